@@ -1,7 +1,7 @@
 """What happened on every mbarrier of a cluster: who signalled it, in which phases, who saw them complete.
 
 Other checks and the deadlock report read it. A source is (how, warp of the cluster, row of the program);
-how is "arrive", "commit" or "load".
+`how` is "arrive", "commit" or "load".
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class BarrierHistory:
     thread: int  # that executed it
     count: int
     sources: dict[Source, Signals] = field(default_factory=dict)
-    seen: int = -1  # last phase whose completion any thread has waited for
+    seen: int = -1  # the last phase that any thread has waited for
     bytes_phase: int = -1  # last phase that TMA delivered to
     parts: list[Origin] = field(default_factory=list)  # loads of this phase
     before: list[Origin] = field(default_factory=list)  # of the phase before
-    # (warp, lanes of one instruction) -> last phase that they started work for; that they saw complete
+    # (warp, lanes of one instruction) -> the last phase they started work for, the last they saw complete
     armed: dict[tuple[int, int], int] = field(default_factory=dict)
     passed: dict[tuple[int, int], int] = field(default_factory=dict)
     waits: dict[int, Waits] = field(default_factory=dict)  # warp -> its waits
@@ -186,9 +186,11 @@ def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
 
 
 def never_waited(cluster: Cluster, histories: dict, reporter: Reporter) -> list[str]:
-    """Names of the barrier arrays that are signalled, but that no thread has waited for, at any index.
+    """Names of the barrier arrays that are signalled although no thread has waited at any of their elements.
 
-    Where there is none, those that are initialised, as nobody waits.
+    Where there is none, the arrays that are initialised and that nobody waits at.
+
+
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     signalled: dict = {}
@@ -207,9 +209,12 @@ def never_waited(cluster: Cluster, histories: dict, reporter: Reporter) -> list[
 def waited_at(
     histories: dict, cluster: Cluster, place: tuple[int, int], reporter: Reporter
 ) -> tuple[list, list]:
-    """Of the array of a barrier: (places that no thread waits for, those that some thread does).
+    """The array of a barrier, split in two: (places that no thread waits at, places that some thread waits
+    at).
 
-    Only barriers that somebody signals are among the first.
+    The first part holds only barriers that somebody signals.
+
+
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     same = ring_of(histories, place, reporter.shared_array)
@@ -218,7 +223,7 @@ def waited_at(
 
 
 def ring_of(histories: Iterable[Place], place: Place, array_of: Callable[[int], str]) -> list[Place]:
-    """The elements of the array of barriers that one belongs to; array_of: the array of an offset."""
+    """The elements of the array to which one barrier belongs; array_of maps an offset to its array."""
     array = array_of(place[1])
     return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array]
 

@@ -17,7 +17,9 @@ _DEPTH = 24
 
 
 def signal_rows(launch: Launch) -> dict[int, set[int]]:
-    """Rows that arrive on a barrier, copy to one or commit to one -> window offsets of the barriers."""
+    """Rows that arrive on a barrier, or whose copy or commit reports to one -> window offsets of the
+    barriers.
+    """
     program = launch.program
     values = _Values(launch)
     found = {}
@@ -53,7 +55,7 @@ class _Values:
                 self.defined[name].append(instr)
 
     def of(self, operand, depth: int = 0, seen: frozenset = frozenset()) -> set[int]:
-        """Window offsets that an operand may hold; empty where the text does not say."""
+        """Window offsets that an operand may hold; empty where the text does not tell."""
         if isinstance(operand, Sym):
             known = self.offsets.get(operand.name)
             return set() if known is None else {known + operand.offset}
@@ -132,7 +134,7 @@ def targets(instr: Instr) -> list[str]:
 
 
 def reads(instr: Instr) -> frozenset:
-    """Registers that an instruction reads, but for its guard."""
+    """Registers that an instruction reads, apart from its guard."""
     written = targets(instr)
     sources = instr.operands[1:] if written else instr.operands
     return frozenset(registers_of(sources))

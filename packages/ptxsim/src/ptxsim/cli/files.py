@@ -47,7 +47,7 @@ def ptx_of(path: Path, arch: str) -> str:
 
 
 def compiled(path: Path, arch: str) -> str:
-    """PTX of CUDA C++, by nvcc where there is one, else by NVRTC (cuda-bindings)."""
+    """Compiles CUDA C++ to PTX: with nvcc where there is one, else with NVRTC (cuda-bindings)."""
     from ptxsim.cli.nvcc import nvcc
 
     found = nvcc()

@@ -80,7 +80,9 @@ def command(
 
 
 def entry_of(module, entry: str, file: Path) -> str:
-    """The mangled name of the kernel that was asked for: by that, by its readable name, or the only one."""
+    """The mangled name of the kernel that was asked for by its mangled or readable name; with no name, the
+    only kernel.
+    """
     names = list(module.programs)
     found = [n for n in names if entry in (n, short(n, 10_000))] if entry else names
     if len(found) == 1:

@@ -31,7 +31,7 @@ _FORMS = "FILE.npy, zeros:f32:1024, random:f16:128x64:SEED, map:A.npy:box=64x128
 
 
 def argument(word: str):
-    """What a word stands for. Bad, one line, for one that stands for nothing."""
+    """What a word stands for. Bad, in one line, for a word that stands for nothing."""
     head, _, rest = word.partition(":")
     if head == "map":
         return _map(word, rest)

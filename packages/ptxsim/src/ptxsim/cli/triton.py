@@ -23,7 +23,8 @@ def command(
 ) -> int:
     """Run a Python program with its Triton kernels on the simulator, on torch tensors of the CPU.
 
-    Exit code: 1 for an error, 3 for kernels that were not modelled; the program's own where it ends by one.
+    Exit code: 1 for an error, 3 for kernels that were not modelled; the program's own code where it exits
+    with one.
     """
     if not script.is_file():
         raise Bad(f"{script} is not there")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 BASE = 0x7200_0000_0000  # where kernels, and the program, see it
-_STEP = 1 << 16  # allocations start at multiples of this, and leave at least as much between them
+_STEP = 1 << 16  # allocations start at multiples of this, with at least as much between them
 _KINDS = {1: "cudaMallocHost", 2: "cudaMalloc", 3: "cudaMallocManaged", 4: "variable"}
 
 

@@ -1,4 +1,5 @@
-"""Compiles the stand-in (driver/native) with the C compiler of the system: once, half a second; kept on disk.
+"""Compiles the stand-in (driver/native) with the system's C compiler. That takes half a second, once: it is
+kept on disk.
 
 A wheel may carry it ready made, in driver/prebuilt-<machine>.
 """
@@ -39,7 +40,7 @@ def library() -> Path:
 
 
 def _install(folder: Path) -> None:
-    """Whole or not at all: several processes may build at a time."""
+    """Installs all files or none, because several processes may build at the same time."""
     part = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         build(part)

@@ -1,4 +1,4 @@
-"""What the driver and the runtime say of a chip: attributes by number, the struct of properties.
+"""What the driver and the runtime say about a chip: attributes by number, the struct of properties.
 
 Sources: CUDA C++ programming guide (technical specifications per compute capability), NVIDIA's data sheets.
 Clock rates are 0: nothing here runs at one.

@@ -28,7 +28,7 @@ _CODES = {  # kind of a finding that a chip reports -> code; the others it does 
 
 
 class CudaError(Exception):
-    """Ends a request with this code; `message`, if there is one, is a line for the user."""
+    """Ends a request with this error code; `message`, if there is one, is a line for the user."""
 
     def __init__(self, code: int, message: str = ""):
         super().__init__(message)
@@ -48,7 +48,7 @@ class Record:
     findings: list[Finding]
     notes: list[str]
     stats: dict
-    same_as: int = 0  # the number of the launch that it repeats and was not run again for
+    same_as: int = 0  # the number of the earlier launch that it repeats, so that it was not run
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Device:
         return module.loaded
 
     def _place_variables(self, variables) -> None:
-        """All in one allocation: a module may have a thousand that nobody names."""
+        """Places all of them in one allocation, because a module may have a thousand that nobody names."""
         offsets, end = {}, 0
         for name in variables:
             offsets[name] = end

@@ -1,7 +1,7 @@
 """PTX inside fat binaries, object files and programs, and the choice of one for a chip.
 
-A fat binary is a header and entries, each a PTX text or a cubin, packed by LZ4 or zstd or not at all. Nothing
-of it is documented; the layout is what nvcc 11 to 13 write.
+A fat binary is a header and entries, each a PTX text or a cubin, packed by LZ4 or zstd or not at all. None of
+this is documented; the layout is what nvcc 11 to 13 write.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def ptx_of(data: bytes, capability: int) -> str:
 
 
 def inside(data: bytes) -> list[Image]:
-    """All images of all fat binaries in a file, whatever that is: a program, a library, an object file."""
+    """All images of all fat binaries in any kind of file: a program, a library, an object file."""
     found, magic, at = [], struct.pack("<IH", MAGIC, 1), -1
     while (at := data.find(magic, at + 1)) >= 0:
         try:

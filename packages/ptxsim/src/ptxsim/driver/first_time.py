@@ -31,7 +31,7 @@ def compile_with_bar() -> None:
 
 
 def share(spent: float) -> float:
-    """How full the bar is after so many seconds: three quarters at the usual time, never all of it."""
+    """How full the bar is after this many seconds: three quarters at the usual time, and never quite full."""
     return spent / (spent + USUAL / 3)
 
 

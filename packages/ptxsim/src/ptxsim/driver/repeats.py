@@ -1,8 +1,8 @@
 """Launches that start as an earlier one did: same kernel, same arguments, same memory.
 
-A run has no chance in it, so they end as that one did, and programs that time a kernel launch it a hundred
-times. Memory is compared by a hash, from the second launch of a kernel with the same arguments on: where that
-is quicker than to run it, and until it has differed a few times.
+A run is deterministic, so such a launch ends as the earlier one did; programs that time a kernel launch it a
+hundred times. Memory is compared by a hash from the second launch of a kernel with the same arguments on,
+where that is quicker than running it, and until it has differed a few times.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Repeats:
         self._start: tuple[bytes, Arrays] | None = None  # of the launch that runs now
 
     def find(self, key: Hashable, memory: Arrays):
-        """The outcome of the launch that this one repeats, its changes made; None if it has to run."""
+        """The outcome of the launch that this one repeats, with its changes made to memory; None if this one
+        has to run.
+        """
         self._start = None
         size = sum(array.nbytes for array in memory.values())
         if size > MOST or size / _PACE > self._seconds.get(key, 0) or self._differed[key] > _TRIES:
@@ -51,7 +53,7 @@ class Repeats:
         return known.outcome
 
     def keep(self, key: Hashable, outcome: object, memory: Arrays, seconds: float) -> None:
-        """What came of the launch that `find` did not know."""
+        """Keeps the outcome of a launch that `find` did not know."""
         self._seconds[key] = seconds
         if self._start is None:
             return

@@ -1,4 +1,4 @@
-"""Lines for the user while a program runs: a launch each, what was found, a summary; on stderr."""
+"""Lines for the user while a program runs, on stderr: one for each launch, the findings, a summary."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-AFTER = 10.0  # seconds until a launch is told to be running still
+AFTER = 10.0  # seconds until a line says that a launch is still running
 
 
 @contextlib.contextmanager
 def patience(what: str):
-    """Says after a while that `what` still runs, and again whenever it has taken twice as long."""
+    """Says after a while that `what` is still running, and again whenever the time has doubled."""
     start = time.monotonic()
 
     def tell(*_) -> None:
@@ -81,7 +81,7 @@ def amount(count: float) -> str:
 
 
 def announce_compilation() -> None:
-    """Compiles the machine, with a message and a bar, if that was not done yet on this computer."""
+    """Compiles the machine, with a message and a bar, if this computer has not done so yet."""
     from ptxsim.jit.code_cache import ANNOUNCED, first_run, is_cold
 
     if is_cold():

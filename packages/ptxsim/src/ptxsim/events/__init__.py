@@ -1,1 +1,1 @@
-"""What a run tells: the events of units and threads, and the bus that hands them to who listens."""
+"""What a run tells: the events of units and threads, and the bus that hands them to its listeners."""

@@ -1,7 +1,7 @@
-"""Hands each event of a run to those who listen to it; SILENT where nobody does.
+"""Hands each event of a run to its listeners; SILENT where there are none.
 
-A listener is an `Observer`; it may have parts, which come right after it. What its `*_issue` returned is its
-own token: the bus keeps one for each listener, and gives it back to that one alone.
+A listener is an `Observer`; it may have parts, which come right after it. What a listener's `*_issue` returns
+is its own token: the bus keeps one for each listener and gives it back to that listener alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EVENTS = {
 
 
 class Silent(Observer):
-    """The bus of a run to which nobody listens: units tell it of everything all the same."""
+    """The bus of a run to which nobody listens; units report everything to it all the same."""
 
     heard = False  # units make no records that cost time
     in_place = False
@@ -45,8 +45,8 @@ class Bus(Observer):
 
 
 def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Callable:
-    """The function that passes event `name` on to those who override it. It is written out, as a
-    kernel makes some ten thousand events a second: a loop over listeners with *args takes twice as long.
+    """The function that passes event `name` on to the observers that override it. It is written out, because
+    a kernel makes some ten thousand events a second and a loop over listeners with *args takes twice as long.
     """
     calls = [
         (i, getattr(o, name))

@@ -24,8 +24,8 @@ from ptxsim.events.records import (
 
 
 class Observer:
-    parts: tuple[Observer, ...] = ()  # observers that belong to this one; events reach them after it
-    on = True  # False: a launch has nothing that this one could see
+    parts: tuple[Observer, ...] = ()  # observers that belong to this one; events reach them after this one
+    on = True  # False: the launch has nothing that this one could observe
 
     def start(self, cluster) -> None:
         """A cluster begins; its state is fresh."""
@@ -56,7 +56,7 @@ class Observer:
         """A wait found the phase it asked for complete."""
 
     def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
-        """A wait found the phase it asked for open; called whenever it looks."""
+        """A wait found the phase it asked for still open; called each time it looks."""
 
     def phase_complete(self, cluster, place) -> None: ...
     def async_arrive(self, cluster, place, token) -> None:
@@ -76,7 +76,9 @@ class Observer:
     def commit_issue(self, cluster, split, commit: Commit): ...
     def tensor_issue(self, cluster, split, work: TensorWork) -> None: ...
     def tensor_execute(self, cluster, works: list) -> None:
-        """A tensor core does this; several if they are MMAs of one thread that accumulate into one D."""
+        """A tensor core executes this work; several items if they are MMAs of one thread that accumulate into
+        one D.
+        """
 
     # TMA, bulk copies, st.async
     def copy_issue(self, cluster, split, copy: BulkCopy): ...
@@ -84,7 +86,7 @@ class Observer:
         """It reads its source in shared memory."""
 
     def copy_write(self, cluster, token, copy: BulkCopy) -> None:
-        """It writes its targets, a store its box; a load of global memory also reads that now."""
+        """It writes its targets, or a store its box; a load from global memory also reads its source now."""
 
     def bulk_commit(self, cluster, split) -> None: ...
     def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None: ...
@@ -106,7 +108,7 @@ class Observer:
     # wgmma; each warp of a warpgroup issues its share
     def wgmma_fence(self, cluster, split) -> None: ...
     def wgmma_issue(self, cluster, split, columns: int, depth: int):
-        """A warp's share of a product of 64 rows, so many columns, and depth K."""
+        """A warp's share of a product of 64 rows, with this many columns and depth K."""
 
     def wgmma_read(self, cluster, token, span: SharedSpan) -> None:
         """The tensor core reads this for a warp's share."""

@@ -1,7 +1,7 @@
-"""What units tell of their work: typed records that never change, made by the unit that knows.
+"""What units report of their work: frozen, typed records, made by the unit that knows.
 
-Listeners read them and decode no instruction. A footprint is made once for each way that an instruction goes,
-and is then the same object: its identity stands for all that it holds.
+Listeners read them and decode no instruction. A footprint is made once for each set of operands of an
+instruction and is the same object from then on: its identity stands for its contents.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ Place = tuple[int, int]  # of a barrier: (CTA rank, window offset)
 
 
 class Rectangle(NamedTuple):
-    """Cells of the tensor memory of a CTA. It may pass the last lane or column, which the unit reports."""
+    """Cells of the tensor memory of a CTA. It may extend beyond the last lane or column, which the unit
+    reports.
+    """
 
     rank: int  # of the CTA in its cluster
     lane: int
@@ -32,7 +34,7 @@ class Rectangle(NamedTuple):
 
 
 def rectangles(rank: int, lanes: np.ndarray, column: int, columns: int) -> list[Rectangle]:
-    """Columns of these lanes, as few rectangles as there are runs of lanes."""
+    """The columns of these lanes, in as few rectangles as there are runs of lanes."""
     runs = np.split(lanes, np.flatnonzero(np.diff(lanes) != 1) + 1)
     return [Rectangle(rank, int(run[0]), len(run), column, columns) for run in runs]
 
@@ -53,7 +55,7 @@ class SharedSpan:
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def run(rank: int, first: int, size: int) -> SharedSpan:
-        """So many bytes in a row: whole chunks, or a part of one."""
+        """This many consecutive bytes: whole chunks, or a part of one."""
         last = first + size - 1
         return SharedSpan(rank, np.arange(first >> 4, (last >> 4) + 1), first, last)
 
@@ -67,7 +69,7 @@ class SharedSpan:
 class Footprint:
     """What one instruction of a tensor core touches, with these operands."""
 
-    ranks: tuple[int, ...]  # CTAs that take part
+    ranks: tuple[int, ...]  # the CTAs that take part
     reads: tuple[SharedSpan, ...] = ()
     cells_read: tuple[Rectangle, ...] = ()
     cells_written: tuple[Rectangle, ...] = ()
@@ -104,7 +106,7 @@ class TensorWork(NamedTuple):
     text: str  # "an MMA"
     where: Any  # Location: agent and place
     group: int  # of .cta_group
-    task: Any  # what it does, as its unit keeps it: others read no more of that than the footprint
+    task: Any  # what it does, in its unit's own form: others read only the footprint
     accumulates: bool = False  # adds to what its cells hold
     partial: bool = False  # leaves out some lanes
 
@@ -158,7 +160,7 @@ class BulkCopy(NamedTuple):
 
     @property
     def copies(self) -> bool:
-        """Whether it moves memory; else its bytes come out of registers, or from the grid's scheduler."""
+        """Whether it copies memory; otherwise its bytes come from registers or from the grid's scheduler."""
         return self.source is not None or self.tensor.array.size > 0
 
 
@@ -168,10 +170,10 @@ class BulkCopy(NamedTuple):
 class Fence(NamedTuple):
     """What a fence orders for its threads (PTX ISA 9.7.13.4)."""
 
-    threads: bool  # accesses before it with those of other threads
-    shared_proxy: bool  # what was written to shared memory with what the async proxy does there
+    threads: bool  # accesses before it, against those of other threads
+    shared_proxy: bool  # what was written to shared memory, against what the async proxy does there
     global_proxy: bool  # the same of global memory
-    inits: bool  # mbarrier.init with the uses of other threads, though these synchronise relaxed
+    inits: bool  # mbarrier.init, against the uses of other threads, even if these synchronise relaxed
 
 
 class BarArrival(NamedTuple):
@@ -183,7 +185,7 @@ class BarArrival(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """Threads arrive on an mbarrier, none of them after the one that completes the phase."""
+    """Threads arrive on an mbarrier; none of them arrives after the one that completes the phase."""
 
     lanes: int  # mask
     place: Place
@@ -202,13 +204,13 @@ class PhaseWait(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A tcgen05.commit: it arrives on barriers when the work of its thread so far is done."""
+    """A tcgen05.commit: it arrives on barriers when the work that its thread has issued is done."""
 
     barriers: tuple[Place, ...]
 
 
 class CopyArrival(NamedTuple):
-    """A cp.async.mbarrier.arrive: each lane arrives when its copies so far are done."""
+    """A cp.async.mbarrier.arrive: each lane arrives when the copies that it has issued are done."""
 
     places: tuple[Place, ...]  # one a lane
-    counted: bool  # the phase waits for it besides its own count; not so .noinc
+    counted: bool  # the phase waits for it in addition to its count; .noinc does not

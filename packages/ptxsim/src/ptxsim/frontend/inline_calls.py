@@ -1,7 +1,8 @@
 """Calls of device functions are expanded in place: the rest of the machine knows kernels only.
 
-Each call site gets a copy of the callee with names of its own; formal parameters become the caller's .param
-variables, `ret` a jump past the copy (PTX ISA 7.1, 9.7.12.5). Recursion and indirect calls are refused.
+Each call site gets its own copy of the callee, with its own names; formal parameters become the caller's
+.param variables, `ret` a jump past the copy (PTX ISA 7.1, 9.7.12.5). Recursion and indirect calls are
+refused.
 """
 
 from __future__ import annotations

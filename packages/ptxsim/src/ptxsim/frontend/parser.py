@@ -1,8 +1,8 @@
 """PTX text -> Module: `parse(text)`.
 
-Syntax, scopes and constants only: an instruction is accepted whatever its opcode; what opcodes mean is for
-the tables in `ptxsim.isa`. Nested `{ }` blocks have their own registers, variables and labels (PTX ISA 4.6,
-5.2): a name declared again gets a unique one (`P1$2`; `Function.renamed` leads back).
+Syntax, scopes and constants only. An instruction is accepted whatever its opcode; what opcodes mean is left
+to the tables in `ptxsim.isa`. Nested `{ }` blocks have their own registers, variables and labels (PTX ISA
+4.6, 5.2): a name declared again gets a unique one (`P1$2`; `Function.renamed` leads back).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Clusters that wait for each other through global memory run as on a chip: as many at a time as fit on it.
 
-A cluster that only polls is put aside and others start or go on; when none of those on the chip gets any
-further, that is a deadlock, also if clusters that have not started could help: a chip would not start them.
+A cluster that only polls is put aside while others start or go on. When none on the chip makes progress, that
+is a deadlock, even if clusters that have not started could help: a chip would not start them.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ def _talks(op: str, mods: set[str]) -> bool:
 
 
 def fit(launch: Launch) -> int:
-    """Clusters that the chip holds together (registers are not counted)."""
+    """How many clusters the chip holds at the same time (registers are not counted)."""
     return max(1, SMS * ctas_per_sm(launch) // launch.ctas_per_cluster)
 
 
 def get_on(first: Cluster) -> int:
-    """Clusters that get past tcgen05.alloc together (registers are not counted).
+    """How many clusters get past tcgen05.alloc at the same time (registers are not counted).
 
     An SM has 512 columns for all of its CTAs: where they are taken, alloc waits (9.7.16.7.1).
+
     """
     held = max((sum(memory.sizes.values()) for memory in first.tmem), default=0)
     by_columns = SMS * (COLUMNS // held) // first.launch.ctas_per_cluster if held else fit(first.launch)
@@ -62,9 +63,11 @@ def get_on(first: Cluster) -> int:
 
 
 def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
-    """Goes on with a cluster that polls, and with those after it; (all Clusters used, how many ended).
+    """Continues a cluster that polls, together with those after it; returns (all Clusters used, how many
+    ended).
 
     The new ones are not checked: the reporter says so.
+
     """
     if first.bus.heard and rest:
         first.reporter.add(
@@ -97,7 +100,7 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
 
 
 def _without_taken(not_started: deque, launch) -> int:
-    """Drops the clusters at the head of the queue that a running one has taken over; how many."""
+    """Drops the clusters at the head of the queue that a running one has taken over; returns how many."""
     count = len(not_started)
     while not_started and not_started[0] not in launch.not_started.left:
         not_started.popleft()

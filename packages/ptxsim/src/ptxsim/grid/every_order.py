@@ -1,11 +1,10 @@
-"""order="all": a launch again and again, until each order of operations has been tried that can matter.
+"""order="all": runs a launch again and again until every order of operations that can matter has been tried.
 
-Happens-before tells of every interleaving in which threads do the same things. Where they do other things
-because another one came first (results of atomics, polled words, waits that give up, arrivals of which luck
-decides in which phase they count), one run shows one way.
-So warps take precedence over others, and operations are held back, one at a time, with and without a
-precedence, and then two: first those of different lines, then what loops repeat. `MOST` runs are made; the
-sets of operations that were not held back are counted and told.
+Happens-before covers every interleaving in which threads do the same things. Where threads act differently
+because another came first (results of atomics, polled words, waits that give up, arrivals for which luck
+decides the phase), one run shows one case only. So warps take precedence over others, and operations are held
+back, one at a time, with and without a precedence, and then two: first those of different lines, then what
+loops repeat. `MOST` runs are made; the sets of operations that were not held back are counted and reported.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ptxsim.report.findings import SEVERITIES, Reporter
 
 MOST = 128  # runs
 TOGETHER = 2  # operations held back in one run
-_FEW = 4  # warps of which every precedence is tried; of more, each comes first and last
+_FEW = 4  # up to this many warps every precedence is tried; with more, each comes first and last
 _BASES = ("program", "adverse")
 
 
@@ -55,7 +54,7 @@ def _wrong(part) -> bool:
 
 
 def _by_luck(part) -> bool:
-    """Whether a review says that another order of arrivals would make other phases."""
+    """Whether a review says that another order of arrivals would complete other phases."""
     return any(f.evidence.get("luck") or f.evidence.get("ahead") for f in part.reporter.found.values())
 
 
@@ -79,7 +78,7 @@ def _ranked(launch: Launch) -> Iterator[Late]:
 
 
 def _all(launch: Launch, seen: dict[Operation, int]) -> Iterator[Late]:
-    """All orders to try, in turn; the two kinds that are many by turns."""
+    """All orders to try; the two kinds that are numerous alternate."""
     yield from _ranked(launch)
     yield from _held(seen, 1)
     both = (replace(one, ranks=late.ranks) for one in _held(seen, 1) for late in _ranked(launch))
@@ -88,7 +87,7 @@ def _all(launch: Launch, seen: dict[Operation, int]) -> Iterator[Late]:
 
 
 def _held(seen: dict[Operation, int], count: int) -> Iterator[Late]:
-    """Sets of so many operations to hold back; the first of each warp and line first."""
+    """Sets of this many operations to hold back; the first of each warp and line come first."""
     repeats: dict[tuple, int] = {}
     ranked = []
     for operation, row in sorted(seen.items()):

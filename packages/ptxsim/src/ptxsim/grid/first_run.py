@@ -26,7 +26,7 @@ _FIRST = iter([True])  # launch of this process
 
 @contextlib.contextmanager
 def checks_compiled_beside(launch) -> Iterator[None]:
-    """Around the compilation of the main loop; launch: any, its memory laid out."""
+    """Wraps the compilation of the main loop. launch: any launch whose memory is laid out."""
     if not (next(_FIRST, False) and is_cold() and cores() > 1 and can_fork()):
         yield
         return
@@ -45,7 +45,7 @@ def _quietly(launch) -> None:
 
 
 def compile_checks(launch) -> None:
-    """Lets the checks hear of an access and a copy that never happened. The launch is of no use after it."""
+    """Tells the checks of an access and a copy that never happened. The launch cannot be used afterwards."""
     vars(launch)["loop"] = None
     reporter = Reporter([], launch.memory, 0, "", launch)
     bus = checking_bus(launch, reporter)

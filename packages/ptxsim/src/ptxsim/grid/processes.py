@@ -102,9 +102,9 @@ _RUNS = itertools.count(1)
 def only_new_garbage():
     """The collector looks for cycles in what the run makes, not again and again in all imported modules.
 
-    What the run leaves is looked through before the rest counts again: later it would be as old as all else,
-    and a full collection takes a hundred times as long as a short run. What others hold until then is little;
-    one run in COLLECT_EVERY ends with a full one.
+    What the run leaves is collected before the rest counts again: later it would be as old as everything
+    else, and a full collection takes a hundred times as long as a short run. Little is held until then; one
+    run in COLLECT_EVERY ends with a full collection.
     """
     gc.freeze()
     try:
@@ -142,7 +142,7 @@ def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:
 
 
 def _extra(cluster: Cluster) -> Part:
-    """What another Cluster of the same launch adds to the counts."""
+    """Adds the counts of another Cluster of the same launch."""
     return Part(Reporter.of({}, []), _stats(cluster, 0))
 
 
@@ -175,7 +175,7 @@ def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
 
 
 def _received(receivers: list) -> list[Part]:
-    """What the processes give, or the first exception that one of them met."""
+    """The results of the processes; raises the first exception that one of them met."""
     parts = []
     for receiver in receivers:
         try:

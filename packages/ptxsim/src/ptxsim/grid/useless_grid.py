@@ -1,7 +1,7 @@
 """Grids that are far too long: clusters in a row that compute for a while and change nothing.
 
-A chip is through with them in milliseconds. Here a grid of rows where one of tiles was meant, 16,384 times as
-many CTAs, would take hours, all of them outside of the tensors.
+A chip is done with them in milliseconds. Here a grid of elements where one of tiles was meant has 16,384
+times as many CTAs and would take hours, nearly all of it outside the tensors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class UselessGrid:
         self.work, self.memory = self._seen() if count > LEFT else (0, 0)
 
     def give_up(self, done: int) -> bool:
-        """After so many clusters: whether the rest is not worth running. Writes the finding if so."""
+        """Whether, after this many clusters, the rest is not worth running; writes the finding if so."""
         if done < self.next or self.count - done < LEFT:
             return False
         (before, memory), (self.work, self.memory) = (self.work, self.memory), self._seen()
@@ -45,7 +45,7 @@ class UselessGrid:
         return True
 
     def _seen(self) -> tuple[int, int]:
-        """Work so far, in instructions, and a number for what global memory holds."""
+        """The work up to now, in instructions, and a number for what global memory holds."""
         number, cluster = 0, self.runner.cluster
         for array in cluster.launch.memory.arrays:
             number = zlib.crc32(array, number)

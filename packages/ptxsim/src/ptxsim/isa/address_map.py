@@ -21,7 +21,7 @@ SHARED_START = 1024
 
 
 def shared_place(address):
-    """(CTA rank, offset) of an address in the shared window; of a place as well."""
+    """(CTA rank, offset) of an address in the shared window, or of a place."""
     return (address & WINDOW_MASK) >> RANK_SHIFT, address & OFFSET_MASK
 
 
@@ -31,7 +31,7 @@ def is_shared(place):
 
 
 def is_global(place: int) -> bool:
-    """Whether it lies in neither window of a CTA; memory of a host's own addresses is below GLOBAL_BASE."""
+    """Whether it lies in neither window of a CTA; memory at the host's own addresses is below GLOBAL_BASE."""
     return not (SHARED_BASE <= place < SHARED_END or LOCAL_BASE <= place < LOCAL_END)
 
 

@@ -1,11 +1,12 @@
-"""A CTA must have started before its peers use its shared memory, and must live, and its tensor memory stay
-allocated, until they are done with them.
+"""A CTA must have started before its peers use its shared memory. It must live, and its tensor memory must
+stay allocated, until they are done with both.
 
 Each CTA of a cluster is one clock. A CTA's clock ticks when it releases (arrives, commits, starts a copy);
-what it then waits for tells it the clocks of those who signalled. A peer that touches this CTA at its time t
-must be known here, at time t or later, when this CTA ends (shared memory, mbarriers: PTX ISA 5.1.4,
-9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). Who loads from a peer, or stores there, must
-know of any time of it before. Coarser than threads, so it misses cases but invents none.
+what it then waits for tells it the clocks of the CTAs that signalled. A peer that touches this CTA at its
+time t must be known here, at time t or later, when this CTA ends (shared memory, mbarriers: PTX ISA 5.1.4,
+9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). A CTA that loads from a peer or stores to it
+must already know some time of that peer. CTAs are coarser than threads, so this misses cases but invents
+none.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in
 
 @dataclass(frozen=True)
 class Freed:
-    """A dealloc for a pair of CTAs, and what its CTA knew of the others then."""
+    """A dealloc for a pair of CTAs, and what its CTA knew of the others at that moment."""
 
     knew: np.ndarray
     row: int
@@ -103,7 +104,9 @@ class Peers(Observer):
             np.maximum(self.knows[cta], self.done[key], out=self.knows[cta])
 
     def _touch(self, source: int, target: int, what: str, row: int, offset: int = 0, age: int = 0) -> None:
-        """`what`: with {} for the name of what is at `offset`. `age`: releases of the source since."""
+        """`what`: text with {} for the name of what lies at `offset`. `age`: how often the source has
+        released since.
+        """
         self.touches[source, target, what, offset] = self.now.item(source) - age, row
 
     # ---- events ----
@@ -118,14 +121,14 @@ class Peers(Observer):
         self._signal(place, self._release(split.cta))
 
     def _repeats(self, split: Split, lane: int, place) -> bool:
-        """A further lane does what the leader of its split has just done."""
+        """Is this another lane that does what the leader of its split has just done?"""
         if lane == split.leader or place != self.place:
             self.place = place
             return False
         return True
 
     def _signals(self, split: Split, kind: str, places) -> None:
-        """Comes after the load or commit was issued, which released."""
+        """Called after the load or commit was issued, and so after its release."""
         for rank, offset in places:
             if rank != split.cta:
                 self._touch(split.cta, rank, f"signals {{}} ({kind})", split.row, offset, age=1)
@@ -207,8 +210,8 @@ class Peers(Observer):
                 self._freed_early(cluster, cta, freed)
 
     def _freed_early(self, cluster: Cluster, cta: int, freed: Freed) -> None:
-        """A dealloc is the pair's (PTX ISA 9.7.16.5): where the peer frees too, behind its own accesses,
-        chips are known to give right results; CUTLASS's tutorials rely on it.
+        """A dealloc belongs to the pair (PTX ISA 9.7.16.5). Where the peer frees too, after its own accesses,
+        chips are known to give right results, and CUTLASS's tutorials rely on it.
         """
         peer = cta ^ 1
         other = self.freed.get(peer)

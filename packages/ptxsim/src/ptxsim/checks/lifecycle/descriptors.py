@@ -1,9 +1,9 @@
 """Shared-memory operands of tcgen05.mma start where their descriptor says that the swizzle pattern starts.
 
 PTX ISA 9.7.16.4.1: a swizzle pattern repeats every 1024, 512 or 256 B; a matrix that does not start at the
-first row of a pattern needs the matrix base offset in its descriptor. 9.7.16.5.1: bits 46-48 are 0b001.
-Where TMA wrote the operand with the same swizzle, both take the pattern from the address itself: the text is
-broken, the data is right.
+first row of a pattern needs the matrix base offset in its descriptor. 9.7.16.5.1: bits 46-48 are 0b001. Where
+TMA wrote the operand with the same swizzle, both units take the pattern from the address itself: this breaks
+the text, but the data is right.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Descriptors(Observer):
                 self._check(split, bits)
 
     def _loaded_so(self, start: int, swizzle) -> bool:
-        """Whether TMA put what lies at `start` there with the same swizzle."""
+        """Whether TMA wrote the data at `start` with the same swizzle."""
         return any(at <= start < at + size and swizzle == mode for at, (size, mode) in self.boxes.items())
 
     def _check(self, split: Split, bits: int) -> None:

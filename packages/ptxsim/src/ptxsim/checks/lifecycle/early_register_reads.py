@@ -1,10 +1,10 @@
-"""Registers that tcgen05.ld or wgmma still work on: results that are read before its wait, and registers of
-a wgmma's A that are written before it (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
+"""Registers that a tcgen05.ld or wgmma still works on: results that are read before its wait, and registers
+of a wgmma's A that are written before it (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
 
-Found in the text, reported when the instruction runs. A plain `mov` is no use: ptxas makes such copies one
-register. Of a tcgen05.ld this is `review`, whether its wait comes late or never: a true dependence through a
-register is kept without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 and FlashAttention-4 rely on; nothing
-else is ordered before the wait, and races with reuse of the columns are found as such.
+Found in the text, reported when the instruction runs. A plain `mov` does not count as a use: ptxas merges
+such copies into one register. Of a tcgen05.ld this is `review`, whether its wait comes late or never: a true
+dependence through a register is kept without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 and FlashAttention-4
+rely on; nothing else is ordered before the wait, and races with reuse of the columns are found as such.
 """
 
 from __future__ import annotations
@@ -84,9 +84,13 @@ _SOURCES = {("tcgen05", ("ld",)), ("wgmma", ("mma_async",))}
 
 
 def _first(program, start: int, names: frozenset, meets: Callable) -> int | None:
-    """Follows all ways from an instruction to its wait: pending registers, and groups committed since.
+    """Follows every path from an instruction to its wait, with the pending registers and the groups committed
+    since.
 
-    meets(instr, pending): what is pending behind an instruction; None: that is the first one.
+    meets(instr, pending): what is still pending after an instruction; None where that instruction is the
+    first use.
+
+
     """
     arriving = {row: (names, 0) for row in next_rows(program, start)}
     todo = deque(arriving)
@@ -121,10 +125,13 @@ def _written(instr: Instr, pending: frozenset) -> frozenset | None:
 
 
 def used_before_handed_over(program, load: int) -> bool:
-    """Whether every way from a tcgen05.ld reads one of its registers, or waits, before it tells anybody else.
+    """Whether every path from a tcgen05.ld reads one of its registers, or waits, before it signals anybody
+    else.
 
-    What reads a register stands still until the load has all its data, so that no other access to its columns
-    can then come before it on a chip. A tcgen05.st of the same warp tells nobody.
+    An instruction that reads a register stalls until the load has all its data, so on a chip no later access
+    to the same columns can overtake the load. A tcgen05.st of the same warp signals nobody.
+
+
     """
     rows = {load} | rows_before_use(program, load)
     return all(next_rows(program, row) and not _hands_over(program.instrs[row]) for row in rows)
@@ -138,12 +145,12 @@ def rows_before_use(program, load: int) -> frozenset[int]:
 
 @functools.lru_cache(maxsize=512)
 def never_read(program, load: int) -> bool:
-    """Whether no way from a tcgen05.ld reads a register of it: what it loads changes nothing."""
+    """Whether no path from a tcgen05.ld reads one of its registers, so that what it loads changes nothing."""
     return not any(read for _, read in _ways(program, load, past_waits=True))
 
 
 def _ways(program, load: int, past_waits: bool = False) -> Iterator[tuple[int, bool]]:
-    """(row, reads it what was loaded?) on all ways from a tcgen05.ld to a wait or to the first use."""
+    """(row, does it read what was loaded?) on all paths from a tcgen05.ld to a wait or to the first use."""
     todo = [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
     seen = set()
     while todo:
@@ -164,11 +171,11 @@ def _copies(instr: Instr) -> bool:
 
 _HANDS_OVER = {"bar", "barrier", "mbarrier", "atom", "red", "ret", "exit"}
 _TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "dealloc", "shift"}
-_ASKS = {"try_wait", "test_wait"}  # an mbarrier, and tells nobody
+_ASKS = {"try_wait", "test_wait"}  # an mbarrier, and signals nobody
 
 
 def _hands_over(instr: Instr | None) -> bool:
-    """Does this let others know that its thread has come so far?"""
+    """Does this tell others that its thread has reached this point?"""
     if instr is None:
         return False
     if instr.op == "tcgen05":

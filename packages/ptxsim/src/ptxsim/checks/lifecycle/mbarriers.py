@@ -1,8 +1,8 @@
 """Life cycle of mbarriers: waits that cannot mean what they say, phases left open or unseen at the end.
 
 Rules (PTX ISA 9.7.13.15): a parity wait tells only the current phase from the one before, so a barrier may
-not get two phases ahead of who waits on it; a phase completes when its arrivals and its bytes are all there;
-whoever starts a copy must see it complete before the CTA ends.
+not get two phases ahead of a thread that waits on it; a phase completes when its arrivals and its bytes are
+all there; a thread that starts a copy must see it complete before the CTA ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ptxsim.report.findings import Finding
 
 
 class Barriers(Observer):
-    """Stands before History in the list of observers: it compares a wait with what was seen before it."""
+    """Comes before History in the list of observers, because it compares a wait with what was seen before."""
 
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
@@ -74,7 +74,7 @@ class Barriers(Observer):
                 f"{barrier.phase}"
             )
             finding = self._at(split, "mbarrier", ("stale", place[1]), place, message, CAUSES["stale"])
-            finding.evidence["ahead"] = True  # what was started may be nothing that anybody relies on
+            finding.evidence["ahead"] = True  # perhaps nobody relies on what was started
 
     def _at(self, split: Split, kind: str, key: tuple, place, message: str, cause: Cause | None) -> Finding:
         name = self.reporter.shared_name(place[1])
@@ -97,7 +97,9 @@ class Barriers(Observer):
                 (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)
 
     def _overwritten(self, cluster: Cluster) -> None:
-        """Memory that holds an mbarrier is for nothing else until mbarrier.inval (9.7.13.15.10)."""
+        """Memory that holds an mbarrier must not be used for anything else until mbarrier.inval
+        (9.7.13.15.10).
+        """
         for place, left in self.places.items():
             if place in cluster.mbarriers and _memory(cluster, place) != left:
                 message = f"the 8 bytes of mbarrier {self._name(place)} are written to while it is in use"
@@ -132,8 +134,8 @@ class Barriers(Observer):
         self._afterwards(cluster, "tx-count", "error", place, history, message, cause)
 
     def _instead(self, cluster: Cluster, place) -> Place | None:
-        """Another element of its array that has bytes of which it was not told, or lacks what came here; or a
-        barrier with just those that are missing.
+        """Another element of its array that received bytes nobody announced to it, or that lacks the bytes
+        that came here; or a barrier with exactly the bytes that are missing.
         """
         array, missing = self.reporter.shared_array(place[1]), cluster.mbarriers[place].tx
         for other, barrier in cluster.mbarriers.items():
@@ -199,8 +201,8 @@ class Barriers(Observer):
         cause: Cause,
         reason=None,
     ) -> None:
-        """A finding at the line of the last load or arrival, else of the init; about bytes, at the line that
-        announces them.
+        """A finding at the line of the last load or arrival, else at the init; one about bytes stands at the
+        line that announces them.
         """
         copies = history.parts or history.before
         row = copies[-1].row if copies else next((r for _, _, r in reversed(history.sources)), history.row)
@@ -236,7 +238,7 @@ def _announcing(history: BarrierHistory) -> list[int]:
 
 
 def _bytes_left_out(barrier, history: BarrierHistory) -> str:
-    """Who did not announce, or did not load, though one would think so."""
+    """Who did not announce, or did not load, although the code suggests it."""
     gone = sorted({load.cta for load in history.before} - {load.cta for load in history.parts})
     if not barrier.announced:
         return "; no arrive announced any: mbarrier.arrive.expect_tx does"

@@ -1,7 +1,7 @@
 """Shared memory that is read before anybody has written it.
 
-Every byte of every CTA's window has a flag. What the tensor core or TMA reads unwritten is an error. What a
-thread loads unwritten is `review`: compilers may load early what a predicate then discards.
+Every byte of every CTA's window has a flag. An unwritten byte that the tensor core or TMA reads is an error.
+One that a thread loads is `review`: compilers may load early what a predicate then discards.
 """
 
 from __future__ import annotations

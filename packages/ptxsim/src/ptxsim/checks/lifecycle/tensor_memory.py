@@ -104,7 +104,7 @@ class TmemLife(Observer):
                 self.reporter.add("tmem-leak", "error", message, hint, key=("leak",), at=at)
 
     def _blocked(self, cluster: Cluster) -> None:
-        """An alloc that waits when nothing can move any more."""
+        """An alloc that still waits when nothing can move any more."""
         for index, wait in cluster.waits.items():
             if wait.kind == "tmem-alloc":
                 split = cluster.splits[index]

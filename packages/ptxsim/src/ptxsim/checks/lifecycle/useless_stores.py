@@ -1,9 +1,8 @@
-"""Clusters whose TMA stores all lie outside of the tensor: their work is for nothing (PTX ISA 9.7.9.27.1.2).
-So is what is computed from loads that all lie outside along one axis, behind others that lay inside: they
-bring zeros.
+"""Clusters whose TMA stores all lie outside the tensor: their work is wasted (PTX ISA 9.7.9.27.1.2). So is a
+computation on loads that all lie outside along one axis, after others that lay inside: they bring zeros.
 
-One that stores a part of its tile inside is at the tensor's edge, which is right; so are loads of a tile that
-lies outside as its cluster is larger than what is left.
+A cluster that stores part of its tile inside is at the tensor's edge, which is right. Loads of a tile that
+lies outside because the cluster is larger than what is left are right too.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class UselessStores(Observer):
 
 
 def _go_on(loads: list[Load], before: list[Load]) -> bool:
-    """Do all loads leave their tensors at the same place of one axis, along which others came before?"""
+    """Do all loads leave their tensors at the same point of one axis, along which others came before?"""
     ends = set()
     for copy, where in loads:
         start, dims = copy.start, copy.tensor.dims

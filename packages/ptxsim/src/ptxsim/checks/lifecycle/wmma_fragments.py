@@ -1,4 +1,4 @@
-"""Fragments that a wmma instruction takes for those of another matrix.
+"""Fragments of one matrix that a wmma instruction takes for those of another.
 
 A fragment may go from one wmma instruction to another only where shape, element type, matrix (A, B or
 accumulator) and, of A and B, the layout are the same (PTX ISA 9.7.14.4.1). Found in the text, for registers

@@ -24,7 +24,7 @@ class Access:
         return None if self.by is None else races.clocks.warp_of(self.by)
 
     def issuer(self, races, other, op=None) -> int | None:
-        """Agent of the thread that issued it. op: the work itself; other: work that it is not."""
+        """Agent of the thread that issued it. op: the work itself; other: work that is not it."""
         if self.kind in ("thread", "other"):
             return self.agent if self.kind == "thread" else None
         owner = races.clocks.queue(self.agent).owner

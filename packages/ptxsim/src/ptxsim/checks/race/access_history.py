@@ -1,4 +1,4 @@
-"""Who has accessed what: looks every access to shared and global memory up in its shadow, and keeps the
+"""Who has accessed what. Looks up every access to shared and global memory in its shadow, and keeps the
 conflicts that this shows, one `Pair` per pair of lines.
 """
 
@@ -92,7 +92,9 @@ class AccessHistory(Observer):
         self.describe()
 
     def describe(self) -> None:
-        """Tells the compiled look-ups of the arrays of this cluster; again where one is replaced."""
+        """Tells the compiled look-ups where the arrays of this cluster are; called again where one is
+        replaced.
+        """
         clocks, fences = self.races.clocks, self.races.fences
         for space, words in self.row.items():
             around = self.others, fences.epochs[space], fences.counts[space], self.out[space]
@@ -158,7 +160,9 @@ class AccessHistory(Observer):
             self.collect(MEMORY, clock)
 
     def _look_up_reads(self, row: int) -> None:
-        """Enters the reads of a buffer that were kept; they conflict with nothing, as it is unwritten."""
+        """Enters the reads of a buffer that were kept. They conflict with nothing, because the buffer is
+        unwritten.
+        """
         for now, queue, epoch, place, flags, tmap, start in self.reads.end(row):
             self.row[MEMORY][NOW] = now
             self._touch(MEMORY, self.reads.spans(tmap, start), False, queue, epoch, place, flags, _NOTHING)
@@ -192,7 +196,7 @@ class AccessHistory(Observer):
         out[0, 0] = 0
 
     def _same_copy(self, previous: int, agent: int, epoch: int) -> bool:
-        """Two cp.async of one thread with the same bytes for the same place: either order will do."""
+        """Do two cp.async of one thread bring the same bytes to the same place? Then either order will do."""
         same = agent == previous >> AGENT_SHIFT and self.races.clocks.kind_of(agent) == "cp.async"
         before = (previous >> EPOCH_SHIFT) & EPOCH_MASK
         return same and self.races.copies.same_twice(agent, before, epoch)

@@ -1,7 +1,7 @@
 """Races between clusters that ran in different processes (grid/processes.py).
 
 Each process knows what its own clusters, and those before the fork, have done. At the end it hands over a
-summary of its own: the byte spans of global memory that they have touched. Nothing orders clusters that do
+summary: the byte spans of global memory that its own clusters have touched. Nothing orders clusters that do
 not talk to each other, so two spans of different processes that overlap are a race if one was written, unless
 both accesses are strong (PTX ISA 8.7.1) or one store of a constant.
 """
@@ -49,7 +49,7 @@ def detector(checker) -> RaceDetector | None:
 
 
 def summary(checker, clusters) -> dict[str, np.ndarray]:
-    """What these clusters, the last to run here, have written and read: int64 (n, 4) of first byte, last
+    """What these clusters, the last that ran here, have written and read: int64 (n, 4) of first byte, last
     byte + 1 (positions in the shadow), kind and row of the access, cluster; ascending.
     """
     races = detector(checker)

@@ -178,8 +178,8 @@ class ThreadCopies(Observer):
         self.clocks.learn(agents, token.queues + agents, token.epochs[mine])
 
     def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
-        """Each arrival comes after its lane's copies so far, but not after what the lane did before (PTX ISA
-        8.9.1.1).
+        """Each arrival comes after the copies that its lane has issued, but not after what else the lane did
+        before (PTX ISA 8.9.1.1).
         """
         for agent, place in zip(self.clocks.agents(split).tolist(), arrival.places, strict=False):
             after = Stamp(self.clocks.clock[agent].copy(), self.clocks.thread_clock[agent].copy())
@@ -192,7 +192,7 @@ class ThreadCopies(Observer):
                 self.clocks.clock[agent, agent] += 1
 
     def _copies_of(self, agent: int) -> np.ndarray:
-        """A clock that knows of the copies of this agent so far, and of nothing else."""
+        """A clock that knows of the copies that this agent has issued, and of nothing else."""
         if not self.last[agent]:
             return _NOTHING
         clock = np.zeros(self.clocks.first_copy + agent + 1, np.int32)

@@ -1,6 +1,6 @@
 """Asynchronous work between its issue and its completion.
 
-It comes after all that its issuer knew when it issued it, and nobody comes after it but who learned of its
+The work comes after everything its issuer knew at issue. Only those come after it who have learned of its
 completion: through the mbarrier it reports to, a commit, or a wait for its group.
 """
 
@@ -27,7 +27,7 @@ class Issued:
     row: int  # of the instruction
     thread: int  # agent that issued it
     clock: np.ndarray
-    thread_clock: np.ndarray  # of the issuer, for whoever learns of the completion
+    thread_clock: np.ndarray  # of the issuer, for those who learn of the completion
     tcgen05_clock: np.ndarray
     queue: int = -1  # agent that it acts as
     epoch: int = 0

@@ -1,4 +1,4 @@
-"""An mbarrier is used only by those who come after its mbarrier.init (PTX ISA 9.7.13.4, 9.7.13.15.9)."""
+"""Every use of an mbarrier comes after its mbarrier.init (PTX ISA 9.7.13.4, 9.7.13.15.9)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxsim.report.findings import Finding
 
 
 class BarrierInit(Observer):
-    """Part of the RaceDetector. Stands before Synchronization: a use is judged by what is known before it."""
+    """Part of the RaceDetector. Comes before Synchronization: a use is judged by what was known before it."""
 
     def __init__(self, races):
         self.races = races
@@ -83,10 +83,13 @@ class BarrierInit(Observer):
             self._used_early(split, place, what)
 
     def _needs_fence(self, split: Split, place, what: str) -> None:
-        """A unit uses a barrier: its init must have been fenced (9.7.13.4), in one CTA by either fence, the
-        proxy fence by who initialises or who issues.
+        """A unit uses a barrier whose init must have been fenced (9.7.13.4). Within one CTA either fence will
+        do, and the proxy fence may be that of the thread that initialises or of the one that issues.
 
-        Without one every chip is right in one CTA, where the threads meet (Triton leaves both out): a review.
+        Without a fence every chip is right within one CTA whose threads meet (Triton leaves out both): a
+        review.
+
+
         """
         if self.clocks.agent_of(split.warp * 32 + split.leader) in self.bare.pop(place):
             return

@@ -1,7 +1,8 @@
-"""CTA barriers whose rounds are luck: bar.arrive does not wait, so a warp may arrive for two rounds in a row.
+"""CTA barriers whose rounds are a matter of luck: bar.arrive does not wait, so a warp may arrive for two
+rounds in a row.
 
-All arrivals that do not come after the arrival of a warp that waits may come before it (PTX ISA 9.7.13.1). If
-they and it do not make whole rounds, the warp may be the one that is left over: it hangs. Only kernels with
+Take a warp that waits. Every arrival that does not come after its own may come before it (PTX ISA 9.7.13.1).
+If these and its own do not make whole rounds, the warp may be the one left over, and hangs. Only kernels with
 bar.arrive can do so.
 """
 
@@ -93,7 +94,7 @@ class BarrierRounds(Observer):
         return {number: found[key] for number, key in keys.items() if key in found}
 
     def _judge(self, key: tuple, one: Waiting, left: bool = False) -> None:
-        """left: an arrival is left over, and which one it is, is luck."""
+        """left: an arrival is left over, and luck decides which."""
         counts = self.counts[key]
         count = next(iter(counts))
         if len(counts) > 1 or count is None or count % 32:

@@ -151,7 +151,7 @@ def _met_since(races, pair: Pair, clock) -> bool:
 
 
 def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
-    """The thread whose fence, after the synchronisation, stands in for the writer's."""
+    """The thread whose fence after the synchronisation stands in for the writer's own."""
     agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
     if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None or agent >= races.clocks.threads:
         return None

@@ -1,6 +1,6 @@
-"""Reads by tensor maps of buffers that nothing else has touched, as most kernels read their inputs.
+"""Reads by tensor maps of buffers that nothing else has touched; most kernels read their inputs so.
 
-Reads conflict with no reads: they are only kept, and looked up when somebody else comes to the buffer.
+Reads do not conflict with reads: they are only kept, and looked up once something else accesses the buffer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DeferredReads:
         return int(np.flatnonzero(inside)[0])
 
     def place_of(self, address: int) -> int:
-        """Where a byte of a buffer lies in the shadow."""
+        """Where the shadow holds a byte of a buffer."""
         base, _, position, _ = self.segments[self.row_of(address)].tolist()
         return position + address - base
 

@@ -51,7 +51,7 @@ class RaceDetector(Observer):
         )  # fmt: skip
 
     def start(self, cluster: Cluster) -> None:
-        """Before the parts': they take the clocks of this cluster from here."""
+        """Runs before the parts start: they take the clocks of this cluster from here."""
         self.cluster = cluster
         self.clocks = VectorClocks(cluster)
         if self.clocks.threads_per_agent > 1:

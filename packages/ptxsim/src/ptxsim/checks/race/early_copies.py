@@ -1,9 +1,9 @@
-"""Copies that may bring their bytes to an earlier phase of their mbarrier than the one that announces them.
+"""Copies whose bytes may come in an earlier phase of their mbarrier than the one that announces them.
 
-Who issues a copy must know that all earlier phases with bytes are over. Else its bytes may come in such a
-phase, beside those that it announced; which copy ends the phase is luck. Two may also come at once: an H200
-then takes them off the tx-count together, which passes zero, and the phase never ends (PTX ISA 9.7.13.15.5: a
-phase ends when its tx-count is zero).
+The thread that issues a copy must know that all earlier phases with bytes are over. Otherwise the bytes may
+come in such a phase, beside those it was told of, and luck decides which copy ends it. Two may also come at
+once: an H200 then takes them off the tx-count together, which passes zero, and the phase never ends (PTX ISA
+9.7.13.15.5: a phase ends when its tx-count is zero).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Plain loads of which a compare-and-swap verifies what they got.
+"""Plain loads whose value a compare-and-swap then verifies.
 
     old = *p; do { assumed = old; old = atomicCAS(p, assumed, f(assumed)); } while (assumed != old);
 
-By the text the load races with the atomics of others: it is not strong (PTX ISA 8.7). But its value is only
-compared, there, and goes into what that same atom.cas stores: if it was wrong, nothing is stored. All ways
-from the load are followed through the text; any other use of the value makes it an ordinary read.
+By the text the load races with the atomics of others, because it is not strong (PTX ISA 8.7). But its value
+is only compared, and goes into what the same atom.cas stores: if the guess was wrong, nothing is stored. All
+paths from the load are followed through the text; any other use of the value makes it an ordinary read.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NONE: frozenset = frozenset()
 
 
 class _Known(NamedTuple):
-    """What registers hold on one way from the load."""
+    """What registers hold on one path from the load."""
 
     guess: frozenset[str]  # the value that it got
     made: frozenset[str] = _NONE  # what was computed from that
-    stale: frozenset[str] = _NONE  # the same of an earlier round, or of another address
+    stale: frozenset[str] = _NONE  # the same of an earlier iteration, or of another address
     answers: frozenset[str] = _NONE  # what an atom.cas gave that compared with the guess
     tests: frozenset[tuple[str, bool]] = _NONE  # predicate, and its value where the two are equal
 
@@ -39,7 +39,7 @@ class _Known(NamedTuple):
         return self.guess | self.made | self.stale
 
     def without(self, names: frozenset[str]) -> _Known:
-        """After these registers have got other values."""
+        """What is known once these registers hold other values."""
         guess, made, stale, answers = (part - names for part in self[:4])
         tests = frozenset(test for test in self.tests if test[0] not in names)
         return _Known(guess, made, stale, answers, tests)
@@ -113,7 +113,7 @@ class _Ways:
         self.root, self.offset = self.place(program.instrs[load].operands[1])
 
     def place(self, mem: Mem) -> tuple:
-        """(register or symbol, bytes behind it) of an address, as far back as each step has one source."""
+        """(register or symbol, offset from it) of an address, as far back as each step has one source."""
         base, offset = mem.base, mem.offset
         while isinstance(base, Reg) and len(self.defined[base.name]) == 1:
             instr = self.defined[base.name][0]
@@ -146,7 +146,7 @@ class _Ways:
         return [(after, known) for after in next_rows(self.program, row)]
 
     def branch(self, row: int, instr: Instr, known: _Known) -> list[tuple[int, _Known]] | None:
-        """Where the guess was found in memory it is as good as what an atomic reads."""
+        """A guess that was found in memory is as good as what an atomic reads."""
         if _guard(instr) & known.held:
             return None
         guard, ways = instr.pred, []

@@ -1,4 +1,4 @@
-"""What the warps have handed over on mbarriers lately, for the words of race reports: it orders nothing."""
+"""What the warps have handed over on mbarriers lately. It words race reports and orders nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Handed:
 
 
 class Handshakes(Observer):
-    """Part of the RaceDetector. Stands before Synchronization: it wants epochs as an arrival finds them."""
+    """Part of the RaceDetector. Comes before Synchronization, because it needs epochs as an arrival finds
+    them.
+    """
 
     def __init__(self, races):
         self.races = races
@@ -35,7 +37,7 @@ class Handshakes(Observer):
 
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         if arrival.announces is not None:
-            return  # this one announces bytes, it hands nothing over
+            return  # this arrival announces bytes and hands nothing over
         self.tick += 1
         first = (arrival.lanes & -arrival.lanes).bit_length() - 1
         agent = self.clocks.agent_of(split.warp * 32 + first)

@@ -3,8 +3,9 @@ wait for a phase must come before the next one ends. Where nothing orders the en
 wait, the wait may come later; then it lasts until one phase more is over. If that phase never comes, or only
 comes after this very wait, the kernel can hang, although in this run everything went on.
 
-The same by numbers, where threads alone arrive: all arrivals that do not come after a wait may come before
-it. They make so many phases; where the barrier is then in one that the wait does not let pass, it hangs.
+Where only threads arrive, the same is counted: all arrivals that do not come after a wait may come before it.
+They make a number of phases; if the barrier is then in a phase that does not let the wait pass, the warp
+hangs.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ class Passed:
     phase: int  # that it saw complete
 
     def before(self, thread_clock) -> bool:
-        """Does whoever knows this come after the wait?"""
+        """Does a thread that knows this come after the wait?"""
         return self.column < len(thread_clock) and thread_clock[self.column] >= self.count
 
 
 def _waits(cluster: Cluster, split: Split) -> bool:
-    """Does the thread ask until the phase is over? A test that it makes once leaves nobody waiting."""
+    """Does the thread poll until the phase is over? A single test leaves nobody waiting."""
     return split.instr.mods[0] != "test_wait" or only_asks(cluster.program, split.row)
 
 
@@ -163,7 +164,7 @@ class MissedPhases(Observer):
             self._search(cluster)
 
     def _search(self, cluster: Cluster) -> None:
-        """What the interleavings of a short record say, where counting finds none that hangs."""
+        """What the interleavings of a short record show where counting finds none that hangs."""
         seen = outlook(cluster, self.races.record)
         if seen.left_behind is not None:
             parity = seen.left_behind.amount

@@ -72,7 +72,9 @@ class ProxyFences(Observer):
             kept.append(Executed(agents, at, knew, copied))
 
     def _knew(self, agents: np.ndarray) -> np.ndarray:
-        """What these threads know of threads. A thread's own epoch does not count: that fence is its own."""
+        """What these threads know of other threads. A thread's own epoch does not count, because the fence is
+        its own.
+        """
         common, alike = _common(self.clocks.clock, agents, self.clocks.threads)
         if alike:
             return common
@@ -110,7 +112,7 @@ class ProxyFences(Observer):
 
 @compiled()
 def _common(clock, agents, threads):
-    """(1, threads): what all of these know of threads; is it all that any knows, but of itself?"""
+    """(1, threads): what all of these know of threads; and whether none knows more, except of itself."""
     low, more = clock[agents[0] : agents[0] + 1, :threads].copy(), 0
     for agent in agents[1:]:
         for t in range(threads):

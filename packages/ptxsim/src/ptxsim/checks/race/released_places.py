@@ -1,9 +1,9 @@
 """What strong writes release at a place in memory, and which of them a read acquires (PTX ISA 8.8).
 
-A read that gets a value cannot tell by which of several writes in a row it came, where all wrote that value:
-it may have been the first of them, in another interleaving with the same control flow. So it acquires what
-that one released, unless its thread knows of a later one. A store begins anew; an atomic goes on with what it
-found, and so does a store of a thread that has released here before.
+Where several writes in a row store the same value, a read of it cannot tell which of them it saw: in another
+interleaving with the same control flow it may have been the first. So it acquires what the first one
+released, unless its thread knows of a later one. A store begins anew; an atomic goes on with what it found,
+and so does a store of a thread that has released here before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReleasedPlaces:
         self.clocks.acquire(agent, self._read_by(agent, place, how.narrow), clock=how.acquires)
 
     def _read_by(self, agent: int, place: int, narrow: bool) -> Stamp | None:
-        """Of memory, what a thread of another CTA has done is not handed on at .cta scope (8.7.1)."""
+        """At .cta scope, what a thread of another CTA did to memory is not handed on (8.7.1)."""
         writes = self.writes.get(place)
         if writes is None:
             return None

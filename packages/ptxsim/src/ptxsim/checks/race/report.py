@@ -76,7 +76,7 @@ def _never_waited(races) -> None:
 
 
 def _loads_for_nobody(races, pair: Pair) -> bool:
-    """Is one side a tcgen05.ld whose registers nobody reads? Whatever it gets then changes nothing."""
+    """Is one side a tcgen05.ld whose registers nobody reads? Then its value changes nothing."""
     loads = [access for access in (pair.first, pair.second) if access.kind == "ld"]
     return any(never_read(races.launch.program, load.row) for load in loads)
 
@@ -105,7 +105,9 @@ def _class(pair: Pair) -> tuple[str, str]:
 
 
 def _same_store(pair: Pair) -> bool:
-    """Several threads of a CTA store the same box from the same place: whoever is last, it holds the same."""
+    """Several threads of a CTA store the same box from the same place: whichever is last, the contents are
+    the same.
+    """
     return bool(pair.issuers) and pair.first.kind == pair.second.kind == "result"
 
 

@@ -1,10 +1,10 @@
-"""What a region has seen, and how an access is compared with it and added to it.
+"""What a region remembers, and how an access is compared with that and added to it.
 
 A record holds the last write and the reads since: READERS of them, and a chain of further ones. No read is
 forgotten before a later read or a write is ordered after it, and no strong write before another is. The tags
 of a record name the clusters (number + 1) of the write and of the reads. Clusters run one after another, and
-whoever comes after a cluster comes after all its reads: those of earlier clusters are one entry each, on the
-way from a node of `pasts` to the root, which regions with the same past share.
+an access that comes after a cluster comes after all its reads: those of earlier clusters are one entry each,
+on the way from a node of `pasts` to the root, which regions with the same past share.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _move_to_past(s, r, tag):
 
 @inner(forceinline=True)
 def _replaces(a, entry, reader):
-    """Does whoever comes after the new read `entry` come after an earlier one as well?"""
+    """Does an access that comes after the new read `entry` come after an earlier one as well?"""
     weaker = entry & STRONG_BIT and not reader & STRONG_BIT  # a strong write does not race with strong reads
     narrower = entry & STRONG_BIT and not entry & NARROW_BIT and reader & NARROW_BIT  # of this scope
     return not weaker and not narrower and (reader >> AGENT_SHIFT == a.me or covered(a, reader))
@@ -185,8 +185,8 @@ def _knows(a, entry, tag):
 
 @compiled()
 def _keep_older(s, a, r):
-    """Before a strong write replaces the last one: strong writes are not ordered among themselves, so whoever
-    comes after the new one need not come after those before it. One per earlier cluster is enough.
+    """Called before a strong write replaces the last one. Strong writes are not ordered among themselves, so
+    an access after the new one need not come after those before it. One per earlier cluster is enough.
     """
     link, kept = s.records[r, OLDER], 0
     while link:

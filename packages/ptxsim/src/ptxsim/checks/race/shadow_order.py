@@ -1,9 +1,8 @@
 """Does an earlier access conflict with a later one? What a shadow keeps of an access, and how two compare.
 
-An entry packs agent (15 bits), epoch (28), strong? (1), only within its CTA? (1) and row of the
-instruction (18); 0 is "nobody". An
-agent is a thread or one queue of asynchronous work (vector_clocks.py); epoch e of agent a happened before
-whoever knows a clock >= e for a.
+An entry packs agent (15 bits), epoch (28), strong? (1), only within its CTA? (1) and row of the instruction
+(18); 0 is "nobody". An agent is a thread or one queue of asynchronous work (vector_clocks.py); epoch e of
+agent a happened before everyone whose clock of a is >= e.
 """
 
 from __future__ import annotations
@@ -53,7 +52,9 @@ class Actor(NamedTuple):
 
 @compiled()
 def fenced(fences, counts, thread, epoch, limit):
-    """Did a thread execute a proxy fence after `epoch`, that whoever knows it up to `limit` knows of?"""
+    """Did a thread execute a proxy fence after `epoch` that is known to everyone who knows the thread up to
+    `limit`?
+    """
     low, high = 0, counts[thread]  # the last fence up to `limit`; their epochs ascend
     while low < high:
         middle = (low + high) >> 1
@@ -105,7 +106,7 @@ def excused(a, previous, tag):
     if morally_strong(a, previous, tag):
         return True
     if a.flags & CONSTANT and agent < a.threads and same_row:
-        return True  # whichever store comes last, the memory holds the same value
+        return True  # whichever store comes last, memory holds the same value
     if tag != a.now:
         return a.others[tag] == 1
     if agent == a.me and a.flags & SERIAL:

@@ -1,8 +1,8 @@
 """Shadow of tensor memory: last writer and readers of every column, by blocks of 16 lanes.
 
-Records are those of checks/race/shadow_bytes.py. An access is ordered if its `usable` clock (fences
-included) covers the earlier one; if only the plain clock does, the order rests on synchronisation without
-tcgen05.fence (NO_TCGEN05_FENCE).
+Records are those of checks/race/shadow_bytes.py. An access is ordered if its `usable` clock (fences included)
+covers the earlier one. If only the plain clock does, the order rests on synchronisation without tcgen05.fence
+(NO_TCGEN05_FENCE).
 """
 
 from __future__ import annotations

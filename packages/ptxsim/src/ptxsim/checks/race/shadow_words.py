@@ -1,4 +1,4 @@
-"""What compiled look-ups are told, as one row of words: arrays by address and length, then numbers.
+"""The arguments of compiled look-ups as one row of words: arrays by address and length, then numbers.
 
 One row per space, renewed where an array is replaced. Passing the arrays themselves costs more than most
 look-ups take: numba unpacks each of them at every call, and needs 0.1 ms to find the types in a tuple.

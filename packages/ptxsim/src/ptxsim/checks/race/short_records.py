@@ -1,8 +1,8 @@
 """Every interleaving of a short record of barriers: does any of them leave a warp behind?
 
-Counts of arrivals say what may hang, and where it is luck which arrivals make a phase they can say too much.
-A record of a few steps, of threads alone, is searched outright instead. It is the whole truth where nothing
-but its barriers makes a warp wait or decides what it does.
+Counts of arrivals show what may hang, but where luck decides which arrivals make a phase they show too much.
+A record of a few steps by threads alone is searched outright instead. The search is exact where only the
+record's barriers make a warp wait or decide what it does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _State(NamedTuple):
 
 
 def ends_in_every_order(cluster: Cluster, record: BarrierRecord) -> bool | None:
-    """False: an interleaving hangs. None: this cannot be told from the record. Searched once."""
+    """False: an interleaving hangs. None: the record cannot tell. Searched once."""
     return _searched(cluster, record, MOST_STATES).ends
 
 
@@ -76,7 +76,9 @@ def _search(steps: list[Step], counts: dict, most: int) -> Outlook:
 
 
 def _in_order(steps: list[Step]) -> bool:
-    """Does each warp take its steps one after another, in any interleaving? One lane of it takes them all."""
+    """Does each warp take its steps one after another in every interleaving? Then one lane of it takes them
+    all.
+    """
     lanes: dict[int, int] = {}
     for step in steps:
         lanes[step.warp] = lanes.get(step.warp, step.lanes) & step.lanes
@@ -116,8 +118,8 @@ class _Search:
         return [steps[at] for at, steps in zip(state.at, self.steps, strict=True) if at < len(steps)]
 
     def following(self, state: _State) -> list[_State]:
-        """The states after each step that can be taken; after one alone, if what others do does not matter to
-        it, nor it to them.
+        """The states after each step that can be taken; after a single one if that step and the other warps
+        do not affect each other.
         """
         found = []
         for warp, steps in enumerate(self.steps):
@@ -131,7 +133,7 @@ class _Search:
         return found
 
     def _alone(self, state: _State, warp: int, step: Step) -> bool:
-        """May this step be taken first whatever the other warps still do?"""
+        """May this step be taken first, whatever the other warps do later?"""
         if step.kind == "bar":
             return step.places[0] in self.whole
         kinds = ("arrive",) if step.kind == "wait" else ("arrive", "wait")

@@ -1,4 +1,4 @@
-"""Synchronisation of threads: which clocks a barrier, an mbarrier, a fence of tensor memory joins."""
+"""Synchronisation of threads: which clocks a barrier, an mbarrier or a tcgen05 fence joins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROUND = CAUSES["left-over"].hint
 
 
 class Synchronization(Observer):
-    """Part of the RaceDetector: every event that orders threads, but for accesses to memory."""
+    """Part of the RaceDetector: every event that orders threads, except accesses to memory."""
 
     def __init__(self, races):
         self.races = races
@@ -87,7 +87,7 @@ class Synchronization(Observer):
         signal.published, signal.gathered = signal.gathered or signal.published, None
 
     def _exits_arrive(self, cluster: Cluster, signal: Signal) -> None:
-        """A thread that has ended before it arrived is waited for: what it did is over (9.7.13.3)."""
+        """A barrier waits for threads that end without arriving: what they did is over (9.7.13.3)."""
         state = cluster.unit_state["cluster-bar",]
         late = state["seen"].reshape(-1, 32) != state["phase"] - 1
         for warp, alive in enumerate(cluster.alive):
@@ -127,7 +127,9 @@ class Synchronization(Observer):
             signal.together.append((agents, epochs, stamp))
 
     def _ends(self, cluster: Cluster, place, signal: Signal, agents: np.ndarray) -> None:
-        """Whoever knows of all other arrivals of a phase, and brings the last ones, knows that it is over."""
+        """A thread that knows of all other arrivals of a phase and brings the last ones knows that it is
+        over.
+        """
         barrier = cluster.mbarriers[place]
         if len(agents) != barrier.pending or barrier.tx or self.clocks.threads_per_agent > 1:
             return
@@ -162,7 +164,7 @@ class Synchronization(Observer):
     def _doubt(
         self, cluster: Cluster, signal: Signal, place, clocks, thread_clocks, row: int, brings=None
     ) -> None:
-        """Whoever waits from now on for the last phase of this mbarrier cannot rely on all its arrivals."""
+        """From now on a wait for the last phase of this mbarrier cannot rely on all its arrivals."""
         phase, relied = cluster.mbarriers[place].phase, signal.published.clock
         signal.doubt(clocks, brings or Stamp(clocks.min(0), thread_clocks.min(0)), row)
         column = self.clocks.column("bytes", place)
@@ -172,7 +174,7 @@ class Synchronization(Observer):
             self._luck(cluster, place, row, phase)
 
     def _luck(self, cluster: Cluster, place, row: int, phase: int) -> None:
-        """Somebody has gone on after the last phase, and other arrivals could have made it."""
+        """A thread has passed the last phase, which other arrivals could have completed."""
         reporter, history = self.races.reporter, history_of(cluster).get(place)
         name = reporter.shared_name(place[1])
         count = history.count if history is not None else cluster.mbarriers[place].expected
@@ -207,8 +209,8 @@ class Synchronization(Observer):
         return arrivals // barrier.expected
 
     def _relied_on(self, place, agents: np.ndarray, signal: Signal, own: int) -> Stamp | None:
-        """What a wait of these threads gives them: of the phase that is complete, or of an earlier one of the
-        same parity that would have let them pass, had they come earlier (PTX ISA 9.7.13.15.16).
+        """What a wait gives these threads: that of the phase that is complete, or of an earlier one of the
+        same parity that would have let them pass had they come earlier (PTX ISA 9.7.13.15.16).
         """
         column = self.clocks.column("bytes", place) - self.clocks.threads
         first = (
@@ -221,7 +223,7 @@ class Synchronization(Observer):
         return signal.passed_at(enough)
 
     def _doubt_coming(self, cluster: Cluster, signal: Signal, place) -> None:
-        """Arrivals of cp.async that were issued before the last phase, and are still to come."""
+        """Arrivals of cp.async that were issued before the last phase ended and are still to come."""
         column = self.clocks.column("bytes", place) - self.clocks.threads
         phase = cluster.mbarriers[place].phase
         for after, brings, row in (arrival for own in signal.coming.values() for arrival in own):

@@ -48,8 +48,8 @@ class Tcgen05(Observer):
         self.transfers.remember(item)
 
     def _item(self, split: Split) -> Issued:
-        """An MMA that comes after the same as the one before it shares its clocks: its thread has learnt and
-        handed over nothing since, and nobody has stored what it could read.
+        """An MMA that comes after the same events as the one before it shares its clocks: its thread has
+        learnt nothing and handed over nothing since, and nobody has stored what it could read.
         """
         clocks, thread, stores = self.clocks, self.clocks.agent_of(split.thread), self.history.stores()
         state = thread, clocks.clock.item(thread, thread), clocks.changes, stores
@@ -83,7 +83,7 @@ class Tcgen05(Observer):
             self.races.synchronization.arrive_later(cluster, place, stamp, stamp, token.row)
 
     def tensor_execute(self, cluster: Cluster, works: list) -> None:
-        """Those that know the same read as one: who knows that the last one is done, knows it of all."""
+        """MMAs that know the same read as one: to know that the last one is done is to know it of all."""
         items = [self.issued.pop(id(work)) for work in works]
         for work, item in zip(works, items, strict=True) if works[0].footprint.cells_read else ():
             for _, cells in itertools.groupby(work.footprint.cells_read, lambda r: r.rank):
@@ -129,7 +129,7 @@ class Tcgen05(Observer):
 
 
 def _alike(first: Issued, other: Issued) -> bool:
-    """Do two MMAs of one thread come after the same? They differ in their issuer's own epoch."""
+    """Do two MMAs of one thread come after the same events, apart from their issuer's own epoch?"""
     same = first.stores == other.stores and len(first.clock) == len(other.clock)
     return first.clock is other.clock or same and int(np.count_nonzero(first.clock != other.clock)) <= 1
 
@@ -169,7 +169,7 @@ class Wgmma(Observer):
         self.history.spans(SHARED, known, False, token)
 
     def wgmma_wait(self, cluster: Cluster, split: Split, token: Issued) -> None:
-        """All warps of the group have come to it, though they hand on no memory access by that."""
+        """All warps of the group have reached it, but that hands on no memory access."""
         agents = self.clocks.agents(split)
         self.clocks.learn(agents, token.queue, token.epoch)
         reached = self.reached.get((token.queue, token.epoch))

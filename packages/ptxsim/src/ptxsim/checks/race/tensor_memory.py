@@ -37,7 +37,7 @@ class TensorMemoryAccesses(Observer):
         self.pending: dict[tuple, deque] = {}
         self.latest: dict[tuple, Issued] = {}
         self.learned: dict[int, dict[int, Issued]] = {}  # warp -> row -> its last load that a use ends
-        self.unread: dict[int, dict[int, Issued]] = {}  # the same: a use of it may come after others are told
+        self.unread: dict[int, dict[int, Issued]] = {}  # the same, but a use may come after others are told
         self.open_results: dict[tuple, list] = {}
         self.is_mma = np.zeros(1, np.int8)  # per queue - threads: of completed MMAs? [0]: does one act now?
 
@@ -88,7 +88,7 @@ class TensorMemoryAccesses(Observer):
         self.open_results[key] = [op, cells, *columns]
 
     def _close_results(self, cells: np.ndarray) -> None:
-        """Somebody else comes to these cells: enters the last MMA of each result that may overlap."""
+        """Another agent comes to these cells: enters the last MMA of each result that may overlap."""
         columns = cells % COLUMNS
         low, high = int(columns.min()), int(columns.max())
         for key, (op, known, first, last) in list(self.open_results.items()):
@@ -122,11 +122,11 @@ class TensorMemoryAccesses(Observer):
         self.latest[kind, split.warp] = op
 
     def tells(self, cluster: Cluster, split: Split) -> None:
-        """A warp is about to tell others how far it has come: past the first use of its loads, or not."""
+        """A warp is about to tell others how far it has come. Is that past the first use of its loads?"""
         unread = self.unread.get(split.warp, {})
         for row, load in sorted(unread.items(), key=lambda item: item[1].epoch):
             if split.row in rows_before_use(cluster.program, row):
-                return  # who knows of a later load knows of this one
+                return  # to know of a later load is to know of this one
             self.clocks.learn(self.clocks.agents_of(split.warp, 0xFFFF_FFFF), load.queue, load.epoch)
             del unread[row]
 
@@ -144,7 +144,7 @@ class TensorMemoryAccesses(Observer):
         self.touch(self.cells[cells], write, op)
 
     def tmem_alloc(self, cluster: Cluster, split: Split, start: int, columns: int, place, group: int) -> None:
-        """The lanes of the warp meet (it is .sync.aligned), then the address is written to shared memory."""
+        """The lanes of the warp meet (it is .sync.aligned); then the address is written to shared memory."""
         self.shadow.forget(rectangle(split.cta, 0, LANES, start, columns))
         self.clocks.meet(self.clocks.agents(split))
         if place is None:

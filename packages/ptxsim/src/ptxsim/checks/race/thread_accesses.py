@@ -20,7 +20,9 @@ _ORDERING = {"fence", "membar", "mbarrier", "cp", "tcgen05", "wgmma"}
 
 @functools.lru_cache(maxsize=16)
 def hands_over(program) -> bool:
-    """Whether strong accesses order anything: relaxed ones do by fences, or hand on what copies have told."""
+    """Whether strong accesses order anything: relaxed ones do so with fences, or hand on what copies have
+    signalled.
+    """
     orderings = (ordering(i) for i in program.instrs)
     if any(how.acquires or how.releases for how in orderings):
         return True

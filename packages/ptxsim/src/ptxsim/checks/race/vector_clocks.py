@@ -71,7 +71,7 @@ class Stamp(NamedTuple):
 
 @dataclass
 class Signal:
-    """The releases that reach one synchronisation object."""
+    """The releases that reach one synchronisation object, and what its waits acquire."""
 
     gathered: Any = None  # Stamp, by everyone who has arrived
     published: Any = None  # Stamp: what a completed wait may rely on
@@ -113,8 +113,8 @@ class Signal:
         self.spare = stamp if self.spare is None else self.spare.joined(stamp)
 
     def count(self, agent: int, epoch: int, stamp: Stamp) -> None:
-        """An arrival that the phase has been told to expect, by a thread in this epoch. The phase vouches for
-        it if one of the others comes after that; else it could have been over before.
+        """An arrival, by a thread in this epoch, that the phase expects. The phase vouches for it if one of
+        the other arrivals comes after it; otherwise the phase could have been over before.
         """
         self.counted.append((agent, epoch, stamp))
 
@@ -132,9 +132,10 @@ class Signal:
         self.before, self.together = self.together, []
 
     def doubt(self, clocks: np.ndarray, brings: Stamp, row: int) -> None:
-        """Arrivals that know this, one per line, and all bring that, came too late for the last phase, but
-        nothing orders them after it: each could have counted in the place of any of its arrivals that it does
-        not know. Lanes that arrive by one instruction come together: who knows one of them is behind all.
+        """Arrivals that know `clocks`, one per line, and all bring `brings`, came too late for the last
+        phase, but nothing orders them after it: each could have counted in place of any arrival that it does
+        not know of. Lanes that arrive by one instruction come together: an access after one of them is after
+        all.
         """
         certain = self.published.common(brings).joined(self.lacking)
         for agents, epochs, stamp in self.before:
@@ -144,13 +145,13 @@ class Signal:
         self.rely(certain)
 
     def rely(self, stamp: Stamp) -> None:
-        """That is what a wait for the last phase may rely on."""
+        """Sets what a wait for the last phase may rely on."""
         self.published = stamp
         if self.past:
             self.past[next(reversed(self.past))] = stamp
 
     def passed_at(self, phase: int) -> Stamp | None:
-        """What a wait could rely on when so many phases were complete. Nothing, if none were."""
+        """What a wait could rely on when this many phases were complete; nothing if none were."""
         return self.past.get(max(phase, next(iter(self.past), 0))) if phase else None
 
 
@@ -294,7 +295,7 @@ class VectorClocks:
         return self.release(agents), second
 
     def meet(self, agents: np.ndarray) -> None:
-        """These threads wait for each other: each comes after what all have done."""
+        """These threads wait for each other: each then comes after what all have done."""
         self.acquire(agents, self.release(agents))
 
     def fence(self, agents: np.ndarray) -> None:
@@ -307,7 +308,7 @@ class VectorClocks:
             relaxed.fence = self.release(agent)
 
     def tcgen05_fence(self, agents: np.ndarray, after: bool) -> None:
-        """What threads know and what their tcgen05 instructions come after, the one joined into the other."""
+        """Joins what threads know into what their tcgen05 instructions come after, or the other way round."""
         self.changes += 1
         rows = rows_of(agents)
         both = np.maximum(self.tcgen05_clock[rows], self.thread_clock[rows])

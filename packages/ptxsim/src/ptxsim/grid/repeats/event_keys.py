@@ -1,8 +1,8 @@
-"""What identifies an event. Two clusters whose events have equal keys, one after the other, are the same to
-every check, but for where in global memory they read and write: that is the footprint's (footprint.py).
+"""What identifies an event. Two clusters whose events have equal keys, in the same order, look the same to
+every check, except for where they read and write in global memory: the footprint holds that (footprint.py).
 
-A key holds all that an observer can learn from the event: its arguments, and the state of the barrier it
-names. What the program's text says (the modifiers at a row) it leaves out.
+A key holds everything that an observer can learn from the event: its arguments, and the state of the barrier
+it names. It leaves out what the program's text says (the modifiers at a row).
 """
 
 from __future__ import annotations
@@ -76,12 +76,16 @@ def state(barrier) -> tuple | None:
 
 
 def end(cluster: Cluster) -> tuple:
-    """Of the end of a cluster: the state in which it leaves its mbarriers, as not all changes are events."""
+    """The key of the end of a cluster: the state in which it leaves its mbarriers, because not every change
+    is an event.
+    """
     return "end", sorted((place, state(barrier)) for place, barrier in cluster.mbarriers.items())
 
 
 def form(tmap, start: tuple[int, ...]) -> tuple:
-    """Of a copy's box: all but where it lies in its tensor; of one that sticks out, by how much."""
+    """The key of a copy's box: everything except where it lies in its tensor, and how far it sticks out, if
+    it does.
+    """
     out: tuple = ()
     if not tmap.holds(start):
         out = tuple(

@@ -1,7 +1,8 @@
-"""What a cluster does to global memory, gathered while it runs, for one that is only compared with another.
+"""What a cluster does to global memory, gathered while it runs; for a cluster that is only compared with
+another.
 
-Its accesses are free of races among themselves if it writes no byte twice and no buffer that it reads. They
-are entered into the history of the launch at its end; what they conflict with there are other clusters.
+Its accesses are free of races among themselves if it writes no byte twice and no buffer that it reads. At its
+end they are entered into the history of the launch, where they can conflict with other clusters only.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Footprint:
             self.runs.append(runs)
 
     def overlap(self) -> bool:
-        """Whether the cluster writes to a buffer that it reads, as far as is known."""
+        """Whether the cluster writes to a buffer that it reads, as far as is known by now."""
         self.accesses = self._accesses(np.concatenate([_NO_RUNS, *self.runs]))
         for access in self.accesses:
             (self.written if access.write else self.read).add(access.buffer)
@@ -98,7 +99,7 @@ class Footprint:
         return access.spans + self.to_shadow[access.buffer]
 
     def _buffers(self, runs: np.ndarray) -> np.ndarray:
-        """Row of the buffer of each run: one access begins in it, and so do all."""
+        """Row of the buffer of each run: where one of its accesses begins, all do."""
         segments, place = self.history.reads.segments, runs[:, RUN_FIRST]
         found = np.full(len(runs), NO_BUFFER)
         for i, (base, end) in enumerate(segments[:, [BASE, END]].tolist()):
@@ -106,7 +107,7 @@ class Footprint:
         return found
 
     def _accesses(self, runs: np.ndarray) -> list[BufferAccess]:
-        """One row stands for all of the same flags, as which it was matters for stores of constants only."""
+        """One row stands for all with the same flags: which row it was matters only for stores of constants."""
         buffers = self._buffers(runs)
         kinds = self.group_of_row[runs[:, RUN_ROW]] * 2 + runs[:, RUN_WRITE]
         groups = np.where(buffers == NO_BUFFER, 0, 1 + kinds * len(self.to_shadow) + buffers)

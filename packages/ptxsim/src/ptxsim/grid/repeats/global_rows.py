@@ -1,4 +1,4 @@
-"""Takes accesses of global memory out of a log: what is left tells one cluster from another."""
+"""Takes the accesses to global memory out of a log: what is left distinguishes one cluster from another."""
 
 from __future__ import annotations
 

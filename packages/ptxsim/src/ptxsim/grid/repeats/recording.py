@@ -1,9 +1,9 @@
 """Records what a checked cluster does, and compares a later one with it, event by event.
 
-A run is a function of what its threads do, and so is all that checks say of it: of a cluster whose events
-have the keys of one that was checked, in the same order, they say the same. One with an error stands for no
-other. What the keys leave out, the places in global memory, is looked at when it ends (footprint.py). So the
-cost of checks is paid once for each way that a cluster can go.
+A run is a function of what its threads do, and so are the findings of all checks: if a cluster's events have
+the keys of one that was checked, in the same order, the findings are the same. A cluster with an error stands
+for no other. What the keys leave out, the places in global memory, is checked when the cluster ends
+(footprint.py). So the cost of checks is paid once for each course that a cluster can take.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ptxsim.grid.repeats.global_rows import GlobalRows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Finding, Reporter
 
-MOST_WAYS = 8  # that clusters of a launch go, recorded to be compared with
+MOST_WAYS = 8  # courses of clusters of a launch that are recorded to be compared with
 MOST_EVENTS = 400_000  # of a cluster that is recorded; of all of them, before the last one
 MOST_BYTES = 1 << 26  # of the accesses that its threads make; the same
 
@@ -85,7 +85,9 @@ class Recordings:
         return own if self.bytes < MOST_BYTES else b""
 
     def may_go_again(self, cluster: Cluster) -> bool:
-        """Whether a cluster that stopped anywhere would do the same once more: it writes nothing it reads."""
+        """Whether a cluster that stopped anywhere would do the same if run again: it writes nothing that it
+        reads.
+        """
         self._inside(cluster.access_log[cluster.told : cluster.logged()])
         return not self.footprint.overlap()
 
@@ -102,7 +104,7 @@ class Recordings:
         self.checker.finish(cluster)
 
     def keep(self, found: dict[tuple, Finding]) -> bool:
-        """Keeps the cluster that was just recorded, and found this; False: it cannot stand for others."""
+        """Keeps the cluster that was just recorded, with its findings; False if it cannot stand for others."""
         if any(finding.severity != "review" for finding in found.values()):
             return False
         if len(self.keys) == MOST_EVENTS or self.bytes >= MOST_BYTES or not self.footprint.apart():
@@ -123,12 +125,12 @@ class Recordings:
         self._follow(self.known[-1], 0)
 
     def _follow(self, one: Known, at: int) -> None:
-        """From its event number `at` on, the cluster should do what this one did."""
+        """From event number `at` on, the cluster should do what this recording did."""
         self.followed, self.rest = one, iter(one.keys[at:])
         self.comparing["following"] = self.rest.__next__
 
     def _differs(self, key: tuple) -> None:
-        """Another cluster may have done the same so far, and then this."""
+        """Another recording may agree up to here and continue with this event."""
         followed = self.followed.keys
         at = len(followed) - operator.length_hint(self.rest) - 1
         for one in self.known:

@@ -1,9 +1,9 @@
 """Runs the clusters of a launch one after the other, and checks only those that do something new.
 
-A cluster that does event for event what an earlier one did needs no second look (grid/repeats/). One that
-turns out to be different is run again from its start, with the checks. That is safe as no cluster writes what
-one reads; where this is not so, or where memory that several clusters touch is in question, the whole launch
-is run again, as `Doubtful` says.
+A cluster that does, event for event, what an earlier one did needs no second look. One that turns out to be
+different is run again from its start, with the checks. That is safe because no cluster writes what it reads;
+where it does, or where clusters may conflict in memory that several of them touch, the whole launch is run
+again, as `Doubtful` says.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.machine.launch_view import Launch
 
 MOST_LONGER, ENOUGH = 2, 100_000  # times the longest, and more: instructions before it is checked instead
-MOST_MISSES = 3  # clusters in a row that are different from all recorded ones: comparing does not pay
+MOST_MISSES = 3  # after this many clusters in a row that differ from all recordings, comparing does not pay
 
 
 class Doubtful(Exception):
-    """Something may be wrong with clusters that were only compared: run all again, and check all."""
+    """Something may be wrong with clusters that were only compared: run all again, and check each."""
 
 
 class Runner:
-    """Runs clusters with `run`. `cluster` is the latest; its counts are those of all so far."""
+    """Runs clusters with `run`. `cluster` is the latest one; its counts are the totals up to now."""
 
     def __init__(self, make, recordings: Recordings | None):
         """make() -> a new Cluster; recordings: None where every cluster is to be checked."""
@@ -33,9 +33,11 @@ class Runner:
         self.longest = 0  # warp instructions of a cluster that was checked
 
     def run(self, index: int, alone: bool = True) -> bool:
-        """Runs cluster `index`; as Cluster.run. Where others may help it, none is compared (`comparable`).
+        """Runs cluster `index`, as Cluster.run does. Where others may help it, no cluster is compared
+        (`comparable`).
 
         A cluster that an earlier one has taken over is not run.
+
         """
         if not self.cluster.launch.not_started.begin(index):
             return True
@@ -47,7 +49,7 @@ class Runner:
         return self._check(index)
 
     def _repeats(self, index: int) -> bool:
-        """Whether the cluster did what an earlier one did. If not, all is as before."""
+        """Whether the cluster did what an earlier one did. If not, everything is as it was before."""
         cluster, recordings = self.cluster, self.recordings
         assert recordings is not None
         counts, printed = cluster.counts(), len(cluster.reporter.printed)
@@ -77,7 +79,7 @@ class Runner:
         return False
 
     def _check(self, index: int) -> bool:
-        """Runs it with all checks. Others may be compared with it if it has no error."""
+        """Runs the cluster with all checks. Others may be compared with it if it has no error."""
         cluster, recordings = self.cluster, self.recordings
         assert recordings is not None
         recording = not recordings.full() and self.misses < MOST_MISSES
@@ -98,7 +100,7 @@ class Runner:
 
 
 def comparable(launch: Launch) -> bool:
-    """Whether clusters of a launch may be compared: arguments are all that they share, each by one name."""
+    """Whether clusters of a launch may be compared: they share nothing but arguments, each under one name."""
     rows = sorted((host, host + end - base) for base, end, host, _ in launch.memory.rows)
     aliases = any(end > later for (_, end), (later, _) in itertools.pairwise(rows))
     variables = any(base >= GLOBAL_BASE and not logged for base, _, _, logged in launch.memory.rows)

@@ -38,7 +38,9 @@ class BlockScaled(InstructionDescriptor):
 
 
 def vector_size(kind: str, modifiers) -> int:
-    """Factors along K that the modifiers ask for; ValueError where a kind has no such scale vector."""
+    """The number of factors along K that the modifiers ask for; ValueError where a kind has no such scale
+    vector.
+    """
     found = next((n for word, n in _VECTORS.items() if word in modifiers), None)
     if "block16" in modifiers:
         found = 4
@@ -79,7 +81,7 @@ def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> B
 
 
 def factor_columns(rows: int) -> int:
-    """Columns of tensor memory that the factors of so many rows occupy."""
+    """Columns of tensor memory that the factors of this many rows occupy."""
     return -(-rows // 32)
 
 

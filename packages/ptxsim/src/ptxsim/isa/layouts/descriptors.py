@@ -203,7 +203,7 @@ def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int) -> None:
 
 
 def _check_ws(where: str, m: int, n: int) -> None:
-    """The same with .ws."""
+    """PTX ISA 9.7.16.2.1 with .ws."""
     if m not in (32, 64, 128) or n not in (64, 128, 256):
         raise ValueError(f"{where} with .ws: M={m}, N={n}; expected M from 32, 64, 128, N from 64, 128, 256")
 

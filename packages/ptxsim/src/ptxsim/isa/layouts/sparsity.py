@@ -9,8 +9,8 @@ eight are, of halves of an element where one of two tf32 is. For 128 rows a CTA:
   rows, lane i (below 8) has chunks 0-3 of row i in its low half, of row i + 8 in its high half; lane i + 8
   has chunks 4-7 of the same rows.
 
-The text leaves the layouts to figures 262-267; these are those of M = 128 and 256, as public libraries fill
-them (JAX's Mosaic, CUTLASS). For 64 rows a CTA there was only the figure: it is not modelled.
+The text leaves the layouts to figures 262-267. Those of M = 128 and 256 are as public libraries fill them
+(JAX's Mosaic, CUTLASS). For 64 rows a CTA there is only the figure: that layout is not modelled.
 """
 
 from __future__ import annotations

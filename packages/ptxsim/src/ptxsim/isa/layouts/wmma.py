@@ -1,11 +1,11 @@
 """Fragments of wmma (PTX ISA 9.7.14.4.1): which thread holds which matrix element in which register.
 
-The ISA leaves the place of an element open and to the chip. Here it is the place that ptxas 13.0 gives it for
-sm_80, sm_90a and sm_100a (read from its SASS): a fragment is the fragments of the mma.sync instructions
-that make up the product, one after another. m16n16k16 is two m16n8k16 side by side, m32n8k16 two on top of
-each other; m8n32k16 is computed as its transpose, two m16n8k16 whose A is B. Row-major and column-major
-matrices give the same fragment. Multiplicands of f16 have eight registers whatever the shape: their elements
-stand there twice or four times.
+The ISA leaves the place of an element to the chip. Here it is where ptxas 13.0 puts it for sm_80, sm_90a and
+sm_100a (read from its SASS): a fragment is the fragments of the mma.sync instructions that make up the
+product, one after another. m16n16k16 is two m16n8k16 side by side, m32n8k16 two on top of each other;
+m8n32k16 is computed as its transpose, two m16n8k16 whose A is B. Row-major and column-major matrices give the
+same fragment. Multiplicands of f16 have eight registers whatever the shape: their elements stand there twice
+or four times.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Conversion between number formats, and mov of one register (PTX ISA 9.7.9: cvt, cvt.pack, mov).
 
-A float source is read as the float64 it is, worked on there, and rounded once into the destination.
-Stochastic rounding (`cvt.rs`) is refused: PTX shows its use of the random bits in pictures only.
+A float source is widened to float64, converted there, and rounded once into the destination. Stochastic
+rounding (`cvt.rs`) is refused: PTX shows its use of the random bits in pictures only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def as_kind(kind: str, text: str) -> str:
 
 
 def sat_matters(mods: Mods) -> bool:
-    """.sat is legal where the source has values that the destination has not."""
+    """.sat is legal where the source has values that the destination lacks."""
     (low, high), (bottom, top) = span(mods["type"]), span(mods["dtype"])
     return low < bottom or top < high
 
@@ -47,7 +47,7 @@ def clamped(kind: str, source: str, text: str) -> str:
 
 
 def int_key(mods: Mods) -> str:
-    """Cutting off ignores the sign of the source, widening an unsigned one that of the result."""
+    """Truncation ignores the sign of the source; widening an unsigned source ignores that of the result."""
     (d, d_bits), (a, a_bits) = ((kind[0], int(kind[1:])) for kind in (mods["dtype"], mods["type"]))
     if d_bits <= a_bits:
         a = "u" if d == "u" else "s"
@@ -117,7 +117,7 @@ def float_float(mods: Mods) -> str:
 
 
 def passes_payload(mods: Mods) -> bool:
-    """Whether a float64 becomes a float32 with what there is room for of a NaN's payload."""
+    """Whether a float64 becomes a float32 that keeps as much of a NaN's payload as there is room for."""
     return mods["type"] == "f64" and mods["dtype"] == "f32" and not mods.get("sat")
 
 
@@ -136,7 +136,7 @@ def float_source(mods: Mods) -> str:
 
 
 def float_key(mods: Mods) -> str:
-    """The optional rounding of a conversion that is exact says nothing."""
+    """The optional rounding of an exact conversion means nothing."""
     exact = mods["type"] == "bf16" and mods["dtype"] in ("f32", "f64")
     return mods["name"].replace(f".{mods['frnd']}.", ".") if exact and mods["frnd"] else mods["name"]
 
