@@ -34,6 +34,8 @@ def look(step: int, one: Timed, artifact: Artifact) -> str:
         ((_, found),) = pool.results()
     if isinstance(found, Failed):
         return f"the run {found.message}"
+    if found.right and any(finding["kind"] == "uninitialized" for finding in found.findings):
+        return "it reads memory that nobody has written, in which a launch could leave D for the next"
     return "" if found.right else found.reason
 
 

@@ -113,6 +113,8 @@ def test_a_look_is_a_run_with_the_data_of_the_timing():
     assert timeable.look(2, one, edited("")) == ""
     assert "%clock" in timeable.look(2, one, edited("if (clock64() < 0) return;"))
     assert timeable.look(2, one, edited("return;"))
+    kept = "volatile __shared__ int kept[1]; int was = kept[0]; kept[0] = was == 7 ? 7 : 8;"
+    assert "nobody has written" in timeable.look(2, one, edited(kept))
 
 
 @pytest.mark.parametrize(
