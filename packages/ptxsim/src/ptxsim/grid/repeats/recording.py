@@ -3,7 +3,7 @@
 A run is a function of what its threads do, and so are the findings of all checks: if a cluster's events have
 the keys of one that was checked, in the same order, the findings are the same. A cluster with an error stands
 for no other. What the keys leave out, the places in global memory, is checked when the cluster ends
-(footprint.py). So the cost of checks is paid once for each course that a cluster can take.
+(footprint.py). So the cost of checks is paid once for each sequence of events that clusters go through.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ptxsim.grid.repeats.global_rows import GlobalRows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Finding, Reporter
 
-MOST_WAYS = 8  # courses of clusters of a launch that are recorded to be compared with
+MOST_WAYS = 8  # sequences of events of a launch's clusters that are recorded, to compare with
 MOST_EVENTS = 400_000  # of a cluster that is recorded; of all of them, before the last one
 MOST_BYTES = 1 << 26  # of the accesses that its threads make; the same
 
@@ -104,7 +104,7 @@ class Recordings:
         self.checker.finish(cluster)
 
     def keep(self, found: dict[tuple, Finding]) -> bool:
-        """Keeps the cluster that was just recorded, with its findings; False if it cannot stand for others."""
+        """Keeps the cluster just recorded, with its findings; False if it cannot stand for others."""
         if any(finding.severity != "review" for finding in found.values()):
             return False
         if len(self.keys) == MOST_EVENTS or self.bytes >= MOST_BYTES or not self.footprint.apart():
