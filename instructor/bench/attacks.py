@@ -98,6 +98,7 @@ APART = (
     ("a message with lines like the grader's own", "test_class.py", "its lines stand further right"),
     ("a link to itself, a folder without rights, a link too long: what cannot be looked at", "test_handins.py", "is named, the class goes on"),
     ("handing in again, past a penalty for the attempt before", "test_ledger.py", "the line of adjust.csv that changes nothing is told"),
+    ("a time that is too good to be one, for the first place of the board", "test_grading_speed.py", "is not written down"),
     ("several hand-ins under one nickname of the board", "test_ledger.py", "one line, the best"),
     ("a short secret or the shipped salt, found from the sizes that are told", "test_hidden.py", "refused, and told where points are given"),
     ("state declared behind a brace, a clock behind a carriage return", "test_grading.py", "refused from its PTX"),

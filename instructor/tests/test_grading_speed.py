@@ -98,6 +98,7 @@ def test_what_was_timed_has_to_have_made_d(monkeypatch, judged):
 def test_what_is_faster_than_a_chip_can_be_is_no_time(monkeypatch, judged):
     step = timed(monkeypatch, judged, lambda *a, **k: 1e-6)
     assert step.speed == "too slow" and "somebody has to look" in step.hints[0] and step.speed_points == 0
+    assert step.ms == {}  # the board is sorted by it
 
 
 def test_what_would_be_timed_is_looked_at_on_the_simulator_first(monkeypatch):
