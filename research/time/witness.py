@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ptxsim.forecasting import assembled, chip, sample
 from ptxsim.timing.machine_code import code
-from ptxsim.timing.sass_count import counts
+from ptxsim.timing.sass_count import Counted
 from ptxsim.timing.tape import Run, Tape
 from research.time.counters import SETS
 from research.time.run import load
@@ -42,7 +42,7 @@ def ratios(artifact, measured: float) -> tuple[float, float]:
     if sass is None:
         raise SystemExit("ptxas is not here: install nvidia-cuda-nvcc, or put it into the PATH")
     rows, clusters = executions(taken.tape), taken.clusters * taken.mean
-    both = taken.tape.sass_counts, counts(launch.program, sass)
+    both = taken.tape.sass_counts, Counted(launch.program, sass).found
     times = clusters / measured
     guessed, counted = (sum(n * becomes[row] for row, n in rows.items()) * times for becomes in both)
     return guessed, counted

@@ -63,10 +63,10 @@ def _adds_one(instr) -> bool:
     return "add" in instr.mods and isinstance(value, Imm) and value.bits == 1
 
 
-def played(step: Atomic, row, latency: float) -> list[Step]:
-    """The steps of a script for it."""
+def played(step: Atomic, row, latency: float) -> Step | list[Step]:
+    """What a script has for it: a step, or the steps of a loop."""
     if not step.turns:
-        return [Step(Shared(step.passes, latency, True), row.reads, row.writes)]
+        return Step(Shared(step.passes, latency, True), row.reads, row.writes)
     load = Step(Shared(1, latency, False), row.reads, (_OLD,))
     add = Step(Stretch(1, {_OLD: 4}, True, needed={_OLD: 0}), (_OLD,), (_OLD,))
     swap = Step(Shared(step.passes, 2 * latency, False), (_OLD,), (_DONE, *row.writes))

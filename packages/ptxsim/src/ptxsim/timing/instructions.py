@@ -1,22 +1,22 @@
 """What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
 
 PTX is not what runs. How many instructions a row becomes, sass_count.py and sass_guess.py say. A run of plain
-instructions is issued in the order of PTX: it needs a register when its first reader is due, and gives one as
-soon as its writer is done. ptxas orders them anew: what waits within a run does not hold up the warp.
+instructions is issued in the order of the machine code (sass_order.py), without one in that of PTX: it needs
+a register when its first reader is due, and gives one as soon as its writer is done. What waits within a run
+does not hold up the warp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from ptxsim.frontend.ast import registers_of
 from ptxsim.timing.pipes import CYCLES, LATENCY, passes, pipe
 
 
-@dataclass(frozen=True)
-class PipeUse:
+class PipeUse(NamedTuple):
     """One instruction, as far as its cost goes."""
 
     name: str
@@ -83,6 +83,34 @@ class Rows:
             issued = max(place, slots - 1, *(ready.get(r, needed.get(r, 0)) for r in row.reads))
             ready.update(dict.fromkeys(row.writes, issued + LATENCY.get(name, 1) * self.alu_latency))
         return max(slots, *busy.values()), needed, ready
+
+    def in_order(self, uses: Iterable[tuple]) -> tuple[float, float, dict[str, float], dict[str, float]]:
+        """Of (row, registers that it reads, that it writes), in the order of the machine code, in which each
+        waits for its operands: (issue slots, cycles in which others may issue, and the two of `run`).
+        """
+        used: dict[str, float] = dict.fromkeys(CYCLES, 0)
+        free: dict[str, float] = dict.fromkeys(CYCLES, 0)
+        needed: dict[str, float] = {}
+        ready: dict[str, float] = {}
+        slots = now = 0.0
+        for number, reads, writes in uses:
+            row, left = self.row(number), self.sass_counts[number]
+            name = "none" if not left else "either" if row.pipe == "none" else row.pipe
+            taken = passes(name, left)
+            there = max((ready.get(r, 0.0) for r in reads), default=0.0)
+            begin = max(now, there, *(free[one] for one in taken)) if left else max(now, there)
+            for read in reads:
+                if read not in ready:
+                    needed.setdefault(read, begin)
+            if left:
+                slots, now = slots + left, begin + left
+            for one, cycles in taken.items():
+                used[one] += cycles
+                free[one] = begin + cycles
+            done = begin + max(0.0, left - 1) + LATENCY.get(name, 1) * self.alu_latency
+            ready.update(dict.fromkeys(writes, done))
+        busy = max(slots, *used.values())
+        return busy, max(0.0, now - busy), needed, ready
 
     def _roots(self, first: int, last: int) -> dict[str, frozenset]:
         """Register that a run writes -> registers from outside that its value comes from."""

@@ -25,7 +25,7 @@ from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattere
 from ptxsim.timing.listening import listens
 from ptxsim.timing.machine_code import Code
 from ptxsim.timing.neighbours import variable_parts
-from ptxsim.timing.sass_count import counts
+from ptxsim.timing.sass_count import Counted
 from ptxsim.timing.sass_guess import guess
 from ptxsim.timing.tape import MemoryAccess, Run, Tape, Transfer, Unit
 from ptxsim.trace.recorder import Recorder
@@ -69,7 +69,11 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     recorder.count_again()
     recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
-    recorder.tape.sass_counts = counts(launch.program, code) if code else guess(launch.program)
+    if code:
+        made = Counted(launch.program, code)
+        recorder.tape.sass_counts, recorder.tape.places = made.found, made.places
+    else:
+        recorder.tape.sass_counts = guess(launch.program)
     recorder.tape.assembled = code is not None
     recorder.tape.parts = variable_parts(launch.program)
     return recorder.tape

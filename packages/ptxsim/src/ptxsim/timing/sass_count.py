@@ -10,6 +10,7 @@ a loop is counted where it went. Spills are among them, where they stand. 24 ker
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import NamedTuple
 
 from ptxsim.frontend.ast import Instr
 from ptxsim.timing.flow import Flow, flow
@@ -34,12 +35,16 @@ _ELSE = {  # where a loop has none of them
 }
 
 
-def counts(program, code: Code) -> list[float]:
-    """Row -> instructions each time that it runs."""
-    return _Counted(program, code).found
+class Place(NamedTuple):
+    """Where the instructions of a row of PTX stand."""
+
+    joined: int  # iterations that its block of the machine code does
+    at: list[int]  # which instructions, as these run; of a load, a store, a shuffle these alone
 
 
-class _Counted:
+class Counted:
+    """found: row -> instructions each time that it runs; places: row -> where they stand."""
+
     def __init__(self, program, code: Code):
         self.instrs, self.code, self.ptx = program.instrs, code, flow(program)
         self.block = {r: b for b in self.ptx.order for r in _rows(self.ptx, b)}
@@ -53,6 +58,7 @@ class _Counted:
         self.main = self._main()
         self.unrolled = self._unrolled()
         self.found = self._found()
+        self.places = self._places()
 
     def _loops(self) -> dict[int, int]:
         """Loop of the machine code -> loop of PTX."""
@@ -131,6 +137,25 @@ class _Counted:
                 loop, codes = max(places.items(), key=lambda place: place[1].total())
                 if (before := self._before(row, loop)) is not None:
                     found[before] += codes.total()
+        return found
+
+    def _places(self) -> dict[int, Place]:
+        """Where each row stands in the loop in which it runs: in the block that has most of it."""
+        code, found, count = self.code.flow, {}, 0
+        standing: dict[int, dict[int, list[tuple]]] = defaultdict(lambda: defaultdict(list))
+        for b in code.order:
+            loop = code.inside[b][-1] if code.inside[b] else NOWHERE
+            for i in _rows(code, b):
+                count += 1
+                if self.row[i] >= 0 and loop == self._place(self.row[i]):
+                    standing[self.row[i]][b].append((count, self.code.opcodes[i]))
+        for row, blocks in standing.items():
+            instr = self.instrs[row]
+            marked = _marks(instr) or _ELSE.get(instr.op, set())
+            sure = {b: [place for place, code in all_ if code in marked] for b, all_ in blocks.items()}
+            chosen = max(blocks, key=lambda b: (len(sure[b]), len(blocks[b]), -b))
+            at = sure[chosen] or [place for place, _ in blocks[chosen]]
+            found[row] = Place(self.unrolled[self.block[row]], at)
         return found
 
     def _before(self, row: int, place: int) -> int | None:

@@ -7,6 +7,7 @@ inside its run, which waits for a register when its first reader is due.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ptxsim.timing.atomics import Atomic, played, whole_warps
@@ -14,6 +15,7 @@ from ptxsim.timing.chip import Chip
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.merging import merged
 from ptxsim.timing.ordering import among_products, hoisted
+from ptxsim.timing.sass_order import reordered
 from ptxsim.timing.steps import (
     JOINED,
     Global,
@@ -90,18 +92,26 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
     """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
     steps = whole_warps(steps, tape.instrs)
     out: list[Any] = [_step(step, tape, rows, chip, made) for step in steps]
-    places = joined(steps, rows.sass_counts)
+    places = set() if tape.places else joined(steps, rows.sass_counts)
     for place in places:
         out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
     out = merged(steps, out, made)
+    if tape.places:
+        steps, out = reordered(steps, out, rows, tape.places, partial(_plain, tape, rows, chip))
     out = [one for step, does in zip(steps, out, strict=True) for one in _whole(step, does, rows, made)]
     out = renamed(out) if places else out
     if not tape.refills:  # else there are no registers for what comes early
-        out = among_products(hoisted(out), tape.events)
+        out = among_products(out if tape.places else hoisted(out), tape.events)
     read = {name for step in out for name in step.reads}
     late = {name for step in out for name in step.writes if _is_late(step.does, name)}
     wanted = read & late
     return [_played(step, wanted) for step in out]
+
+
+def _plain(tape: Tape, rows: Rows, chip: Chip, uses: tuple, branches: bool) -> Stretch:
+    """Rows of plain instructions in the order of the machine code; spills are among those counted."""
+    slots, waits, needed, ready = rows.in_order(uses)
+    return Stretch(slots, ready, branches, {}, waits + slots * tape.refills * chip.l1_latency, needed)
 
 
 def _whole(step, does, rows: Rows, made: Script) -> list[Step]:

@@ -18,7 +18,7 @@ class Stretch(NamedTuple):
     ready: dict[str, float]  # register -> cycles from the begin until it is there
     branches: int = 0  # 1: ends with a branch; JOINED
     roots: dict[str, frozenset] = {}  # register -> those that its value is made of
-    refills: float = 0.0  # cycles of loads of what ptxas spilled
+    refills: float = 0.0  # cycles of loads of what ptxas spilled, and of waits of one for another
     needed: dict[str, float] = {}  # register -> cycles from the begin until it is read
 
 

@@ -90,6 +90,7 @@ class Tape:
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
     sass_counts: Sequence[float] = ()  # row -> SASS instructions that it becomes
+    places: dict = field(default_factory=dict)  # row -> sass_count.Place, where ptxas made the code
     assembled: bool = False  # they were counted in what ptxas made: spills are in it
     parts: dict | None = None  # row of a load from shared memory -> neighbours.Part of its address
     refills: float = 0.0  # loads of what ptxas spilled, as a share of all other instructions

@@ -1,0 +1,189 @@
+"""The order in which ptxas put the steps of a warp: read from the machine code, where there is one.
+
+Between two steps that nothing passes (waits, barriers, fences, what units are told), and within an
+iteration or those that ptxas joined, the rows of a warp are played as their machine code runs: loads that
+were moved up, what was put off until it is needed, shuffles of several sums that take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ptxsim.timing.instructions import Rows
+from ptxsim.timing.sass_count import Place
+from ptxsim.timing.steps import Global, Other, Product, Shared, Step, Stretch
+from ptxsim.timing.tape import Run
+
+NOWHERE = -1
+
+
+class Item(NamedTuple):
+    """A row of PTX that a warp does."""
+
+    row: int
+    copy: int  # number of its iteration, of those that ptxas joined
+    step: int  # its place among the steps; NOWHERE if it is plain
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+@dataclass
+class Block:
+    """Rows in a row that nothing holds in their order, of one iteration, or of those that ptxas joined."""
+
+    items: list[Item] = field(default_factory=list)
+    joined: int = 0  # iterations; 0 if that is not known yet
+    copy: int = 0
+
+    def takes(self, row: int, place: Place | None) -> bool:
+        """Whether the row goes on with this block, perhaps with its next iteration."""
+        if place and self.joined not in (0, place.joined):
+            return False
+        self.joined = place.joined if place else self.joined
+        back = bool(self.items) and row <= self.items[-1].row
+        self.copy += back
+        return not back or self.copy < self.joined
+
+
+def reordered(
+    steps: list, out: list, rows: Rows, places: dict[int, Place], costs: Callable
+) -> tuple[list, list]:
+    """Steps of a warp, and what they do, in the order of the machine code.
+
+    costs: of plain rows (row, reads, writes) in a row that may end with a branch -> what they do.
+    """
+    found: list[tuple] = []
+    kept: dict[tuple, list] = {}
+    for part in _blocks(steps, out, rows, places):
+        if isinstance(part, int):
+            found.append((steps[part], out[part]))
+            continue
+        key = tuple(item._replace(step=NOWHERE + (item.step >= 0)) for item in part)
+        if key not in kept:
+            kept[key] = list(_laid_out(part, rows, places, costs))
+        for number, step in kept[key]:
+            at = part[number]
+            if at.step >= 0:
+                found.append((steps[at.step], step._replace(does=out[at.step].does)))
+            else:
+                found.append((Run(at.row, at.row), step))
+    return [step for step, _ in found], [does for _, does in found]
+
+
+def _blocks(steps: list, out: list, rows: Rows, places: dict[int, Place]) -> Iterator[int | list[Item]]:
+    """Blocks, and between them the places of steps that nothing passes."""
+    block = Block()
+    for number, (step, does) in enumerate(zip(steps, out, strict=True)):
+        if does is None:
+            continue
+        if not _moves(step, does):
+            yield from (block.items,) if block.items else ()
+            yield number
+            block = Block()
+            continue
+        for row in range(step.first, step.last + 1) if type(step) is Run else (step.row,):
+            place = places.get(row)
+            if not block.takes(row, place):
+                yield block.items
+                block = Block()
+                block.takes(row, place)
+            own = (NOWHERE, *rows.row(row)[2:]) if type(step) is Run else (number, does.reads, does.writes)
+            block.items.append(Item(row, block.copy, *own))
+    if block.items:
+        yield block.items
+
+
+def _moves(step, does) -> bool:
+    """Whether ptxas may put a step elsewhere: arithmetic, loads and stores, shuffles, mma.sync."""
+    if type(step) is Run:
+        return True
+    if type(does) is not Step:
+        return False
+    kind = type(does.does)
+    return kind in (Shared, Global, Product) or kind is Other and not does.does.stays
+
+
+def _laid_out(
+    items: list[Item], rows: Rows, places: dict[int, Place], costs: Callable
+) -> Iterator[tuple[int, Step]]:
+    """The steps of a block in its order: (number of an item of which each is, the step)."""
+    items = _named(items)
+    order = sorted(zip(_keys(items, places), range(len(items)), strict=True))
+    plain: list[int] = []
+    for _, number in order:
+        if items[number].step < 0:
+            plain.append(number)
+            continue
+        if plain:
+            yield plain[-1], _run([items[n] for n in plain], rows, places, costs)
+            plain = []
+        yield number, Step(None, items[number].reads, items[number].writes)
+    if plain:
+        yield plain[-1], _run([items[n] for n in plain], rows, places, costs)
+
+
+def _run(items: list[Item], rows: Rows, places: dict[int, Place], costs: Callable) -> Step:
+    jumps = [i for i in items if rows.row(i.row).name in ("bra", "brx") and _stands(i, places) >= 0]
+    does: Stretch = costs(tuple((i.row, i.reads, i.writes) for i in items), bool(jumps))
+    return Step(does, tuple(does.needed), tuple(does.ready))
+
+
+def _named(items: list[Item]) -> list[Item]:
+    """The items with registers as the machine has them: each joined iteration has its own."""
+    last, found = items[-1].copy, []
+    names: dict[str, str] = {}
+    for item in items:
+        reads = tuple(names.get(name, name) for name in item.reads)
+        names.update((name, name if item.copy == last else f"{name}'{item.copy}") for name in item.writes)
+        found.append(item._replace(reads=reads, writes=tuple(names[name] for name in item.writes)))
+    return found
+
+
+def _keys(items: list[Item], places: dict[int, Place]) -> list[int]:
+    """Where each stands: not before what it reads, nor before those that need what its registers held. What
+    has no instruction of its own stands right before its first reader.
+    """
+    stand = [_stands(item, places) for item in items]
+    found = _not_before(items, stand)
+    last = max(found)
+    readers: dict[str, int] = {}
+    writers: dict[str, int] = {}
+    for number in reversed(range(len(items))):
+        item = items[number]
+        if stand[number] < 0 and item.step < 0:
+            limits = [readers.get(name, last) for name in item.writes]
+            limits += [writers.get(name, last) for name in (*item.reads, *item.writes)]
+            found[number] = min(limits, default=last)
+        at = found[number]
+        for name in item.writes:
+            readers.pop(name, None)
+            writers[name] = at
+        readers.update((name, min(at, readers.get(name, at))) for name in item.reads)
+    return found
+
+
+def _not_before(items: list[Item], stand: list[int]) -> list[int]:
+    """The earliest place of each: not before its own, nor what it depends on."""
+    written: dict[str, int] = {}
+    read: dict[str, int] = {}
+    found: list[int] = []
+    for item, at in zip(items, stand, strict=True):
+        if at < 0 and item.step >= 0 and found:
+            at = found[-1]
+        at = max([at, *(written.get(name, at) for name in (*item.reads, *item.writes))])
+        at = max([at, *(read.get(name, at) for name in item.writes)])
+        read.update((name, max(at, read.get(name, at))) for name in item.reads)
+        written.update(dict.fromkeys(item.writes, at))
+        found.append(at)
+    return found
+
+
+def _stands(item: Item, places: dict[int, Place]) -> int:
+    """The last instruction of a row in its iteration; NOWHERE if it has none there."""
+    place = places.get(item.row)
+    if place is None:
+        return NOWHERE
+    first, last = (n * len(place.at) // place.joined for n in (item.copy, item.copy + 1))
+    return place.at[last - 1] if last > first else NOWHERE
