@@ -6,9 +6,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ptxsim.isa.layouts.fragments import mma_d
+from ptxsim.isa.address_map import SHARED_START
+from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor, operand_addresses
+from ptxsim.isa.layouts.fragments import mma_d, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.units import mma, wgmma
+from ptxsim.units import mma
+from ptxsim.units.wgmma_form import WgmmaForm
+from ptxsim.units.wgmma_product import block_of_registers, multiply_now
 from research.arithmetic.forms import BITS, Form, result
 
 
@@ -41,25 +45,31 @@ def _warps(form: Form, given: list[np.ndarray]) -> np.ndarray:
     return result(form, out if form.d == "f64" else out.astype(np.uint32))
 
 
-def _decoded(codes: np.ndarray, kind: str) -> np.ndarray:
-    decoder = DECODERS[kind]
-    return decoder.decode(codes.astype(f"u{decoder.bytes}").view(decoder.raw))
-
-
 def _warpgroups(form: Form, codes: tuple) -> np.ndarray:
-    a, b = (_decoded(x, kind) for x, kind in zip(codes, (form.a, form.b), strict=False))
-    raw = codes[2].astype(f"u{BITS[form.d] // 8}")
-    c = raw.view({"f16": np.float16, "f32": np.float32, "s32": np.int32}[form.d])
-    c = c.astype(np.int64 if form.d == "s32" else np.float32)
-    found = np.empty(c.shape, np.uint16 if form.d == "f16" else np.uint32)
+    """A in shared memory or in registers: the same product."""
+    unit = WgmmaForm(form.n, form.k, form.d, form.a, form.b, False, False, False, False, False, False)
+    block, (rows, columns) = block_of_registers(unit), wgmma_d(form.n)
+    a, b = (codes[i].astype(f"u{DECODERS[kind].bytes}") for i, kind in enumerate((form.a, form.b)))
+    c, found = codes[2].astype(f"u{BITS[form.d] // 8}"), np.empty(codes[2].shape, np.uint32)
     for tile in range(len(a)):
-        raw = wgmma.added(c[tile], wgmma.multiply(a[tile], b[tile], form.d), True, form.d)
-        found[tile] = _as_matrix(raw, form)
-    return found.astype(np.uint32)
+        window, descriptors = _in_shared([a[tile], b[tile]])
+        held = np.ascontiguousarray(c[tile][rows, columns]).view(np.uint32).reshape(4, 32, -1)
+        files = np.ascontiguousarray(held.transpose(0, 2, 1), np.uint64)
+        addresses = np.array([one.ctypes.data for one in files], np.int64)
+        at = addresses.ctypes.data
+        multiply_now(block.address, window.ctypes.data, window.size, *descriptors, at, at, 15)
+        raw = np.ascontiguousarray(files.transpose(0, 2, 1).astype(np.uint32)).view(c.dtype)
+        found[tile][rows, columns] = raw.reshape(128, -1)
+    return found
 
 
-def _as_matrix(raw: np.ndarray, form: Form) -> np.ndarray:
-    """Patterns (m, n) of registers_of of a whole matrix, which takes columns for elements of a thread."""
-    if form.d != "f16":
-        return raw.T
-    return np.stack([raw & np.uint64(0xFFFF), raw >> np.uint64(16)], 1).reshape(-1, raw.shape[1]).T
+def _in_shared(matrices: list[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """Shared memory that holds K-major matrices without a swizzle, and their descriptors."""
+    window, descriptors, start = np.zeros(1 << 16, np.uint8), [], SHARED_START
+    for matrix in matrices:
+        desc = MatrixDescriptor(start, leading=128, stride=256, swizzle=0)
+        places = operand_addresses(desc, *matrix.shape, matrix.itemsize, mn_major=False)
+        window.view(matrix.dtype)[places // matrix.itemsize] = matrix
+        descriptors.append(encode_matrix_descriptor(desc, "sm_90"))
+        start += 32 * len(matrix)
+    return window, descriptors

@@ -10,6 +10,9 @@ from test_cp_async import SETUP
 from test_ldmatrix import FILL, REVERSED
 from test_mma import FORMS as MMA_FORMS
 from test_mma import mma_kernel
+from test_wgmma import COMMIT, DEPTH, DESC, FENCE, MMA, PREPARE, SHARED, ZERO
+from test_wgmma import FILL as FILL_GROUP
+from test_wgmma import TYPES as WGMMA_TYPES
 from warp_kernels import register_kernel, vector
 from wmma_kernels import FORMS as WMMA_FORMS
 from wmma_kernels import kernel, mma, random_matrices
@@ -33,7 +36,7 @@ def both(monkeypatch):
     def outcome(ptx: str, arrays: list[np.ndarray], **more) -> list[bytes]:
         asked.clear()
         copies = [array.copy() for array in arrays]
-        ptxsim.load(ptx).launch("k", block=32, args=copies, checks=False, **more)
+        ptxsim.load(ptx).launch("k", **{"block": 32, "args": copies, "checks": False} | more)
         return [array.tobytes() for array in copies]
 
     def compare(ptx: str, arrays: list[np.ndarray], name: str, **more) -> None:
@@ -105,6 +108,48 @@ def test_cp_async(both, copy):
     text = f"{SETUP} {copy} cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; {read}"
     ptx = register_kernel(text, 0, 4, shared=512)
     both(ptx, [bits(np.random.default_rng(4), 4), np.zeros((4, 32), np.uint32)], "cp.async")
+
+
+@pytest.mark.parametrize("scale", ["%p", "%q", "1"])
+@pytest.mark.parametrize("registers", [False, True])
+@pytest.mark.parametrize("kinds", WGMMA_TYPES)
+def test_wgmma(both, kinds, registers, scale):
+    """Chains on the same accumulators, of random bits in all layouts, with all that may follow them."""
+    rng = np.random.default_rng([5, registers, *map(ord, "".join(kinds))])
+    ptx, data, count = wgmma_chain(rng, kinds, registers, scale)
+    both(ptx, [data, np.zeros((count, 128), np.uint32)], "wgmma", block=128)
+
+
+def wgmma_chain(rng, kinds: tuple[str, ...], registers: bool, scale: str):
+    """(PTX, input, outputs) of two wgmma on registers of any bits, in shared memory of any bits."""
+    n, (d, a, b) = int(rng.choice([8, 24, 64, 96, 256])), kinds
+    k, count, halves = DEPTH[a], n // (4 if d == "f16" else 2), a in ("f16", "bf16")
+    fields = rng.integers(0, 64, 6).tolist()  # strides of up to a kilobyte: some rows lie in the same place
+    a_at, b_at = ((1024 + 16 * int(rng.integers(0, 64))) >> 4 for _ in range(2))
+    layout = f"{int(rng.integers(4)) << 62 | int(rng.integers(8)) << 49 | fields[0] << 32 | fields[1] << 16}"
+    signs = "" if d == "s32" else ", {}, {}".format(*rng.choice([-1, 1], 2))
+    major = "".join(f", {bit}" for bit in rng.integers(0, 2, 1 if registers else 2)) if halves else ""
+    given = "{%x4, %x5, %x6, %x7}" if registers else "%y2"
+    one = f"wgmma.mma_async.sync.aligned.m64n{n}k{k}.{d}.{a}.{b} {vector('o', 0, count)}, {given}, %y3, "
+    fill = "".join(f"mov.b32 %o{i}, %r{i};" for i in range(count))
+    text = f"""{FILL_GROUP} bar.sync 0; {fill} mov.b64 %y2, {layout}; mov.b64 %y3, {layout};
+    or.b64 %y2, %y2, {a_at}; or.b64 %y3, %y3, {b_at}; setp.ne.u32 %q, %t, %t;
+    {FENCE} {one}{scale}{signs}{major}; {one}%p{signs}{major}; {COMMIT} wgmma.wait_group.sync.aligned 0;"""
+    ptx = register_kernel(text, count, count, shared=SHARED).replace(
+        "ld.global.b32 %r0", f"add.u64 %in, %in, {SHARED}; ld.global.b32 %r0"
+    )
+    data = bits(rng, 4 * (SHARED // 512 + count)).reshape(-1, 128)
+    return ptx, data, count
+
+
+def test_a_warp_that_stays_away_leaves_wgmma_to_the_handler():
+    """It says what the three others wait for, and a copy of pending accumulators gets its value."""
+    skip = "setp.lt.u32 %q, %t, 96; @!%q bra END;"
+    text = f"{PREPARE} {DESC} {ZERO} {FENCE} {skip} {MMA} {COMMIT} wgmma.wait_group.sync.aligned 0; END:"
+    args = [np.zeros(4, np.uint32), np.zeros((4, 128), np.uint32)]
+    ptx = register_kernel(text, 0, 4, shared=16384)
+    result = ptxsim.load(ptx).launch("k", block=128, args=args, checks=False)
+    assert "wgmma that warp 3 never issues" in result.findings[0].message
 
 
 def test_a_copy_under_way_is_for_its_handler():

@@ -181,8 +181,9 @@ class Control(IntEnum):
     EAGER = 45  # does asynchronous work complete at once?
     TENSOR_OPERATIONS = 46  # that called code has done since Python looked
     CHANGED = 47  # words of memory that its atomics have changed since then
-    NEW_COUNT = 48  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 49
+    MARKED = 48  # accumulators of wgmma whose registers hold marks, since an instruction on them is pending
+    NEW_COUNT = 49  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 50
 
 
 class Reason(IntEnum):

@@ -57,6 +57,52 @@ def _join(builder, a, b):
 
 
 decode_f16, decode_bf16 = _decoder(f32_of_f16), _decoder(f32_of_bf16)
+TOGETHER = 8  # products of a step of `lane_products`
+
+
+@intrinsic
+def lane_products(typingctx, sums, a, b, steps):
+    """Stores 32 sums of `steps` products (a multiple of eight), one rounding a step, from the first step on:
+    lane l takes float l of 32 at `a` and float l % 4 of four at `b`, which go on by so many each step.
+    """
+
+    def codegen(context, builder, signature, args):
+        sums, a, b, steps = args
+        four = ir.VectorType(ir.FloatType(), 4)
+        numbers = ir.Constant(V32, [lane % 4 for lane in range(32)])
+        start, body, done = (builder.append_basic_block(name) for name in ("start", "steps", "done"))
+        builder.branch(start)
+        builder.position_at_end(start)
+        builder.branch(body)
+        builder.position_at_end(body)
+        step, total = builder.phi(I64), builder.phi(VF)
+        step.add_incoming(ir.Constant(I64, 0), start)
+        total.add_incoming(ir.Constant(VF, [0.0] * 32), start)
+        more = total
+        for i in range(TOGETHER):
+            at = builder.add(step, ir.Constant(I64, i))
+            left, right = (
+                builder.load(
+                    builder.inttoptr(
+                        builder.add(base, builder.mul(at, ir.Constant(I64, size))), kind.as_pointer()
+                    ),
+                    typ=kind,
+                    align=4,
+                )
+                for base, size, kind in ((a, 128, VF), (b, 16, four))
+            )
+            spread = builder.shuffle_vector(right, ir.Constant(four, ir.Undefined), numbers)
+            more = builder.fadd(more, builder.fmul(left, spread))
+        after = builder.add(step, ir.Constant(I64, TOGETHER))
+        step.add_incoming(after, body)
+        total.add_incoming(more, body)
+        builder.cbranch(builder.icmp_unsigned("<", after, steps), body, done)
+        builder.position_at_end(done)
+        builder.store(more, builder.inttoptr(sums, VF.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.uint64, types.uint64), codegen
+
 
 _SOURCE = """from numba import types
 

@@ -63,7 +63,7 @@ from ptxsim.lowering.instruction_selection import (
 )
 from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
-from ptxsim.units.registry import FastForm
+from ptxsim.units.registry import FastForm, find_unit
 
 
 @dataclass(eq=False)
@@ -92,6 +92,15 @@ class Program:
                 self.blocks.append(block)
                 columns = [UNIT_FORM, IMM, CALLED_BLOCK, CALLED_HEARD]
                 self.code[row, columns] = FAST_CALLED, address_of(form.called), block.address, form.unheard
+
+    @functools.cached_property
+    def gathers(self) -> list[bool]:
+        """Per row: does the main loop do it for several warps at once?"""
+        units = [
+            find_unit(i) if i is not None and kind == UNIT else None
+            for i, kind in zip(self.instrs, self.code[:, OP].tolist(), strict=True)
+        ]
+        return [unit is not None and unit.fast is not None and unit.fast.gathers for unit in units]
 
     @functools.cached_property
     def guards(self) -> list[int]:

@@ -12,6 +12,7 @@ import numpy as np
 from ptxsim.jit import bytecode
 
 POLLS = 20  # unit instructions in a row without an effect that end a turn
+FEW_POLLS = 10  # of them that other splits bear, where they stand for each other
 POLL_WORK = 2000  # main loop instructions that one of them takes as long as
 
 
@@ -33,7 +34,7 @@ class BatchScheduler:
         self.polls: dict[int, int] = {}  # split -> unit instructions in a row without an effect
 
     def run(self) -> int:
-        """Runs every queued split up to what only Python can do; how many then stand in the queue."""
+        """Runs every queued split up to what only Python can do; how many of the queue then have a turn."""
         cluster, control = self.cluster, self.cluster.control
         loop, words = cluster.loop, cluster.words
         self.members[bytecode.BATCH_STATE] = bytecode.ABSENT
@@ -64,15 +65,29 @@ class BatchScheduler:
         self.cluster.queue.clear()
 
     def _dismiss(self) -> int:
-        """Puts all that can still run back into the queue."""
+        """Puts all that can still run back into the queue; how many of them have a turn."""
         (batch, state), control = self.members, self.cluster.control
         members = batch[: control[bytecode.BATCH]]
-        self.cluster.queue.extend(members[state[members] != bytecode.GONE].tolist())
+        standing = members[state[members] != bytecode.GONE].tolist()
         self.paused = set(members[state[members] == bytecode.PAUSED].tolist())
         if control[bytecode.FAST_DONE]:
             self.cluster.watchdog.happened()
         control[bytecode.BATCH] = control[bytecode.FAST_DONE] = 0
-        return len(self.cluster.queue)
+        alone, together = self._parted(standing)
+        self.cluster.queue.extend(alone + together)
+        return len(alone) or len(together)
+
+    def _parted(self, standing: list[int]) -> tuple[list[int], list[int]]:
+        """(Those that have a turn now, those that stand where more warps may still come: these have theirs
+        when no other is left, or another one polls.)
+        """
+        cluster, rows = self.cluster, self.cluster.split_table[:, bytecode.SP_PC]
+        gathers, polls = cluster.program.gathers, self.polls.get
+        together = [g for g in standing if gathers[rows.item(g)]]
+        alone = [g for g in standing if not gathers[rows.item(g)]]
+        if self.paused or any(polls(g, 0) > FEW_POLLS for g in alone):
+            return standing, []
+        return alone, together
 
     def had_turn(self, g: int) -> bool:
         """Whether a split has just run as long as it may; it is asked once."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 
 import numpy as np  # noqa: F401  its BLAS is there to be found
 from threadpoolctl import ThreadpoolController
@@ -14,6 +16,14 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_thread():
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
     """A context in which it has one thread."""
-    return _libraries().limit(limits=1)
+    several = [(one, one.num_threads) for one in _libraries().lib_controllers if one.num_threads != 1]
+    for library, _ in several:
+        library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for library, threads in several:
+            library.set_num_threads(threads)

@@ -25,7 +25,7 @@ from ptxsim.machine.forward_progress import held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.mbarrier import MBarrier
-from ptxsim.machine.split import BLOCK, PARK, Lanes, Split, Wait
+from ptxsim.machine.split import BLOCK, PARK, Lanes, Split, Splits, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
 from ptxsim.machine.watchdog import Watchdog
 from ptxsim.report.findings import Reporter
@@ -54,7 +54,7 @@ class Cluster:
         describe(self)
         self.map_memory()
         launch.fill_fixed(self)
-        self.splits = [Split(self, i) for i in range(self.warps * 32)]
+        self.splits = Splits(self)
         self.batch = BatchScheduler(self)
         self.loop = launch.loop
         self.tensor_operations = self.tma_bytes = 0
@@ -214,10 +214,10 @@ class Cluster:
         False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
         """
         self.watchdog.begin(alone)
-        batch = standing = 0  # splits that ran as one, and those of them that still wait for their turn
+        batch = standing = 0  # splits that ran as one, and those of them that still have a turn
         while True:
             if not standing and self.batched:
-                batch = standing = self.batch.run()
+                standing, batch = self.batch.run(), len(self.queue)
                 if self.watchdog.exhausted():
                     break
             if not self.queue:

@@ -105,3 +105,15 @@ class Split(Lanes):
     def full_mask(self) -> int:
         """All lanes of the split, whatever the guard says."""
         return int(self.cluster.split_table[self.index, bytecode.SP_MASK])
+
+
+class Splits(dict[int, Split]):
+    """The splits of a cluster by number, each made when a handler first sees it: few warps ever diverge."""
+
+    def __init__(self, cluster):
+        super().__init__()
+        self.cluster = cluster
+
+    def __missing__(self, index: int) -> Split:
+        split = self[index] = Split(self.cluster, index)
+        return split

@@ -50,10 +50,15 @@ class Sources:
     @property
     def language(self) -> str:
         """ "cuda", "python" (Triton and its kin) or "" where the PTX names no files."""
-        kinds = {PurePath(file).suffix for file in self.module.files.values()}
-        if kinds & {".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp"}:
-            return "cuda"
-        return "python" if ".py" in kinds else ""
+        return _language(frozenset(self.module.files.values()))
+
+
+@functools.lru_cache(maxsize=64)
+def _language(files: frozenset[str]) -> str:
+    kinds = {PurePath(file).suffix for file in files}
+    if kinds & {".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp"}:
+        return "cuda"
+    return "python" if ".py" in kinds else ""
 
 
 def place_text(places: list) -> str:

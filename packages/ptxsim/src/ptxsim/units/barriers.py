@@ -111,7 +111,7 @@ _BARRIERS = (  # .cta stands first
     ),
     vote="and or",
     section="9.7.13.1",
-    fast=FastForm(_fast_bar, together="open_barriers"),
+    fast=FastForm(_fast_bar, together="open_barriers", gathers=True),
 )
 def cta_barrier(instr):
     mods = set(instr.mods)

@@ -240,22 +240,6 @@ def multiply_now(block, registers):
     multiply(block, registers)
 
 
-def registers_of(values: np.ndarray, kind: str, saturate: bool = False) -> np.ndarray:
-    """uint64 (registers, 32) that hold (32, elements) of a result, rounded once to `kind`."""
-    if kind == "s32":
-        limits = np.iinfo(np.int32)
-        exact = np.asarray(values, np.int64)
-        exact = np.clip(exact, limits.min, limits.max) if saturate else exact
-        return (exact.T & 0xFFFF_FFFF).astype(np.uint64)
-    if kind == "f64":
-        return np.ascontiguousarray(values.T, np.float64).view(np.uint64)
-    with np.errstate(over="ignore"):
-        rounded = values.T.astype(np.float16 if kind == "f16" else np.float32)
-    raw = np.ascontiguousarray(rounded).view(f"u{rounded.itemsize}").astype(np.uint64)
-    raw[np.isnan(rounded)] = 0x7FFF if kind == "f16" else 0x7FFF_FFFF
-    return raw[0::2] | raw[1::2] << np.uint64(16) if kind == "f16" else raw
-
-
 @dataclass(frozen=True)
 class Layout:
     """How the matrices of one product lie in registers."""

@@ -36,6 +36,7 @@ class FastForm:
     called: Callable | None = None  # a function of jit/called.py
     each: str = ""  # name of f(c, m, registers, predicates, rank, control) -> done? for lanes m at row c
     together: str = ""  # name of f(control, number) -> moved? for all splits, when every one of them stands
+    gathers: bool = False  # it needs other warps: its handler is asked when those without are done
     unheard: bool = False  # it makes no event: with observers, too, the loop does it for a whole warp
 
 
@@ -68,8 +69,9 @@ UNITS: dict[str, UnitSpec] = {}
 FAST_FORMS: list[tuple[FastForm, str]] = []  # and the module that holds the compiled functions
 
 
+@functools.cache
 def fast_calls() -> tuple[FastCall, ...]:
-    """The fast forms as `main_loop` needs them."""
+    """The fast forms as `main_loop` needs them, once all units are there."""
     return tuple(
         FastCall(n, module, form.each, form.together, form.unheard) for n, (form, module) in _numbered()
     )

@@ -15,17 +15,18 @@ import numpy as np
 
 from ptxsim.events.records import SharedSpan
 from ptxsim.isa.address_map import SHARED_START
-from ptxsim.isa.layouts.fragments import wgmma_a, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
+from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Location, Split, Wait
-from ptxsim.units.matrix_operands import Chunks, operand_chunks, read_operand
-from ptxsim.units.mma import registers_of
-from ptxsim.units.registry import always, refuse, slots_of, unit
+from ptxsim.units.matrix_operands import Chunks, operand_chunks
+from ptxsim.units.registry import FastForm, always, refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
 from ptxsim.units.wgmma_form import BOXES, SETS, WgmmaForm, decode_form
+from ptxsim.units.wgmma_group import NOTHING_PENDING, fast_group, whole_group
+from ptxsim.units.wgmma_product import block_of_registers, multiply_now
 
 # ---- accumulators ----
 
@@ -37,7 +38,7 @@ class Accumulator:
     """D of one warp while instructions on it are pending."""
 
     serial: int
-    values: np.ndarray  # (32, elements): float32 or int64
+    values: np.ndarray  # uint64 (registers, 32): what the registers would hold
     pending: int = 0
 
     @property
@@ -53,7 +54,7 @@ class WgmmaPart:
     form: WgmmaForm
     accumulator: Any  # Accumulator; None in a dry run
     group: int  # number of the warp's wgmma-group that it belongs to
-    a: Any  # descriptor, or uint32 (4, 32) registers
+    a: Any  # descriptor, or uint64 (4, 32) registers
     b: int
     accumulate: bool
     token: object = None
@@ -112,21 +113,13 @@ def _open(
             _check_fence(cluster, split, warp, slots, held if accumulate else None)
         serial = cluster.unit_state.get("wgmma-serial", 0) % 0x7FFF + 1
         cluster.unit_state["wgmma-serial"] = serial
-        found = Accumulator(serial, _values_of(held, form.d))
+        found = Accumulator(serial, held)
         warp.accumulators[serial] = found
+        cluster.control[bytecode.MARKED] += 1
         marks = np.uint64(found.mark) | np.arange(len(slots), dtype=np.uint64)
         cluster.registers[split.warp, slots] = marks[:, None]
     found.pending += 1
     return found
-
-
-def _values_of(registers: np.ndarray, kind: str) -> np.ndarray:
-    """(32, elements) of D from uint64 (registers, 32)."""
-    raw = np.ascontiguousarray(registers.astype(np.uint32).T)
-    with np.errstate(invalid="ignore"):
-        return raw.view({"f16": np.float16, "f32": np.float32, "s32": np.int32}[kind]).astype(
-            np.int64 if kind == "s32" else np.float32
-        )
 
 
 def _check_fence(
@@ -148,7 +141,14 @@ def _check_fence(
 # ---- wgmma.mma_async ----
 
 
-@unit(*BOXES, **SETS, writes=(0,), async_destination=True, section="9.7.15.5.2")
+@unit(
+    *BOXES,
+    **SETS,
+    writes=(0,),
+    async_destination=True,
+    section="9.7.15.5.2",
+    fast=FastForm(fast_group, called=whole_group, gathers=True),
+)
 def mma_async(instr):
     form = decode_form(instr)
     constant = getattr(instr.operands[3], "bits", None)
@@ -162,7 +162,7 @@ def mma_async(instr):
         slots = list(slots_of(args[0]))
         enabled = bool(constant) if constant is not None else bool(cluster.predicate(split, args[3].code) & 1)
         a = (
-            cluster.registers[split.warp, list(args[1])].astype(np.uint32)
+            cluster.registers[split.warp, list(args[1])]
             if form.in_registers
             else _uniform(cluster, split, args[1])
         )
@@ -221,51 +221,53 @@ def _join(cluster: Cluster, split: Split, warp: Warp, part: WgmmaPart) -> None:
 
 def _execute(cluster: Cluster, operation: Operation) -> None:
     parts = sorted(operation.parts, key=lambda p: p.where.warp)
-    form = parts[0].form
-    a, a_chunks = _matrix_a(cluster, parts)
-    b, b_chunks = _from_shared(cluster, parts[0], parts[0].b, form.n, form.b, form.b_mn)
+    first, form = parts[0], parts[0].form
+    a_chunks = None if form.in_registers else _chunks(cluster, first, first.a, 64, form.a, form.a_mn)
+    b_chunks = _chunks(cluster, first, first.b, form.n, form.b, form.b_mn)
     for i, part in enumerate(parts):
         span = _share(part.where.cta, a_chunks, form.a_mn, b_chunks, i)
         if span is not None:
             cluster.bus.wgmma_read(cluster, part.token, span)
-    a, b = -a if form.negate_a else a, -b if form.negate_b else b
-    product = multiply(a, b, form.d)
-    rows, columns = wgmma_d(form.n)
-    fragment = product[rows, columns]
-    for i, part in enumerate(parts):
-        _add(cluster, part, fragment[32 * i : 32 * i + 32])
+    _multiply(cluster, parts)
+    for part in parts:
+        _give_back(cluster, part)
     operation.done = True
     for part in parts:
         cluster.wake(("wgmma", part.where.warp))
 
 
-def multiply(a: np.ndarray, b: np.ndarray, kind: str) -> np.ndarray:
-    """(m, n) of A (m, k) times B (n, k): float32, or int64 where D is s32."""
-    if kind == "s32":
-        return (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        return a @ b.T
+def _multiply(cluster: Cluster, parts: list[WgmmaPart]) -> None:
+    form, rank = parts[0].form, parts[0].where.cta
+    accumulate = sum(part.accumulate << i for i, part in enumerate(parts))
+    files = np.array([part.accumulator.values.ctypes.data for part in parts], np.int64)
+    a, a_files = parts[0].a, files
+    if form.in_registers:
+        a, a_files = 0, np.array([part.a.ctypes.data for part in parts], np.int64)
+    window, limit = int(cluster.cta_table[rank, bytecode.CT_SHARED]), cluster.launch.shared_end
+    descriptors = (_signed(bits) for bits in (a, parts[0].b))
+    addresses = (array.ctypes.data for array in (a_files, files))
+    block = block_of_registers(form).address
+    if not multiply_now(block, window, limit, *descriptors, *addresses, accumulate):
+        for part in parts:
+            part.accumulator.values *= np.uint64(part.accumulate)  # as if the matrix were zero
 
 
-def added(values: np.ndarray, share: np.ndarray, accumulate: bool, kind: str, saturate: bool = False):
-    """uint64 (registers, threads) of D, from what it held (threads, elements) and a share of the product."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return registers_of(values + share if accumulate else share, kind, saturate)
+def _signed(bits: int) -> int:
+    return bits - (bits >> 63 << 64)
 
 
-def _add(cluster: Cluster, part: WgmmaPart, share: np.ndarray) -> None:
-    """Adds a warp's share of the product to its accumulator; the last pending instruction gives it back."""
+def _give_back(cluster: Cluster, part: WgmmaPart) -> None:
+    """The last pending instruction on an accumulator gives its registers back."""
     target = part.accumulator
-    raw = added(target.values, share, part.accumulate, part.form.d, part.form.saturate)
-    target.values = _values_of(raw, part.form.d)
     target.pending -= 1
     if target.pending:
         return
     warp = cluster.unit_state[("wgmma", part.where.warp)]
     del warp.accumulators[target.serial]
-    _deliver(cluster.registers[part.where.warp], np.uint64(target.mark), raw)
+    cluster.control[bytecode.MARKED] -= 1
+    _deliver(cluster.registers[part.where.warp], np.uint64(target.mark), target.values)
     if cluster.bus.heard:
-        warp.last[slots_of(cluster.program.args[part.where.row][0])] = raw
+        warp.last[slots_of(cluster.program.args[part.where.row][0])] = target.values
 
 
 @functools.lru_cache(maxsize=16384)  # 8 CTAs, 2 warpgroups, 7 stages of 4 products: 1,792
@@ -276,32 +278,13 @@ def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: in
     return SharedSpan.of(rank, np.unique(np.concatenate([r.ravel() for r in read]))) if read else None
 
 
-def _matrix_a(cluster: Cluster, parts: list[WgmmaPart]) -> tuple[np.ndarray, Chunks | None]:
-    """(float32 (64, K), chunks read or None) of A."""
-    form = parts[0].form
-    if not form.in_registers:
-        return _from_shared(cluster, parts[0], parts[0].a, 64, form.a, form.a_mn)
-    decoder = DECODERS[form.a]
-    a = np.empty((64, form.k), np.float32)
-    rows, columns = wgmma_a(form.k, 8 * decoder.bytes)
-    for i, part in enumerate(parts):
-        lanes = slice(32 * i, 32 * i + 32)
-        raw: np.ndarray = np.ascontiguousarray(part.a.T).view(decoder.raw)
-        a[rows[lanes], columns[lanes]] = decoder.decode(raw)
-    return a, None
-
-
-def _from_shared(
-    cluster: Cluster, part: WgmmaPart, bits: int, rows: int, kind: str, mn: bool
-) -> tuple[np.ndarray, Chunks | None]:
-    """(float32 (rows, K), chunks of 16 bytes) of a matrix that a descriptor points at; zeros, None: none."""
-    width, depth = DECODERS[kind].bytes, part.form.k
-    nothing = np.zeros((rows, depth), np.float32), None
+def _chunks(cluster: Cluster, part: WgmmaPart, bits: int, rows: int, kind: str, mn: bool) -> Chunks | None:
+    """The chunks of 16 bytes that a descriptor points at; None, with a finding, if it is not legal."""
     try:
-        chunks = operand_chunks((bits,), rows, width, mn, "sm_90")
+        chunks = operand_chunks((bits,), rows, DECODERS[kind].bytes, mn, "sm_90")
     except ValueError as error:
         _report(cluster, part, "descriptor", str(error))
-        return nothing
+        return None
     if chunks.first < SHARED_START or chunks.last >= cluster.launch.shared_end:
         reach, window = (
             f"{chunks.first} .. {chunks.last}",
@@ -309,9 +292,8 @@ def _from_shared(
         )
         message = f"the descriptor 0x{bits:016x} reaches bytes {reach} of the window {window}"
         _report(cluster, part, "out-of-bounds", message)
-        return nothing
-    values = read_operand(cluster, part.where.cta, chunks, rows, kind, mn)
-    return values, chunks
+        return None
+    return chunks
 
 
 def _report(cluster: Cluster, part: WgmmaPart, kind: str, message: str) -> None:
@@ -321,7 +303,7 @@ def _report(cluster: Cluster, part: WgmmaPart, kind: str, message: str) -> None:
 # ---- fence, groups ----
 
 
-@unit("wgmma.fence .sync.aligned", section="9.7.15.7.1")
+@unit("wgmma.fence .sync.aligned", section="9.7.15.7.1", fast=NOTHING_PENDING)
 @always
 def fence(cluster: Cluster, split: Split, args):
     require_aligned(cluster, split)
@@ -331,14 +313,14 @@ def fence(cluster: Cluster, split: Split, args):
     cluster.bus.wgmma_fence(cluster, split)
 
 
-@unit("wgmma.commit_group .sync.aligned", section="9.7.15.7.2")
+@unit("wgmma.commit_group .sync.aligned", section="9.7.15.7.2", fast=NOTHING_PENDING)
 @always
 def commit_group(cluster: Cluster, split: Split, args):
     require_aligned(cluster, split)
     _warp(cluster, split).committed += 1
 
 
-@unit("wgmma.wait_group .sync.aligned n", section="9.7.15.7.3")
+@unit("wgmma.wait_group .sync.aligned n", section="9.7.15.7.3", fast=NOTHING_PENDING)
 def wait_group(instr):
     allowed = getattr(instr.operands[0], "bits", None)
     if allowed is None or allowed < 0:

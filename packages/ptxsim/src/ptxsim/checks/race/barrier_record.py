@@ -85,10 +85,9 @@ class BarrierRecord(Observer):
     def close(self, cluster: Cluster) -> None:
         """Adds the waits that nothing has ended."""
         self.taken = len(self.steps)
-        for split in cluster.splits if cluster.stuck else ():
-            wait = cluster.waits.get(split.index)
-            if wait is not None and wait.kind == "mbarrier":
-                parity = wait.detail["parity"]
+        for number, wait in sorted(cluster.waits.items()) if cluster.stuck else ():
+            if wait.kind == "mbarrier":
+                split, parity = cluster.splits[number], wait.detail["parity"]
                 self._add(split.warp, split.mask, split.row, "wait", (wait.detail["place"],), parity)
 
     def _use(self, split: Split, lanes: int) -> None:

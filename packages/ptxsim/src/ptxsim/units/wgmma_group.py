@@ -1,0 +1,101 @@
+"""wgmma as the main loop does it where nobody listens and work completes at once: the warp that comes last to
+an instruction does it for all four. Before that they stand; if one stays away, the handler takes over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.isa.mathlib.inner import inner
+from ptxsim.jit import bytecode
+from ptxsim.jit.called import Block, called
+from ptxsim.jit.intrinsics import column, lane_value, mask_of, room_for_lanes
+from ptxsim.jit.loop_batch import batch_state, set_batch_state
+from ptxsim.jit.loop_memory import set_word, window, word
+from ptxsim.units.registry import FastForm, slots_of
+from ptxsim.units.wgmma_form import decode_form
+from ptxsim.units.wgmma_product import MORE, WARPS, multiply, product_words
+
+SCALE, A_AT, B_AT = MORE, MORE + 1, MORE + 2  # scale-d; slots of the descriptors
+ALWAYS, NEVER = -1, -2  # scale-d that is a constant; else the code of a predicate
+
+
+def fast_group(instr, args: tuple, unset) -> Block:
+    form, constant = decode_form(instr), getattr(instr.operands[3], "bits", None)
+    scale = (ALWAYS if constant else NEVER) if constant is not None else args[3].code
+    a_slots, a_at = (args[1], 0) if form.in_registers else ((0,) * 4, args[1])
+    return Block(*product_words(form, a_slots, slots_of(args[0])), scale, a_at, args[2])
+
+
+@called
+def nothing_pending(row, m, warp, registers, predicates, control):
+    """wgmma.fence, commit_group and wait_group of a warp, if every instruction so far is done."""
+    return int(m == bytecode.FULL and word(control, bytecode.MARKED) == 0)
+
+
+NOTHING_PENDING = FastForm(lambda instr, args, unset: Block(0), called=nothing_pending)
+
+
+@inner
+def _split(control, w):
+    """Address of the row of a warp's first split."""
+    return word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * 32 * w
+
+
+@inner
+def _predicates(control, w):
+    return np.uint64(word(control, bytecode.P_PTR) + w * word(control, bytecode.P_STRIDE))
+
+
+@inner
+def _stands(control, w, row):
+    """Whether a whole warp stands at the instruction of this row."""
+    split = _split(control, w)
+    here = word(control, bytecode.CODE_PTR) + bytecode.ROW_BYTES * word(split, bytecode.SP_PC)
+    guard = mask_of(_predicates(control, w), column(row, bytecode.GUARD))
+    stands = batch_state(control, 32 * w) == bytecode.STANDS and np.uint64(here) == row
+    return stands and word(split, bytecode.SP_MASK) & guard == bytecode.FULL
+
+
+@inner
+def _goes_on(control, w):
+    split = _split(control, w)
+    set_word(split, bytecode.SP_PC, word(split, bytecode.SP_PC) + 1)
+    set_word(control, bytecode.EXECUTED, word(control, bytecode.EXECUTED) + 1)
+    set_batch_state(control, 32 * w, bytecode.MOVING)
+
+
+@inner
+def _multiply(control, block, first):
+    """The product of the four warps from `first` on; False if a descriptor is not legal."""
+    files, accumulate, scale = np.int64(room_for_lanes()), 0, word(block, SCALE)
+    for i in range(WARPS):
+        w = first + i
+        set_word(files, i, word(control, bytecode.R_PTR) + w * word(control, bytecode.R_STRIDE))
+        adds = scale == ALWAYS or scale >= 0 and mask_of(_predicates(control, w), scale) & 1
+        accumulate |= (1 << i) if adds else 0
+    registers, limit = np.uint64(word(files, 0)), word(control, bytecode.SHARED_LIMIT)
+    shared = window(first // word(control, bytecode.WARPS_PER_CTA), control)
+    a_bits = np.int64(lane_value(registers, word(block, A_AT), 0))
+    b_bits = np.int64(lane_value(registers, word(block, B_AT), 0))
+    return multiply(block, shared, limit, a_bits, b_bits, files, files, accumulate)
+
+
+@called
+def whole_group(row, m, warp, registers, predicates, control):
+    """wgmma.mma_async of four warps, of which the last one comes."""
+    block, per_cta = column(row, bytecode.CALLED_BLOCK), word(control, bytecode.WARPS_PER_CTA)
+    first = warp - warp % per_cta % WARPS
+    simple = m == bytecode.FULL and word(control, bytecode.EAGER) and word(control, bytecode.BATCH)
+    if not simple or word(control, bytecode.MARKED) or first % per_cta + WARPS > per_cta:
+        return 0
+    for w in range(first, first + WARPS):
+        if w != warp and not _stands(control, w, row):
+            return 0
+    if not _multiply(control, block, first):
+        return 0
+    for w in range(first, first + WARPS):
+        if w != warp:
+            _goes_on(control, w)
+    set_word(control, bytecode.TENSOR_OPERATIONS, word(control, bytecode.TENSOR_OPERATIONS) + 1)
+    return 1

@@ -1,0 +1,247 @@
+"""The product of one wgmma.mma_async in compiled code: its handler and the main loop both call it.
+
+Products of all types are exact in float32, and a sum of 32 of integers is, too; sums go up along K, one
+rounding a step. The chip is free to round and order them otherwise (PTX ISA 9.7.15.5.2).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ptxsim.isa.address_map import SHARED_START
+from ptxsim.isa.mathlib.floating import as_f32, f32_result
+from ptxsim.isa.mathlib.inner import inner
+from ptxsim.isa.mathlib.integer import M16, M32
+from ptxsim.isa.mathlib.small_floats import f16_f32, f16_of
+from ptxsim.isa.mathlib.soft_float import RN
+from ptxsim.jit.called import Block
+from ptxsim.jit.compiled import compiled
+from ptxsim.jit.intrinsics import lane_value, load8, load32, set_lane_value
+from ptxsim.jit.loop_memory import word
+from ptxsim.jit.simd_matrix import decode_bf16, decode_f16, lane_products
+from ptxsim.units.mma import BITS, value_table
+from ptxsim.units.wgmma_form import WgmmaForm
+
+N, K, D_KIND, SATURATE, IN_REGISTERS, A_KIND, B_KIND, A_NEGATIVE, B_NEGATIVE, A_MN, B_MN = range(11)
+A_TABLE, B_TABLE, A_SLOTS, D_SLOTS = range(11, 15)
+MORE = 15
+HALF, BFLOAT, WIDE, BYTE = range(4)  # types of A and B
+_KINDS = {"f16": HALF, "bf16": BFLOAT, "tf32": WIDE}
+F16, F32, S32 = range(3)
+_RESULTS = {"f16": F16, "f32": F32, "s32": S32}
+WARPS = 4
+_NO_TABLE = np.zeros(1, np.float32)
+
+
+def product_words(form: WgmmaForm, a_slots, d_slots) -> tuple:
+    """The first words of a Block."""
+    tables = (value_table(kind) if BITS[kind] == 8 else _NO_TABLE for kind in (form.a, form.b))
+    kinds = (_KINDS.get(kind, BYTE) for kind in (form.a, form.b))
+    first = form.n, form.k, _RESULTS[form.d], form.saturate, form.in_registers, *kinds
+    signs = form.negate_a, form.negate_b, form.a_mn, form.b_mn
+    return *first, *signs, *tables, np.array(a_slots, np.int64), np.array(d_slots, np.int64)
+
+
+@lru_cache(maxsize=256)
+def block_of_registers(form: WgmmaForm) -> Block:
+    """For operands that are in arrays of their own: A (4, 32) and D (registers, 32)."""
+    return Block(*product_words(form, range(4), range(form.registers)))
+
+
+# ---- operands in shared memory ----
+
+
+@inner
+def _chunk_numbers(bits, rows, size, mn, limit, numbers):
+    """Fills in which chunks of 16 bytes an operand has (layouts/descriptors.py), row by row, of an MN-major
+    one K by K; False if one is not in shared memory.
+    """
+    start, leading, stride = (bits & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4
+    base, mode = (bits >> 49 & 7) << 7, bits >> 62 & 3
+    shift = 8 - mode if mode else 4  # of the bytes of a row of the pattern: 128, 64, 32, or 16 without one
+    mask = (1 << shift) - 16
+    next_span, next_atom = (leading, stride) if mode or not mn else (stride, leading)
+    lines, across = (32 // size, rows * size // 16) if mn else (rows, 2)
+    n = 0
+    for line in range(lines):
+        for chunk in range(across):
+            along = 16 * chunk
+            linear = (along & (1 << shift) - 1) + (along >> shift) * next_span
+            linear += ((line & 7) << shift) + (line >> 3) * next_atom + start
+            address = linear ^ ((linear - base) >> 3 & mask)
+            if address < SHARED_START or address + 16 > limit:
+                return False
+            numbers[n] = address >> 4
+            n += 1
+    return True
+
+
+@inner
+def _raw_element(kind, raw, table):
+    """float32 of an element's bits."""
+    if kind == HALF:
+        return f16_f32(raw)
+    if kind == BFLOAT:
+        return as_f32(raw << np.uint64(16))
+    if kind == WIDE:  # the tensor core reads the upper 19 bits (PTX ISA 5.2.3)
+        return as_f32(raw & np.uint64(0xFFFFE000))
+    return as_f32(load32(np.uint64(table) + np.uint64(4) * raw))
+
+
+@inner
+def _decode(kind, window, numbers, table, out):
+    """Fills `out` with the float32 of chunks, in their order."""
+    first, target = numbers.ctypes.data, out.ctypes.data
+    if kind == HALF:
+        for i in range(0, numbers.size, 4):
+            decode_f16(window, first + 8 * i, target + 32 * i)
+    elif kind == BFLOAT:
+        for i in range(0, numbers.size, 4):
+            decode_bf16(window, first + 8 * i, target + 32 * i)
+    else:
+        per = 4 if kind == WIDE else 16
+        for i in range(numbers.size):
+            chunk = window + 16 * numbers[i]
+            for j in range(per):
+                raw = load32(np.uint64(chunk + 4 * j)) if kind == WIDE else load8(np.uint64(chunk + j))
+                out[per * i + j] = _raw_element(kind, raw, table)
+
+
+@inner
+def _from_shared(block, which, bits, rows, window, limit):
+    """(float32 by rows, or K by K of an MN-major operand; is the descriptor legal?)"""
+    k, mn = word(block, K), word(block, A_MN + which) != 0
+    values, numbers = np.empty(rows * k, np.float32), np.empty(2 * rows, np.int64)
+    legal = _chunk_numbers(bits, rows, 32 // k, mn, limit, numbers)
+    if legal:
+        _decode(word(block, A_KIND + which), window, numbers, word(block, A_TABLE + which), values)
+    return values, legal
+
+
+@inner
+def _from_registers(block, files):
+    """float32 (64 * K,) of A by rows: registers alternate between rows 0-7 and 8-15, then move on along K."""
+    k, kind, table = word(block, K), word(block, A_KIND), word(block, A_TABLE)
+    per, values = k // 8, np.empty(64 * k, np.float32)
+    width = 32 // per
+    low = np.uint64((1 << width) - 1)
+    for warp in range(WARPS):
+        for r in range(4):
+            slot = word(word(block, A_SLOTS), r)
+            for l in range(32):
+                raw = lane_value(np.uint64(word(files, warp)), slot, l)
+                at = (16 * warp + l // 4 + 8 * (r & 1)) * k + (l % 4 + 4 * (r >> 1)) * per
+                for p in range(per):
+                    values[at + p] = _raw_element(kind, raw >> np.uint64(width * p) & low, table)
+    return values
+
+
+# ---- the product, as vectors of the lanes of a warp that hold one register of D (PTX ISA 9.7.15.5.1.1) ----
+
+
+@inner
+def _lanes_of_a(block, a):
+    """(strip of eight rows, K, lane): the row of each lane."""
+    k, mn = word(block, K), word(block, A_MN) != 0
+    sign = np.float32(-1 if word(block, A_NEGATIVE) else 1)
+    lanes = np.empty(64 * k * 4, np.float32)
+    for row in range(64):
+        for s in range(k):
+            x = sign * (a[64 * s + row] if mn else a[k * row + s])
+            at = ((row >> 3) * k + s) * 32 + (row & 7) * 4
+            for l in range(4):
+                lanes[at + l] = x
+    return lanes
+
+
+@inner
+def _lanes_of_b(block, b):
+    """(eight columns, which of a lane's two, K, lane % 4): the column of each lane."""
+    n, k, mn = word(block, N), word(block, K), word(block, B_MN) != 0
+    sign = np.float32(-1 if word(block, B_NEGATIVE) else 1)
+    lanes = np.empty(n * k, np.float32)
+    for column in range(n):
+        at = ((column >> 3) * 2 + (column & 1)) * 4 * k + (column >> 1 & 3)
+        for s in range(k):
+            lanes[at + 4 * s] = sign * (b[n * s + column] if mn else b[k * column + s])
+    return lanes
+
+
+@inner
+def _add_f32(sums, registers, slot, accumulate):
+    if accumulate:
+        for l in range(32):
+            sums[l] += as_f32(lane_value(registers, slot, l))
+    for l in range(32):
+        set_lane_value(registers, slot, l, f32_result(sums[l]))
+
+
+@inner
+def _add_f16(low, high, registers, slot, accumulate):
+    for l in range(32):
+        x, y, raw = low[l], high[l], lane_value(registers, slot, l)
+        if accumulate:
+            x, y = x + f16_f32(raw & M16), y + f16_f32(raw >> np.uint64(16) & M16)
+        bits = f16_of(np.float64(y), RN, False) << np.uint64(16) | f16_of(np.float64(x), RN, False)
+        set_lane_value(registers, slot, l, bits)
+
+
+@inner
+def _add_s32(sums, registers, slot, accumulate, saturate):
+    for l in range(32):
+        x = np.int64(sums[l])
+        if accumulate:
+            x += np.int64(np.int32(np.uint32(lane_value(registers, slot, l))))
+        if saturate:
+            x = min(max(x, np.int64(-2147483648)), np.int64(2147483647))
+        set_lane_value(registers, slot, l, np.uint64(x) & M32)
+
+
+@inner
+def _multiply(block, a, b, files, accumulate):
+    """Adds A times B to D of four warps; accumulate: mask of those that keep what D held."""
+    k, kind, slots = word(block, K), word(block, D_KIND), word(block, D_SLOTS)
+    low, high = np.empty(32, np.float32), np.empty(32, np.float32)
+    size = np.uint64(4 * k)
+    for strip in range(8):
+        registers, keep = np.uint64(word(files, strip >> 1)), accumulate >> (strip >> 1) & 1
+        rows = np.uint64(a.ctypes.data) + np.uint64(strip) * np.uint64(32) * size
+        for eight in range(word(block, N) >> 3):
+            columns = np.uint64(b.ctypes.data) + np.uint64(eight) * np.uint64(8) * size
+            lane_products(np.uint64(low.ctypes.data), rows, columns, np.uint64(k))
+            lane_products(np.uint64(high.ctypes.data), rows, columns + np.uint64(4) * size, np.uint64(k))
+            e = 2 * eight + (strip & 1)
+            if kind == F16:
+                _add_f16(low, high, registers, word(slots, e), keep)
+            elif kind == F32:
+                _add_f32(low, registers, word(slots, 2 * e), keep)
+                _add_f32(high, registers, word(slots, 2 * e + 1), keep)
+            else:
+                _add_s32(low, registers, word(slots, 2 * e), keep, word(block, SATURATE))
+                _add_s32(high, registers, word(slots, 2 * e + 1), keep, word(block, SATURATE))
+
+
+@inner
+def multiply(block, window, limit, a_bits, b_bits, a_files, d_files, accumulate):
+    """D of four warps; False, and nothing done, if a descriptor leaves shared memory.
+
+    a_files, d_files: address of the addresses of four register files, in which A and D are.
+    """
+    b, legal = _from_shared(block, 1, b_bits, word(block, N), window, limit)
+    if not legal:
+        return False
+    if word(block, IN_REGISTERS):
+        a = _from_registers(block, a_files)
+    else:
+        a, legal = _from_shared(block, 0, a_bits, 64, window, limit)
+        if not legal:
+            return False
+    _multiply(block, _lanes_of_a(block, a), _lanes_of_b(block, b), d_files, accumulate)
+    return True
+
+
+@compiled()
+def multiply_now(block, window, limit, a_bits, b_bits, a_files, d_files, accumulate):
+    return multiply(block, window, limit, a_bits, b_bits, a_files, d_files, accumulate)
