@@ -120,6 +120,28 @@ def test_wgmma(both, kinds, registers, scale):
     both(ptx, [data, np.zeros((count, 128), np.uint32)], "wgmma", block=128)
 
 
+REDUCTIONS = [
+    *(f"{op}.{kind}" for op in ("add", "min", "max") for kind in ("u32", "s32")),
+    *(f"{op}.b32" for op in ("and", "or", "xor")),
+    *(f"{op}{absolute}{nan}.f32" for op in ("min", "max") for absolute in ("", ".abs") for nan in ("", ".NaN")),
+]
+
+
+@pytest.mark.parametrize("form", REDUCTIONS)
+def test_redux(both, form):
+    """The last two are of NaNs alone, and of zeros of both signs."""
+    given = bits(np.random.default_rng(6), 8)
+    given[6:] = np.full(32, 0x7F80_0001), np.where(np.arange(32) % 5, 0x8000_0000, 0)
+    text = "".join(f"redux.sync.{form} %o{i}, %r{i}, -1;" for i in range(8))
+    both(register_kernel(text, 8, 8, target="sm_100a"), [given, np.zeros((8, 32), np.uint32)], "redux")
+
+
+def test_a_whole_warp_that_meets(both):
+    text = "bar.warp.sync -1; mov.b32 %o0, %r0;"
+    arrays = [bits(np.random.default_rng(8), 1), np.zeros((1, 32), np.uint32)]
+    both(register_kernel(text, 1, 1), arrays, "bar.warp")
+
+
 def wgmma_chain(rng, kinds: tuple[str, ...], registers: bool, scale: str):
     """(PTX, input, outputs) of two wgmma on registers of any bits, in shared memory of any bits."""
     n, (d, a, b) = int(rng.choice([8, 24, 64, 96, 256])), kinds

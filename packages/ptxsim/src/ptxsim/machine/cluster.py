@@ -217,7 +217,7 @@ class Cluster:
         batch = standing = 0  # splits that ran as one, and those of them that still have a turn
         while True:
             if not standing and self.batched:
-                standing, batch = self.batch.run(), len(self.queue)
+                batch = standing = self.batch.run()
                 if self.watchdog.exhausted():
                     break
             if not self.queue:
@@ -270,6 +270,9 @@ class Cluster:
             self.settle(split)
             if reason == bytecode.REASON_UNIT:
                 row = self.split_table.item(g, bytecode.SP_PC)
+                if self.batched and self.queue and self.program.gathers[row]:
+                    control[bytecode.EXECUTED] -= 1  # it counts when it is done
+                    break
                 if not self.unit(split, row, control.item(bytecode.UNIT_MASK)):
                     return 0
                 polls, units = polls + 1 if self.effects == before else 0, units + 1

@@ -22,7 +22,7 @@ from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
 from ptxsim.units.registry import refuse, slots_of, unit
 from ptxsim.units.tcgen05_alloc import NEVER_WRITTEN, freed_by, unwritten
-from ptxsim.units.warp import require_aligned
+from ptxsim.units.warp import WHOLE_WARP_DONE, require_aligned
 
 # ---- ld, st, wait ----
 
@@ -215,7 +215,12 @@ def defer(cluster: Cluster, split: Split, cells: TmemCells, targets: tuple, fini
     cluster.unit_state.setdefault(("tmem", kind, split.warp), []).append(finish)
 
 
-@unit("tcgen05.wait::ld .sync.aligned", "tcgen05.wait::st .sync.aligned", section="9.7.16.8.3")
+@unit(
+    "tcgen05.wait::ld .sync.aligned",
+    "tcgen05.wait::st .sync.aligned",
+    section="9.7.16.8.3",
+    fast=WHOLE_WARP_DONE,
+)
 def wait(instr):
     kind = instr.mods[0].split("::")[1]
 

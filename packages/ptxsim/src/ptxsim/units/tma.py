@@ -21,7 +21,11 @@ from ptxsim.units.tensormap import find_map
 from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span_of, spans_of
 from ptxsim.units.tma_im2col import mode_of
 from ptxsim.units.tma_start import check_start
-from ptxsim.units.warp import REDUCTIONS
+
+REDUCTIONS = {
+    **{"add": np.add, "min": np.minimum, "max": np.maximum},
+    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
+}
 
 
 def read_box(cluster: Cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:

@@ -6,10 +6,11 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.isa.mathlib.inner import inner
-from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.isa.mathlib.integer import M32
 from ptxsim.isa.operands import UNSET, PredArg
 from ptxsim.jit import bytecode
-from ptxsim.jit.intrinsics import lane_value, set_lane_value, set_mask
+from ptxsim.jit.called import Block, called
+from ptxsim.jit.intrinsics import column, lane_value, set_lane_value, set_mask
 from ptxsim.jit.loop_batch import elected_lane as elected_of
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
 from ptxsim.jit.loop_memory import word
@@ -22,10 +23,6 @@ from ptxsim.units import printf
 from ptxsim.units.registry import FastForm, always, refuse, unit
 
 _LANES = np.arange(32)
-REDUCTIONS = {  # of a warp, and of tensor copies
-    **{"add": np.add, "min": np.minimum, "max": np.maximum},
-    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
-}
 
 
 def require_aligned(cluster: Cluster, split: Split, leavers_count: bool = True) -> None:
@@ -241,42 +238,26 @@ def activemask(cluster: Cluster, split: Split, args):
     cluster.write(split, args[0], np.uint64(split.mask))
 
 
-@unit(
-    "redux.sync .sum.int d, a, mask",
-    "redux.sync .bits.b32 d, a, mask",
-    "redux.sync .extreme{.abs}{.NaN}.f32 d, a, mask",
-    sum="add min max",
-    int="u32 s32",
-    bits="and or xor",
-    extreme="min max",
-    writes=(0,),
-    section="9.7.13.12",
-)
-def redux(instr):
-    mods = set(instr.mods)
-    operation = REDUCTIONS[next(m for m in instr.mods if m in REDUCTIONS)]
-    kind = instr.mods[-1]
-
-    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
-        lanes = [lane for lane in range(32) if (present >> lane) & 1]
-        reduced = _reduce(operation, values[lanes].astype(np.uint32), kind, mods)
-        cluster.write(split, args[0], np.uint64(reduced))
-
-    return together(act)
+@called
+def nothing_to_do(row, m, warp, registers, predicates, control):
+    """A whole warp meets, or waits for what is done: work completes at once, and nothing else is pending."""
+    mask = column(row, bytecode.CALLED_BLOCK)
+    if m != bytecode.FULL or not word(control, bytecode.EAGER) or word(control, bytecode.MARKED):
+        return 0
+    slot = word(mask, 0)
+    return int(slot < 0 or _all_members(registers, slot))
 
 
-def _reduce(operation, values: np.ndarray, kind: str, mods: set[str]) -> int:
-    if kind == "f32":
-        floats = values.view(np.float32)
-        floats = np.abs(floats) if "abs" in mods else floats
-        numbers = floats if "NaN" in mods else floats[~np.isnan(floats)]
-        result = operation.reduce(numbers) if len(numbers) else np.float32(np.nan)
-        return int(canonical_nans(np.array([result], np.float32)).view(np.uint32)[0])
-    typed = values.view(np.int32) if kind == "s32" else values
-    return int(operation.reduce(typed, dtype=typed.dtype)) & 0xFFFF_FFFF
+@inner
+def _all_members(registers, slot):
+    return lane_value(registers, slot, 0) & M32 == M32 and same_in_all(registers, slot, bytecode.FULL)
 
 
-@unit("bar.warp.sync mask", section="9.7.13.2")
+WHOLE_WARP_DONE = FastForm(lambda instr, args, unset: Block(-1), called=nothing_to_do)
+_WHOLE_WARP_MEETS = FastForm(lambda instr, args, unset: Block(args[0]), called=nothing_to_do)
+
+
+@unit("bar.warp.sync mask", section="9.7.13.2", fast=_WHOLE_WARP_MEETS)
 @always
 @by_group
 def warp_sync(cluster: Cluster, split: Split, args):

@@ -23,9 +23,9 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Location, Split, Wait
 from ptxsim.units.matrix_operands import Chunks, operand_chunks
 from ptxsim.units.registry import FastForm, always, refuse, slots_of, unit
-from ptxsim.units.warp import require_aligned, require_set
+from ptxsim.units.warp import WHOLE_WARP_DONE, require_aligned, require_set
 from ptxsim.units.wgmma_form import BOXES, SETS, WgmmaForm, decode_form
-from ptxsim.units.wgmma_group import NOTHING_PENDING, fast_group, whole_group
+from ptxsim.units.wgmma_group import fast_group, whole_group
 from ptxsim.units.wgmma_product import block_of_registers, multiply_now
 
 # ---- accumulators ----
@@ -303,7 +303,7 @@ def _report(cluster: Cluster, part: WgmmaPart, kind: str, message: str) -> None:
 # ---- fence, groups ----
 
 
-@unit("wgmma.fence .sync.aligned", section="9.7.15.7.1", fast=NOTHING_PENDING)
+@unit("wgmma.fence .sync.aligned", section="9.7.15.7.1", fast=WHOLE_WARP_DONE)
 @always
 def fence(cluster: Cluster, split: Split, args):
     require_aligned(cluster, split)
@@ -313,14 +313,14 @@ def fence(cluster: Cluster, split: Split, args):
     cluster.bus.wgmma_fence(cluster, split)
 
 
-@unit("wgmma.commit_group .sync.aligned", section="9.7.15.7.2", fast=NOTHING_PENDING)
+@unit("wgmma.commit_group .sync.aligned", section="9.7.15.7.2", fast=WHOLE_WARP_DONE)
 @always
 def commit_group(cluster: Cluster, split: Split, args):
     require_aligned(cluster, split)
     _warp(cluster, split).committed += 1
 
 
-@unit("wgmma.wait_group .sync.aligned n", section="9.7.15.7.3", fast=NOTHING_PENDING)
+@unit("wgmma.wait_group .sync.aligned n", section="9.7.15.7.3", fast=WHOLE_WARP_DONE)
 def wait_group(instr):
     allowed = getattr(instr.operands[0], "bits", None)
     if allowed is None or allowed < 0:

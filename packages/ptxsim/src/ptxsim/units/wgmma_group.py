@@ -12,7 +12,7 @@ from ptxsim.jit.called import Block, called
 from ptxsim.jit.intrinsics import column, lane_value, mask_of, room_for_lanes
 from ptxsim.jit.loop_batch import batch_state, set_batch_state
 from ptxsim.jit.loop_memory import set_word, window, word
-from ptxsim.units.registry import FastForm, slots_of
+from ptxsim.units.registry import slots_of
 from ptxsim.units.wgmma_form import decode_form
 from ptxsim.units.wgmma_product import MORE, WARPS, multiply, product_words
 
@@ -25,15 +25,6 @@ def fast_group(instr, args: tuple, unset) -> Block:
     scale = (ALWAYS if constant else NEVER) if constant is not None else args[3].code
     a_slots, a_at = (args[1], 0) if form.in_registers else ((0,) * 4, args[1])
     return Block(*product_words(form, a_slots, slots_of(args[0])), scale, a_at, args[2])
-
-
-@called
-def nothing_pending(row, m, warp, registers, predicates, control):
-    """wgmma.fence, commit_group and wait_group of a warp, if every instruction so far is done."""
-    return int(m == bytecode.FULL and word(control, bytecode.MARKED) == 0)
-
-
-NOTHING_PENDING = FastForm(lambda instr, args, unset: Block(0), called=nothing_pending)
 
 
 @inner
