@@ -123,7 +123,12 @@ def test_wgmma(both, kinds, registers, scale):
 REDUCTIONS = [
     *(f"{op}.{kind}" for op in ("add", "min", "max") for kind in ("u32", "s32")),
     *(f"{op}.b32" for op in ("and", "or", "xor")),
-    *(f"{op}{absolute}{nan}.f32" for op in ("min", "max") for absolute in ("", ".abs") for nan in ("", ".NaN")),
+    *(
+        f"{op}{absolute}{nan}.f32"
+        for op in ("min", "max")
+        for absolute in ("", ".abs")
+        for nan in ("", ".NaN")
+    ),
 ]
 
 

@@ -35,10 +35,13 @@ class BulkGroups:
 
     def commit(self) -> None:
         self.committed += 1
-        self.pending[self.committed], self.open = self.open, BulkGroup()
+        if self.open.writes:
+            self.pending[self.committed], self.open = self.open, BulkGroup()
 
     def unfinished(self, allowed: int, reading: bool) -> int:
         """How many but the latest `allowed` still have to read, or to write. Forgets what has ended."""
+        if not self.pending:
+            return 0
         self.pending = {number: group for number, group in self.pending.items() if group.writes}
         old = [group for number, group in self.pending.items() if number <= self.committed - allowed]
         return sum(bool(group.reads if reading else group.writes) for group in old)
@@ -82,9 +85,10 @@ def store(cluster: Cluster, split: Split, what: str, groups: list[BulkGroup], re
 @unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True)
 @always
 def commit_group(cluster: Cluster, split: Split, args):
-    for thread in each_lane(split):
-        bulk_groups(cluster, thread.thread).commit()
-        cluster.bus.bulk_commit(cluster, thread)
+    for lane in split.lanes.tolist():
+        bulk_groups(cluster, split.warp * 32 + lane).commit()
+        if cluster.bus.heard:
+            cluster.bus.bulk_commit(cluster, split.at(1 << lane))
 
 
 @unit("cp.async.bulk.wait_group {.read} n", section="9.7.9.25.4")
@@ -93,8 +97,8 @@ def wait_group(instr):
 
     def run(cluster: Cluster, split: Split, args):
         allowed = cluster.scalar(split, args[0])
-        for lane in split.lanes:
-            pending = bulk_groups(cluster, split.warp * 32 + int(lane)).unfinished(allowed, reading)
+        for lane in split.lanes.tolist():
+            pending = bulk_groups(cluster, split.warp * 32 + lane).unfinished(allowed, reading)
             if pending:
                 detail = {"allowed": allowed, "pending": pending}
                 return cluster.wait(split, Wait("group", ("bulk", split.warp), detail))
