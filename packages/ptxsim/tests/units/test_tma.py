@@ -108,6 +108,17 @@ def test_swizzle_of_a_tile(swizzle):
             assert np.array_equal(units[r, u ^ mask], array[r, 8 * u : 8 * u + 8])
 
 
+@pytest.mark.parametrize("swizzle, piece", [("128_atom32", 32), ("128_atom64", 64)])
+def test_swizzle_of_larger_pieces(swizzle, piece):
+    """Piece u of row r goes to u ^ r, as far as there are pieces in a row of 128 bytes (PTX ISA 5.5.6)."""
+    array, count = np.arange(16 * 32, dtype=np.float32).reshape(16, 32), 128 // piece
+    out, _ = load_box(TensorMap(array, (32, 16), swizzle), (0, 0), 2048)
+    pieces, rows = out.view(np.float32).reshape(16, count, -1), array.reshape(16, count, -1)
+    for r in range(16):
+        for u in range(count):
+            assert np.array_equal(pieces[r, u ^ r % count], rows[r, u])
+
+
 # ---- reductions ----
 
 BF16 = ml_dtypes.bfloat16

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ptxsim.isa.layouts.swizzle import Mode
+
 Place = tuple[int, int]  # of a barrier: (CTA rank, window offset)
 
 
@@ -126,7 +128,7 @@ class Tensor(Protocol):
     element_strides: tuple[int, ...]
     dtype: np.dtype
     byte_offset: int  # of the first element
-    swizzle: int
+    swizzle: Mode
     segment: int  # of global memory
     at: int  # where its map lies, if a kernel can write that; else 0
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SWIZZLES = (0, 32, 64, 128)
+from ptxsim.isa.layouts.swizzle import SPAN, Mode
+
+SWIZZLES = (0, 32, 64, 128, "128_atom32", "128_atom64")
 MAP_BYTES = 128  # of a map (PTX ISA 5.5.8)
 
 
@@ -19,8 +21,8 @@ class TensorMap:
     box: elements per dimension that one copy moves, innermost first.
     dims: extent per dimension, innermost first; default: the array's shape reversed.
     strides: byte strides of dimensions 1.., default: C order. element_strides: traversal steps (default 1).
-    swizzle: 0, 32, 64 or 128 (bytes). fill: "zero" or "nan" for elements outside. byte_offset: of the first
-    element.
+    swizzle: 0, 32, 64 or 128 (bytes), or "128_atom32", "128_atom64", which move larger pieces than 16 B.
+    fill: "zero" or "nan" for elements outside. byte_offset: of the first element.
     dtype: numpy dtype, default the array's. packed: 2 if each byte holds two 4-bit elements, as in
     CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B: an innermost coordinate of a copy then counts these, while `box` and
     `dims` count bytes. Raises ValueError where cuTensorMapEncodeTiled would refuse.
@@ -28,7 +30,7 @@ class TensorMap:
 
     array: np.ndarray
     box: tuple[int, ...]
-    swizzle: int = 0
+    swizzle: Mode = 0
     dims: tuple[int, ...] = None  # type: ignore[assignment]  # what is None is set below
     strides: tuple[int, ...] = None  # type: ignore[assignment]
     element_strides: tuple[int, ...] = None  # type: ignore[assignment]
@@ -104,7 +106,7 @@ class TensorMap:
             (self.swizzle in SWIZZLES, f"swizzle {self.swizzle} is not one of {SWIZZLES}"),
             (inner % 16 == 0, f"inner box of {inner} B is not a multiple of 16 B"),
             (
-                not self.swizzle or inner <= self.swizzle,
+                not self.swizzle or inner <= SPAN.get(self.swizzle, 0),
                 f"inner box of {inner} B exceeds the {self.swizzle} B swizzle",
             ),
             (

@@ -18,7 +18,9 @@ from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 from ptxsim.units.registry import always, unit
 from ptxsim.units.warp import require_aligned
 
-MARK, IM2COL = 0x70616D74, 0x636D6D74  # tell a tiled map, and one of im2col modes, from other bytes
+# They tell a tiled map, and one of im2col modes, from other bytes. Bit 21 is 0: CUTLASS clears it in the maps
+# of tensors below 128 KB (make_tma_copy_desc in its copy_traits_sm90_tma.hpp).
+MARK, IM2COL = 0x70416D74, 0x634D6D74
 RECORD = np.dtype(
     [
         ("global_address", "<u8"),
@@ -56,7 +58,9 @@ _TYPES = (
     "f4",
 )  # fmt: skip  PTX ISA table of .elemtype; the types after these are below a byte
 _PAIRS = 13  # .b4x16: 4-bit elements, two a byte
-_SWIZZLES = (0, 32, 64, 128)
+# .swizzle_mode and .swizzle_atomicity (PTX ISA 9.7.9.27.3) -> mode; one flips the halves of 16 B, too
+_SWIZZLES = {(0, 0): 0, (1, 0): 32, (2, 0): 64, (3, 0): 128, (3, 1): "128_atom32", (3, 3): "128_atom64"}
+_FIELDS_OF = {mode: fields for fields, mode in _SWIZZLES.items()}
 
 
 def encoded(tmap: TensorMap, address: int) -> bytes:
@@ -69,7 +73,8 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
     record["box_dim"][:rank] = _counted(tmap.box, tmap.packed)
     record["element_stride"][:rank] = tmap.element_strides
     record["elemtype"] = _PAIRS if tmap.packed == 2 else _type_number(tmap.dtype)
-    record["swizzle_mode"], record["fill_mode"] = _SWIZZLES.index(tmap.swizzle), tmap.fill == "nan"
+    record["swizzle_mode"], record["swizzle_atomicity"] = _FIELDS_OF[tmap.swizzle]
+    record["fill_mode"] = tmap.fill == "nan"
     if isinstance(tmap, Im2colMap):
         record["mark"], record["pixels"] = IM2COL, tmap.pixels
         record["lower"][: rank - 2], record["upper"][: rank - 2] = tmap.lower, tmap.upper
@@ -103,9 +108,11 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     record = np.frombuffer(data.tobytes()[: RECORD.itemsize], RECORD)[0]
     if record["mark"] not in (MARK, IM2COL):
         return None
-    if record["elemtype"] > _PAIRS or record["swizzle_mode"] >= len(_SWIZZLES) or record["interleave_layout"]:
+    swizzle = _SWIZZLES.get((int(record["swizzle_mode"]), int(record["swizzle_atomicity"])))
+    if record["elemtype"] > _PAIRS or swizzle is None or record["interleave_layout"]:
         raise ValueError(
-            "TensorMap: padded 4- and 6-bit elements, 96 B swizzles and interleaved layouts are not modelled"
+            "TensorMap: padded 4- and 6-bit elements, swizzles of 96 B or that flip 8 B, and interleaved "
+            "layouts are not modelled"
         )
     rank, address = int(record["rank"]) + 1, int(record["global_address"])
     segment = memory.find(address)
@@ -115,7 +122,7 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     (inner, *dims), (wide, *box) = record["global_dim"][:rank].tolist(), record["box_dim"][:rank].tolist()
     usual = {
         "array": memory.arrays[segment],
-        "swizzle": _SWIZZLES[record["swizzle_mode"]],
+        "swizzle": swizzle,
         "dims": (inner // packed, *dims),
         "strides": tuple(record["global_stride"][: rank - 1]),
         "element_strides": tuple(int(e) for e in record["element_stride"][:rank]),

@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import BulkCopy
+from ptxsim.isa.layouts.swizzle import SPAN, Mode
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import store_chunks
 from ptxsim.jit.translate import shared_place
@@ -107,7 +108,7 @@ def _tensor(
         return None, ()
 
 
-_ALIGNMENT = {0: 128, 32: 128, 64: 512, 128: 1024}  # by swizzle
+_ALIGNMENT: dict[Mode, int] = {0: 128, 32: 128, 64: 512, 128: 1024, "128_atom32": 512, "128_atom64": 256}
 
 
 def _report_alignment(cluster: Cluster, split: Lanes, offset: int, tmap: TensorMap) -> None:
@@ -117,7 +118,9 @@ def _report_alignment(cluster: Cluster, split: Lanes, offset: int, tmap: TensorM
         message = f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B"
         cluster.reporter.add("misaligned", "error", message, "", split)
     else:
-        message = f"TMA with {tmap.swizzle} B swizzle at {cluster.reporter.shared_name(offset)}, which is "
+        message = (
+            f"TMA with {SPAN[tmap.swizzle]} B swizzle at {cluster.reporter.shared_name(offset)}, which is "
+        )
         message += f"not {need}-byte aligned: the swizzle pattern is cut in the middle"
         cluster.reporter.add("misaligned", "review", message, "", split)
 

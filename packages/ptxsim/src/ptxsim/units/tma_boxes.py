@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxsim.events.records import SharedSpan, Tensor
-from ptxsim.isa.layouts.swizzle import swizzle
+from ptxsim.isa.layouts.swizzle import SPAN, Mode, swizzle
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.split import Lanes
@@ -21,7 +21,7 @@ class Rows(NamedTuple):
 
     offset: int
     inner: int  # bytes of a row
-    swizzle: int
+    swizzle: Mode
     first: int
     last: int
 
@@ -34,7 +34,7 @@ def span_of(rank: int, rows: Rows) -> SharedSpan:
     (research/chip/im2col.py): what is left of that is not written.
     """
     number, inner = np.arange(rows.first, rows.last), np.arange(0, rows.inner, 16)
-    address = rows.offset + number[:, None] * max(rows.inner, rows.swizzle) + inner[None, :]
+    address = rows.offset + number[:, None] * max(rows.inner, SPAN[rows.swizzle]) + inner[None, :]
     return SharedSpan.of(rank, swizzle(address, rows.swizzle) >> 4)
 
 
@@ -66,7 +66,7 @@ Part = tuple[TensorMap, tuple[int, ...], Rows]
 
 
 @functools.lru_cache(maxsize=4096)
-def _whole(offset: int, inner: int, swizzle: int, count: int) -> Rows:
+def _whole(offset: int, inner: int, swizzle: Mode, count: int) -> Rows:
     return Rows(offset, inner, swizzle, 0, count)
 
 

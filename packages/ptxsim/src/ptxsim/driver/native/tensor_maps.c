@@ -2,7 +2,8 @@
 #include "standin.h"
 #include <string.h>
 
-enum { TILED = 0x70616d74, IM2COL = 0x636d6d74, MOST_RANK = 5 }; /* marks: `tmap`, `tmmc` */
+/* Marks of both kinds. Bit 21 is 0: CUTLASS clears it in the maps of tensors below 128 KB, after they are made. */
+enum { TILED = 0x70416d74, IM2COL = 0x634d6d74, MOST_RANK = 5 };
 typedef struct __attribute__((packed)) {
   uint64_t address;
   uint32_t mark;
@@ -18,18 +19,22 @@ static const uint8_t bits[] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32
 /* by CUtensorMapDataType */
 static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13}; /* its .elemtype in PTX */
 
+/* CUtensorMapSwizzle -> bytes of a row, .swizzle_mode and .swizzle_atomicity in PTX */
+static const struct { uint8_t span, mode, atomicity; } swizzles[] = {
+    {0, 0, 0}, {32, 1, 0}, {64, 2, 0}, {128, 3, 0}, {128, 3, 1}, {0, 0, 0}, {128, 3, 3}};
+
 static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, const uint64_t *strides,
                          const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
                          uint64_t base) {
   if (type >= COUNT(bits)) return "padded 4- and 6-bit elements are not modelled";
-  if (interleave || swizzle > 3) return "interleaved layouts and swizzles of other atoms are not modelled";
+  if (interleave || swizzle >= (int)COUNT(swizzles) || (swizzle && !swizzles[swizzle].span))
+    return "interleaved layouts and swizzles that flip 8 B are not modelled";
   if (!rank || rank > MOST_RANK) return "the rank is 1 to 5";
   if (base % 16) return "the address is not a multiple of 16 B";
-  static const uint32_t spans[] = {0, 32, 64, 128};
   uint32_t inner = box[0] * bits[type] / 8;
   if (bits[type] == 4 && dims[0] % 2) return "the innermost extent of 4-bit elements is odd";
   if (inner % 16 || box[0] * bits[type] % 8) return "the innermost box is not a multiple of 16 B";
-  if (swizzle && inner > spans[swizzle]) return "the innermost box is wider than the swizzle";
+  if (swizzle && inner > swizzles[swizzle].span) return "the innermost box is wider than the swizzle";
   for (uint32_t i = 0; i < rank; i++) {
     if (!dims[i] || dims[i] > (uint64_t)1 << 32) return "an extent is outside 1..2^32";
     if (!box[i] || box[i] > 256) return "an extent of the box is outside 1..256";
@@ -48,7 +53,8 @@ static Record *encode(const char *name, void *map, uint32_t type, uint32_t rank,
   if (why) return complain("%s: %s", name, why), NULL;
   Record *record = memset(map, 0, 128);
   record->address = (uint64_t)base, record->rank = rank - 1, record->type = types[type];
-  record->swizzle = swizzle, record->fill = fill;
+  record->swizzle = swizzles[swizzle].mode, record->atomicity = swizzles[swizzle].atomicity;
+  record->fill = fill;
   for (uint32_t i = 0; i < rank; i++) {
     record->dims[i] = (uint32_t)dims[i], record->box[i] = box[i], record->steps[i] = i ? steps[i] : 1;
     if (i) record->strides[i - 1] = strides[i - 1];
