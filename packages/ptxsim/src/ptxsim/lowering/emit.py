@@ -63,7 +63,7 @@ from ptxsim.lowering.instruction_selection import (
 )
 from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
-from ptxsim.units.registry import FastForm, find_unit
+from ptxsim.units.registry import FastForm, gathers
 
 
 @dataclass(eq=False)
@@ -96,11 +96,8 @@ class Program:
     @functools.cached_property
     def gathers(self) -> list[bool]:
         """Per row: does the main loop do it for several warps at once?"""
-        units = [
-            find_unit(i) if i is not None and kind == UNIT else None
-            for i, kind in zip(self.instrs, self.code[:, OP].tolist(), strict=True)
-        ]
-        return [unit is not None and unit.fast is not None and unit.fast.gathers for unit in units]
+        kinds = self.code[:, OP].tolist()
+        return [kind == UNIT and gathers(i) for i, kind in zip(self.instrs, kinds, strict=True)]
 
     @functools.cached_property
     def guards(self) -> list[int]:

@@ -55,8 +55,7 @@ class Cluster:
         self.map_memory()
         launch.fill_fixed(self)
         self.splits = Splits(self)
-        self.batch = BatchScheduler(self)
-        self.loop = launch.loop
+        self.batch, self.loop = BatchScheduler(self), launch.loop
         self.tensor_operations = self.tma_bytes = 0
 
     def _allocate(self) -> None:
@@ -123,8 +122,7 @@ class Cluster:
         self.apart: set[int] = set()  # warps whose lanes went on apart
         self.watchdog = Watchdog(self, self.launch.max_instructions)
         self.effects = 0  # changes that could let a polling split go on
-        self.timeouts = False
-        self.stuck = False
+        self.timeouts = self.stuck = False
         self.bus.start(self)
 
     def forget_counts(self) -> None:

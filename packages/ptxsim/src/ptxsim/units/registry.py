@@ -127,6 +127,12 @@ def find_unit(instr: Instr) -> UnitSpec | None:
     return None
 
 
+def gathers(instr: Instr | None) -> bool:
+    """Whether the main loop does an instruction for several warps at once."""
+    found = find_unit(instr) if instr is not None else None
+    return found is not None and found.fast is not None and found.fast.gathers
+
+
 def slots_of(operand) -> tuple:
     """The slots of an operand that is a vector of registers, or one."""
     return operand if isinstance(operand, tuple) else (operand,)

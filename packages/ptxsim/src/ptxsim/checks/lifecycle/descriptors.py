@@ -11,6 +11,7 @@ from __future__ import annotations
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.isa.layouts.descriptors import decode_matrix_descriptor, fixed_bits
+from ptxsim.isa.layouts.swizzle import Mode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.split import Split
@@ -22,7 +23,7 @@ class Descriptors(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
         self.known: set[int] = set()
-        self.boxes: dict[int, tuple[int, int]] = {}  # offset -> (bytes, swizzle) of what TMA loads there
+        self.boxes: dict[int, tuple[int, Mode]] = {}  # offset -> (bytes, swizzle) of what TMA loads there
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         if copy.kind == "load":
