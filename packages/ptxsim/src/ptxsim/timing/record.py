@@ -19,7 +19,7 @@ from ptxsim.jit.translate import is_shared
 from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
+from ptxsim.machine.split import Lanes, Split
 from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
 from ptxsim.timing.listening import listens
@@ -244,7 +244,7 @@ class TapeRecorder(Recorder):
             return False
         return int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
 
-    def by_warp(self, split: Split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
+    def by_warp(self, split: Lanes, kind, name, after=(), amount=0, read=(), phase=None) -> int:
         before = self.last.get(split.warp)
         number = super().by_warp(split, kind, name, after, amount, read, phase)
         if number != before:
