@@ -107,7 +107,7 @@ class Footprint:
         return found
 
     def _accesses(self, runs: np.ndarray) -> list[BufferAccess]:
-        """One row stands for all with the same flags: which one it is matters only for stores of constants."""
+        """One row stands for all with the same flags: which one matters only for stores of constants."""
         buffers = self._buffers(runs)
         kinds = self.group_of_row[runs[:, RUN_ROW]] * 2 + runs[:, RUN_WRITE]
         groups = np.where(buffers == NO_BUFFER, 0, 1 + kinds * len(self.to_shadow) + buffers)
