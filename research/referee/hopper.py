@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import lzma
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from tirxlab.artifact import Artifact
 
 HERE = Path(__file__).parent
 FILE = HERE / "hopper.tar.xz"
-LOG = HERE / "results" / "sanitizer-log.json"
+LOG = HERE / "results" / "sanitizer-log.json.xz"
 FIRST = "Hopper GEMM 256x256x512"
 SIZE = (256, 256, 256)
 RUNGS = {2: "ring", 5: "store", 7: "cluster"}
@@ -146,7 +147,7 @@ def _said(text: str) -> str:
 
 def log() -> dict[str, dict[str, dict]]:
     """kernel: mistake -> tool, or `alone` -> {said, result, seconds} of a launch."""
-    return json.loads(LOG.read_text())["kernels"] if LOG.exists() else {}
+    return json.loads(lzma.decompress(LOG.read_bytes()))["kernels"] if LOG.exists() else {}
 
 
 def words(entry: dict[str, dict]) -> str:
@@ -174,7 +175,8 @@ def run(folder: Path, only: list[str]) -> None:
     said_version = json.dumps(version.strip().splitlines()[-1] if version else "")
     rows = ",\n".join(f"{json.dumps(key)}: {json.dumps(row)}" for key, row in table.items())
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / LOG.name).write_text(f'{{"version": {said_version},\n"kernels": {{\n{rows}\n}}}}\n')
+    text = f'{{"version": {said_version},\n"kernels": {{\n{rows}\n}}}}\n'
+    (folder / LOG.name).write_bytes(lzma.compress(text.encode()))
 
 
 if __name__ == "__main__":
