@@ -3,7 +3,8 @@
     python -m research.advice.trials --slips 8 --seed 80008 --count 44 --out trials8.jsonl [--wall 75]
 
 Each slip is checked as `./lab check S` does, with the sizes and orders of the step. A row holds the first
-failure, the edits that passed, and the seconds. A person reads what is right; a run can be continued.
+failure, the edits that passed, how many were built and how many of these were new kernels, and the seconds of
+processors. A person reads what is right; a run can be continued. fit.py takes the rows.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import re
 import tempfile
 import time
@@ -31,7 +33,7 @@ def row_of(mistake: Mistake, wall: float) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "gemm_kernels.py"
         path.write_text(text)
-        begin = time.monotonic()
+        begin, cpu = time.monotonic(), processor()
         jobs = planned(path, "sim", False, [], None, (), int(mistake.source.name.split()[1]))
         with Runner(path) as runner:
             for job in jobs:
@@ -41,11 +43,18 @@ def row_of(mistake: Mistake, wall: float) -> dict:
             seconds = time.monotonic() - begin
             row |= {"verdict": last.verdict, "passed": last.passed, "message": last.message}
             row |= {"findings": last.findings, "check_seconds": seconds}
-            if may_help(last):
+            if may_help(last) and wall:
                 trials = Trials(job, jobs, last, wall=wall)
                 row["repairs"] = [repair.said for repair in trials.run(runner)]
-                row |= {"tried": trials.tried, "trial_seconds": time.monotonic() - begin - seconds}
+                row |= {"tried": trials.tried, "ran": trials.ran, "work": trials.work}
+                row["trial_seconds"] = time.monotonic() - begin - seconds
+    row["cpu_seconds"] = processor() - cpu
     return row
+
+
+def processor() -> float:
+    """Seconds of processors that this process and its children that have ended took."""
+    return sum(os.times()[:4])
 
 
 def main() -> int:
@@ -53,7 +62,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=44)
     parser.add_argument("--slips", type=int, nargs="+", help="lists of slips.toml, else mistakes.py")
-    parser.add_argument("--wall", type=float, default=WALL, help="seconds of trials at most")
+    parser.add_argument("--wall", type=float, default=WALL, help="seconds of trials at most; 0: none")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     known = set()

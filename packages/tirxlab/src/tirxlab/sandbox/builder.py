@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import math
+import re
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,6 +78,7 @@ class Builder:
         self.compiler = Session("compile", limits, level)
         self.told: subprocess.Popen | None = None  # the process that has the file's text
         self.before, self.patience = spent, patience
+        self.tried: set[str] | None = None  # kernels that are of no interest again: then PTX alone is made
 
     def __enter__(self) -> Builder:
         return self
@@ -157,6 +159,8 @@ class Builder:
 
     def _compiled(self, built: Built, draft: Artifact) -> Artifact | None:
         """The draft compiled by NVRTC, from the cache if the same CUDA text was compiled before."""
+        if self.tried is not None:
+            return self._new(built, draft)
         name = _key(draft)
         found = cache.get(name)
         if found is None:
@@ -168,12 +172,33 @@ class Builder:
             cache.put(name, found)
         return found.with_source(self.name, self.text)
 
+    def _new(self, built: Built, draft: Artifact) -> Artifact | None:
+        """Its PTX, if no such kernel was tried before."""
+        assert self.tried is not None
+        same = kernel_of(draft)
+        if same in self.tried:
+            built.kind, built.message = "build", "the same kernel was tried before"
+            return None
+        self.tried.add(same)
+        answer, data = self.compiler.ask({"whole": False}, draft.with_source(self.name, "").to_bytes())
+        if not answer["ok"]:
+            self._refuse(built, self._at_line(answer))
+            return None
+        return Artifact.from_bytes(data).with_source(self.name, self.text)
+
     def _at_line(self, answer: dict) -> dict:
         """The compiler's message with the student's line, as tirxlab.toolchain.build gives it."""
         line, lines = answer.get("line"), self.text.splitlines()
         if type(line) is not int or not 0 < line <= len(lines):
             return answer
         return answer | {"message": f"{self.name}:{line}: {answer['message']}\n    {lines[line - 1].strip()}"}
+
+
+def kernel_of(artifact: Artifact) -> str:
+    """What tells kernels apart: their CUDA text without the student's lines, and their launch."""
+    text = re.sub(rf"\b{nvrtc.SOURCE_MARK}\(\d+\);", "", artifact.cuda)
+    shape = artifact.grid, artifact.block, artifact.cluster, artifact.shared_bytes
+    return hashlib.sha256(repr((text, shape, artifact.params)).encode()).hexdigest()
 
 
 def _key(draft: Artifact) -> str:

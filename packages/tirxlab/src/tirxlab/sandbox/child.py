@@ -2,7 +2,7 @@
 
     {"ready": true}            answered as soon as everything is imported
     python child.py lower      first {"name", "bytes"} and the file; then what `lower` takes: a draft
-    python child.py compile    {"bytes"} and a draft: the finished artifact
+    python child.py compile    {"bytes"} and a draft: the finished artifact; {"whole": false}: PTX alone
     python child.py call       first {"module", "bytes"} and its text; then {"call", "bytes"}: what it gives
 An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
 Each draft is made in a copy of this process that is thrown away (apart.py): code of one step finds nothing
@@ -101,7 +101,7 @@ class Compiling:
 
         draft = Artifact.from_bytes(data)
         try:
-            made = nvrtc.finish(draft)
+            made = nvrtc.finish(draft, request.get("whole", True))
         except nvrtc.CompileError as error:
             reason, line = nvrtc.first_error(error, draft.cuda)
             return {**refused("build", reason)[0], "line": line}, b""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from tirxlab.artifact import Artifact
 from tirxlab.toolchain.lean_headers import HEADERS
@@ -30,6 +31,7 @@ SOURCE_MARK = (
 )
 _MARK = re.compile(rf"\b{SOURCE_MARK}\((\d+)\);")
 _MAX_LINES, _MAX_WIDTH = 12, 400  # of a message
+T = TypeVar("T")
 
 
 class CompileError(ValueError):
@@ -63,19 +65,28 @@ def compile_cuda(source: str, arch: str, *, entry: str | None = None) -> Compile
 
     `entry` names the kernel whose registers and spills are reported; without it the largest of each is.
     """
+    return _with_lean_headers(source, lambda headers: _compile(source, arch, entry, headers))
+
+
+def _with_lean_headers(source: str, compiled: Callable[[dict[str, str]], T]) -> T:
     if any(f"#include <{name}>" in source for name in HEADERS):
         try:
-            return _compile(source, arch, entry, HEADERS)
+            return compiled(HEADERS)
         except CompileError:  # it needs the real headers, or it is wrong: they have the last word
             pass
-    return _compile(source, arch, entry, {})
+    return compiled({})
 
 
 def compile_ptx(source: str, arch: str, *flags: str) -> str:
     """The PTX alone, without ptxas; `flags` go to NVRTC beside the usual ones. CompileError as above."""
     usual = [flag for flag in FLAGS if not flag.startswith("--ptxas")]
     virtual = arch.replace("sm_", "compute_")
-    return _translate(source, virtual, {}, [*usual, *flags], lambda lib, program, log: _ptx(lib, program))
+
+    def made(headers: dict[str, str]) -> str:
+        every = [*usual, *flags]
+        return _translate(source, virtual, headers, every, lambda lib, program, log: _ptx(lib, program))
+
+    return _with_lean_headers(source, made)
 
 
 def _compile(source: str, arch: str, entry: str | None, headers: dict[str, str]) -> Compiled:
@@ -108,8 +119,13 @@ def _translate(source: str, arch: str, headers: dict[str, str], flags, results: 
         lib.nvrtcDestroyProgram(program)
 
 
-def finish(draft: Artifact) -> Artifact:
-    """A draft with its PTX, cubin and resources. CompileError if NVRTC or ptxas refuses its CUDA text."""
+def finish(draft: Artifact, whole: bool = True) -> Artifact:
+    """A draft with its PTX, cubin and resources. CompileError if NVRTC or ptxas refuses its CUDA text.
+
+    Unless `whole`, PTX alone: what the simulator needs, in half the time.
+    """
+    if not whole:
+        return replace(draft, ptx=compile_ptx(draft.cuda, draft.arch))
     made = compile_cuda(draft.cuda, draft.arch, entry=draft.entry)
     return replace(
         draft,

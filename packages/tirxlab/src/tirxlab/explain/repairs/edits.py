@@ -13,8 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
+from tirxlab.explain.repairs.likeness import counterparts, everywhere
 from tirxlab.explain.repairs.moves import MOVES, moved
 from tirxlab.explain.repairs.slots import Slot, seen, slots, tail
+from tirxlab.explain.repairs.terms import Terms
 from tirxlab.explain.repairs.text import Builder, Edit, Splice
 
 _NAME = re.compile(r"(?<![\w\"])[A-Za-z_]\w*")
@@ -45,18 +47,53 @@ class Edits:
         for family, splices in (*of_statements, *of_expressions):
             for splice in splices:
                 least = trimmed(self.builder.text, *splice)
-                if least not in known and least[1] - least[0] + len(least[2]):
+                changes = least not in known and least[1] - least[0] + len(least[2])
+                if changes and self._in_scope(splice, family in MOVES):
                     known.add(least)
-                    yield Edit(family, (splice,))
+                    yield Edit(family, (least,))
         for one, other in moved(self.builder):
             yield Edit("moved", (one, other))
+        for several in everywhere(self.builder, self.siblings, self.places):
+            yield Edit("everywhere", several)
+
+    def _in_scope(self, splice: Splice, lines: bool) -> bool:
+        """Whether no name is put in that is a loop's or a function's own elsewhere, or another step's."""
+        start, end, new = splice
+        names = set(_NAME.findall(new))
+        if lines or names & self.builder.strange:
+            return not names & self.builder.strange
+        here = self.builder.text[start:end]
+        strange = {name for name in names if name in self.local} - set(_NAME.findall(here))
+        return all(any(a <= start < b for a, b in self.local[name]) for name in strange)
+
+    @cached_property
+    def local(self) -> dict[str, list[tuple[int, int]]]:
+        """Names of loops, and of the arguments of inner functions -> where they stand for something."""
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for node in self.builder.nodes[1:]:
+            names: list[str] = []
+            if isinstance(node, ast.For):
+                names = [one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)]
+            elif isinstance(node, ast.FunctionDef) and node.col_offset:
+                names = [one.arg for one in node.args.args]
+            for name in names:
+                found[name].append(self.builder.span(node))
+        return found
 
     @cached_property
     def numbers(self) -> set[str]:
         """Names of numbers in the builder: PIPE_DEPTH, CTA_GROUP."""
-        return {
-            name for name in _NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own)) if name.isupper()
-        } - LETTERS
+        own = _NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own))
+        return {name for name in own if name.isupper()} - LETTERS
+
+    @cached_property
+    def constants(self) -> set[str]:
+        """Those, and the file's own: F16_BYTES."""
+        header = [node for node in ast.walk(_tree(self.builder.header)) if isinstance(node, ast.Assign)]
+        values = [(node, list(ast.walk(node.value))) for node in header]
+        whole = [node for node, parts in values if any(_whole(one) for one in parts) and _plain(parts)]
+        names = {one.id for node in whole for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)}
+        return self.numbers | {name for name in names if name.isupper()}
 
     @cached_property
     def siblings(self) -> dict[str, set[str]]:
@@ -96,6 +133,9 @@ class Edits:
             for slot, part in slots(self.builder.tree)
             if slot[0] == "index" and isinstance(part, ast.Name)
         }
+        for node in self.builder.nodes:
+            if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
         return found | {name for group in self._made() if "warp_id" in group for name in group}
 
 
@@ -109,6 +149,14 @@ def _tree(text: str) -> ast.AST:
         return ast.parse(text)
     except SyntaxError:
         return ast.Module([], [])
+
+
+def _whole(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def _plain(nodes: list[ast.AST]) -> bool:
+    return not any(isinstance(node, ast.Call) for node in nodes)
 
 
 def trimmed(text: str, start: int, end: int, new: str) -> Splice:
@@ -126,7 +174,7 @@ def constants(edits: Edits) -> Iterator[Splice]:
             for near in dict.fromkeys((n + 1, n - 1, 1 - n, n * 2, n // 2, 0, 1)):
                 if near >= 0 and near != n:
                     yield *span, str(near)
-            names = edits.numbers | (edits.indices if n < 2 else set())
+            names = edits.constants | (edits.indices if n < 2 else set())
             for name in sorted(names) if n < FEW else ():
                 yield *span, name
         elif isinstance(node, ast.Name) and node.id in edits.numbers and isinstance(node.ctx, ast.Load):
@@ -264,6 +312,10 @@ def comparisons(edits: Edits) -> Iterator[Splice]:
             left, right = builder.of(node.left), builder.of(node.comparators[0])
             for sign in COMPARED.get(type(node.ops[0]), ()):
                 yield start, end, f"{left} {sign} {right}"
+            for sign in ("!=", ">", "=="):
+                yield start, end, f"{left} {sign} 0"
+            for bound in ("0", "1", *sorted(edits.numbers), *(f"{one} - 1" for one in sorted(edits.numbers))):
+                yield *builder.span(node.comparators[0]), bound
         elif isinstance(node, ast.Constant) and type(node.value) is bool:
             yield *builder.span(node), str(not node.value)
 
@@ -306,6 +358,14 @@ def ends(edits: Edits) -> Iterator[Splice]:
                     yield end - 1, end - 1, f", {word}"
 
 
+def terms(edits: Edits) -> Iterator[Splice]:
+    return iter(Terms(edits.builder, edits.trees, edits.numbers, edits.indices))
+
+
+def mirrors(edits: Edits) -> Iterator[Splice]:
+    return counterparts(edits.builder)
+
+
 FAMILIES: dict[str, Callable[[Edits], Iterator[Splice]]] = {
     "constant": constants,
     "name": names,
@@ -316,4 +376,6 @@ FAMILIES: dict[str, Callable[[Edits], Iterator[Splice]]] = {
     "comparison": comparisons,
     "exchange": exchanges,
     "keyword": ends,
+    "term": terms,
+    "mirror": mirrors,
 }

@@ -15,7 +15,7 @@ from tirxlab.explain.repairs.text import Builder, Edit
 
 RUN = 4  # words
 BACK = 1.3  # bits for each word that a run has to be shortened by
-MOST = 30.0  # bits: what is gained beyond says no more
+MOST = 60.0  # bits: what is unusual beyond says no more
 USUAL = 1.5  # bits that any word may cost
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+|\"[^\"\n]*\"|[-+*/%<>=!^&|@]+|[^\w\s]|\n[ ]*")
 _DROPPED = re.compile(r"[ ]*#[^\n]*|\n(?=\s*\n)|(?<=[\[(,])\s*\n\s*|,?\s*\n\s*(?=[\])])")
@@ -50,18 +50,25 @@ class Fit:
         for n in range(1, RUN + 1):
             self.runs.update(zip(*(found[i:] for i in range(n)), strict=False))
 
-    def gained(self, edit: Edit) -> float:
-        """Bits by which the words around the edit become likelier."""
-        return min(MOST, sum(self._gained(*splice) for splice in edit.splices))
+    def features(self, edit: Edit) -> dict[str, float]:
+        """How unusual the words around the edit are now, and would be: tens of bits."""
+        pairs = [self._weighed(*splice) for splice in edit.splices]
+        was, now = (min(MOST, sum(one)) / 10 for one in zip(*pairs, strict=True))
+        return {
+            "was odd": was,
+            "is odd": now,
+            "fits better": was - now,
+            f"fits better, {edit.family}": was - now,
+        }
 
-    def _gained(self, start: int, end: int, new: str) -> float:
+    def _weighed(self, start: int, end: int, new: str) -> tuple[float, float]:
         old, new_words = self._windows(start, end, new)
         same = _common(old, new_words)
         rest = _common(old[same:][::-1], new_words[same:][::-1])
         first = max(0, same - RUN + 1)
         last = min(rest, RUN - 1)
         was, now = (one[first : len(one) - rest + last] for one in (old, new_words))
-        return self._bits(was, same - first, True) - self._bits(now, same - first, False)
+        return self._bits(was, same - first, True), self._bits(now, same - first, False)
 
     def _windows(self, start: int, end: int, new: str) -> tuple[list[str], list[str]]:
         """The words of a splice's lines and of two more on each side, before and after it."""

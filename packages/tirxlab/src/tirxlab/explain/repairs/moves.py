@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 import textwrap
 from collections.abc import Callable, Iterator
 
@@ -23,7 +24,9 @@ SYNCHRONISING = (
     "Tx.ptx.cp_async.bulk.wait_group(0)",
 )
 LONG = 12  # lines of a statement that is not moved
-FAR = 5  # statements that one is moved by
+RUN = 3  # statements that are moved together
+FAR = 5  # statements that one is moved by, or to what orders others, however far
+ORDERS = re.compile(r"sync|fence|\.wait\(|\.arrive\(|commit|\.init\(")
 HUNK = 6  # lines that differ from a step before as one
 CLOSE = 0.6  # likeness from which a line of a step before is the same line
 
@@ -32,6 +35,8 @@ def left_out(builder: Builder) -> Iterator[Splice]:
     """A statement, or a guard and loop around its block."""
     for _, block in builder.blocks:
         for statement in block:
+            if builder.defines(statement):
+                continue
             if isinstance(statement, SIMPLE):
                 yield *builder.rows(statement, statement), _passed(builder, block, statement)
             elif isinstance(statement, ast.If | ast.While | ast.With) and not getattr(
@@ -42,28 +47,32 @@ def left_out(builder: Builder) -> Iterator[Splice]:
 
 
 def moved(builder: Builder) -> Iterator[tuple[Splice, Splice]]:
-    """A statement to another place of its block, out of the block, or into one beside it."""
+    """One to three statements to another place of the block, out of it, or into one beside it."""
     for owner, block in builder.blocks:
         for i, statement in enumerate(block):
-            start, end = builder.rows(statement, statement)
-            if isinstance(statement, ast.FunctionDef | ast.Return) or len(block) == 1:
-                continue
-            if builder.text.count("\n", start, end) > LONG:
-                continue
-            for at, beside in _places(builder, owner, block, i):
-                new = _at(builder, beside, builder.text[start:end])
-                if at <= start:
-                    yield (at, at, new), (start, end, "")
-                elif at >= end:
-                    yield (start, end, ""), (at, at, new)
+            for j in range(i, min(i + RUN, len(block))):
+                start, end = builder.rows(statement, block[j])
+                run = block[i : j + 1]
+                fixed = any(isinstance(one, ast.FunctionDef | ast.Return) for one in run)
+                fixed |= all(builder.defines(one) for one in run)
+                if fixed or j - i + 1 == len(block) or builder.text.count("\n", start, end) > LONG:
+                    break
+                for at, beside in _places(builder, owner, block, (i, j)):
+                    new = _at(builder, beside, builder.text[start:end])
+                    if at <= start:
+                        yield (at, at, new), (start, end, "")
+                    elif at >= end:
+                        yield (start, end, ""), (at, at, new)
 
 
 def _places(
-    builder: Builder, owner: ast.AST, block: list[ast.stmt], i: int
+    builder: Builder, owner: ast.AST, block: list[ast.stmt], run: tuple[int, int]
 ) -> Iterator[tuple[int, ast.stmt]]:
-    """Where a statement may go: (offset, a statement that is as deep)."""
-    for j in range(max(0, i - FAR), min(len(block), i + FAR + 1)):
-        if j != i and j != i - 1:  # in front of the next one but one it changes nothing
+    """Where the statements from one to another of a block may go: (offset, a statement that is as deep)."""
+    i, last = run
+    for j in range(len(block)) if i == last else ():
+        near = abs(j - i) <= FAR or ORDERS.search(builder.of(block[j]).partition("\n")[0])
+        if near and j != i and j != i - 1:  # in front of the next one but one it changes nothing
             yield (builder.rows(block[j], block[j])[j > i]), block[j]
     if i > 0:
         yield builder.rows(block[i - 1], block[i - 1])[0], block[i - 1]
@@ -71,7 +80,7 @@ def _places(
         start, end = builder.rows(owner, owner)
         yield start, owner
         yield end, owner
-    for other in block[max(0, i - 1) : i] + block[i + 1 : i + 2]:
+    for other in block[max(0, i - 1) : i] + block[last + 1 : last + 2]:
         while isinstance(other, ast.If | ast.While | ast.With | ast.For):
             inner = other.body
             yield builder.rows(inner[0], inner[0])[0], inner[0]
@@ -86,7 +95,7 @@ def put_in(builder: Builder) -> Iterator[Splice]:
         ast.unparse(node)
         for tree in (builder.tree, *before)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node.lineno == node.end_lineno
+        if isinstance(node, SIMPLE) and node.lineno == node.end_lineno and _may_be_missing(node)
     ]
     calls = tuple(dict.fromkeys((*SYNCHRONISING, *others)))
     for _, block in builder.blocks:
@@ -97,6 +106,29 @@ def put_in(builder: Builder) -> Iterator[Splice]:
                 yield start, start, line
                 if statement is block[-1]:
                     yield end, end, line
+
+
+def _may_be_missing(node: ast.stmt) -> bool:
+    """A call, or a step of a variable: `phase = phase ^ 1`."""
+    if isinstance(node, ast.Assign):
+        return isinstance(node.value, ast.BinOp) and ast.unparse(node.targets[0]) in ast.unparse(node.value)
+    return not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call)
+
+
+def guarded(builder: Builder) -> Iterator[Splice]:
+    """A statement under a guard that stands elsewhere: one warp, one lane, one CTA of a pair."""
+    trees = [builder.tree, *(ast.parse(text) for text in builder.earlier[-1:])]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    guards = {f"if {ast.unparse(node.test)}:" for node in nodes if isinstance(node, ast.If)}
+    guards |= {f"with {ast.unparse(node.items[0])}:" for node in nodes if isinstance(node, ast.With)}
+    for _, block in builder.blocks:
+        for statement in block:
+            start, end = builder.rows(statement, statement)
+            if builder.text.count("\n", start, end) > LONG or isinstance(statement, ast.FunctionDef):
+                continue
+            inner = textwrap.indent(textwrap.dedent(builder.text[start:end]), "    ")
+            for guard in sorted(guards):
+                yield start, end, _at(builder, statement, f"{guard}\n{inner}")
 
 
 def as_given(builder: Builder) -> Iterator[Splice]:
@@ -166,4 +198,5 @@ MOVES: dict[str, Callable[[Builder], Iterator[Splice]]] = {
     "as before": as_before,
     "left out": left_out,
     "put in": put_in,
+    "guarded": guarded,
 }

@@ -1,62 +1,54 @@
-"""Which edits to try first: those near what the findings name, that fit the file, of a likely family."""
+"""Which edits to try first: what speaks for each (evidence.py, fit.py), weighed by data/repairs.json.
+
+All edits are weighed by what is quick to see; the best of them by how they fit the file, too.
+"""
 
 from __future__ import annotations
 
 import heapq
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
 
 from tirxlab.explain.repairs.edits import Edits
+from tirxlab.explain.repairs.evidence import Evidence
 from tirxlab.explain.repairs.fit import Fit
-from tirxlab.explain.repairs.near import Near
 from tirxlab.explain.repairs.text import Builder, Edit
 
-NEAR = 8.0  # bits that an edit of a line is worth which the first finding names
-FIT = 0.18
-GIVEN = -6.0  # bits of an edit of lines that read as they were given
-AGAIN = 0.7  # bits that each edit of a line costs the next
-FITTED = 2500  # edits, by place and family, that are looked up in the file
-PRIOR = {
-    "as given": 10.0,
-    "as before": 5.0,
-    "constant": 0.0,
-    "name": 0.0,
-    "expression": 1.0,
-    "step": -1.0,
-    "operand": -1.0,
-    "factor": 1.0,
-    "comparison": 0.0,
-    "exchange": 0.0,
-    "keyword": -2.0,
-    "left out": -4.0,
-    "moved": -4.0,
-    "put in": -4.0,
-}
+AGAIN = 0.15  # that each edit of a line costs the next
+FITTED = 2500  # edits that are looked up in the file
+WEIGHTS = Path(__file__).parents[2] / "data" / "repairs.json"
+Weights = dict[str, float]
+
+
+@cache
+def weights() -> dict[str, Weights]:
+    """ "first": for all edits; "all": for those that are looked up."""
+    return json.loads(WEIGHTS.read_text())
 
 
 def ranked(text: str, step: int, findings: list[dict], message: str) -> list[Edit]:
     """The edits of hgemm_v`step`, the likeliest to repair it first."""
     builder = Builder(text, step)
-    near, fit = Near(builder, findings, message), Fit(builder)
-    by_place = sorted(((_by_place(builder, near, edit), edit) for edit in Edits(builder)), key=_score)
-    scored = [(score + FIT * fit.gained(edit), edit) for score, edit in by_place[:FITTED]]
-    return list(_spread(builder, sorted(scored, key=_score)))
+    best = likely(builder, Evidence(builder, findings, message), weights()["first"])
+    fit, final = Fit(builder), weights()["all"]
+    scored = [(weighed(features | fit.features(edit), final), edit) for edit, features in best]
+    return list(_spread(builder, sorted(scored, key=lambda one: -one[0])))
 
 
-def _by_place(builder: Builder, near: Near, edit: Edit) -> float:
-    return PRIOR[edit.family] + NEAR * near.of(edit) + GIVEN * as_given(builder, edit)
+def likely(builder: Builder, evidence: Evidence, first: Weights) -> list[tuple[Edit, Weights]]:
+    """The best FITTED edits and what speaks for them."""
+    found = ((edit, evidence.of(edit)) for edit in Edits(builder))
+    return heapq.nlargest(FITTED, found, key=lambda one: weighed(one[1], first))
 
 
-def as_given(builder: Builder, edit: Edit) -> bool:
-    """Whether nothing but lines of the handout would change."""
-    first = builder.before + 1
-    return all(
-        all(builder.given[builder.line(start) - first : builder.line(max(start, end - 1)) - first + 1])
-        for start, end, _ in edit.splices
-    )
+def weighed(features: Weights, by: Weights) -> float:
+    return sum(value * by[name] for name, value in features.items() if name in by)
 
 
-def _spread(builder: Builder, scored: list[tuple[float, Edit]]) -> Iterator[Edit]:
+def _spread(builder: Builder, scored: Iterable[tuple[float, Edit]]) -> Iterator[Edit]:
     """Best first, but the more of a line have come before, the less its next is worth."""
     had: Counter[int] = Counter()
     waiting = [(-score, n, 0, edit) for n, (score, edit) in enumerate(scored)]
@@ -69,7 +61,3 @@ def _spread(builder: Builder, scored: list[tuple[float, Edit]]) -> Iterator[Edit
             yield edit
         else:
             heapq.heappush(waiting, (cost + AGAIN * (had[line] - before), n, had[line], edit))
-
-
-def _score(one: tuple[float, Edit]) -> float:
-    return -one[0]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
 from tirxlab.steps import SKELETON, sections
 
 Block = list[ast.stmt]
+NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 Splice = tuple[int, int, str]  # the text from one offset to another, and what takes its place
@@ -38,7 +41,7 @@ class Builder:
         self.begin = text.index(parts[step])
         self.before = text.count("\n", 0, self.begin)  # lines of the file
         self.tree = ast.parse(parts[step])
-        self.own = parts[step]
+        self.own, self.header = parts[step], parts.get(0, "")
         self.earlier = [parts[number] for number in sorted(parts) if 0 < number < step]
         handout = sections(SKELETON.read_text(encoding="utf-8")) if SKELETON.exists() else {}
         self.handout = handout.get(step, "")  # the step as it was given
@@ -84,6 +87,26 @@ class Builder:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         return list(ast.walk(self.tree))
+
+    @cached_property
+    def defined_once(self) -> set[str]:
+        """Names that one statement sets and others use: without it, or behind them, nothing is built."""
+        names = [node for node in self.nodes if isinstance(node, ast.Name)]
+        stored = Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
+        return {node.id for node in names if isinstance(node.ctx, ast.Load) and stored[node.id] == 1}
+
+    def defines(self, statement: ast.stmt) -> bool:
+        """Whether others need what it sets."""
+        nodes = ast.walk(statement) if isinstance(statement, ast.Assign) else ()
+        stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        return bool(stored & self.defined_once)
+
+    @cached_property
+    def strange(self) -> set[str]:
+        """Names of the steps before that mean nothing here."""
+        trees = [ast.parse(text) for text in self.earlier]
+        theirs = {n.id for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Name)}
+        return theirs - set(NAME.findall(self.own)) - set(NAME.findall(self.header))
 
     @cached_property
     def blocks(self) -> list[tuple[ast.AST, Block]]:
