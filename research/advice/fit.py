@@ -95,7 +95,9 @@ class Fitted:
 
     def __init__(self, slips: list[Slip], without: frozenset[str] = frozenset()):
         often = Counter(name for slip in slips for edit in slip.edits for name in edit)
-        names = sorted(name for name, n in often.items() if n >= RARE and name not in without)
+        names = sorted(
+            name for name, n in often.items() if n >= RARE and name.partition(",")[0] not in without
+        )
         self.at = {name: n for n, name in enumerate(names)}
         self.slips = [self.matrix(slip) for slip in slips]
 

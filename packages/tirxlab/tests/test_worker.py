@@ -138,7 +138,7 @@ def test_a_kernel_of_megabytes_of_ptx_is_none(monkeypatch):
     """Whoever reads it needs minutes and gigabytes, and it is kept for each size of each step."""
     monkeypatch.setattr("tirxlab.artifact.Artifact.from_bytes", lambda data: None)
     made = SimpleNamespace(ptx="x" * (child.LARGEST_PTX + 1), to_bytes=lambda: b"data")
-    monkeypatch.setattr("tirxlab.toolchain.nvrtc.finish", lambda given: made)
+    monkeypatch.setattr("tirxlab.toolchain.nvrtc.finish", lambda given, whole: made)
     answer, data = child.Compiling().answer({}, b"")
     assert (answer["kind"], answer["message"], data) == ("build", "its PTX is larger than 8 MiB", b"")
     made.ptx = made.ptx[1:]
@@ -288,6 +288,18 @@ def test_what_is_built_is_what_the_lab_builds(tmp_path, monkeypatch):
         builder.compiler.close()
         builder.compiler.start = lambda: pytest.fail("compiled twice")
         assert builder.build(1, (128, 128, 64)).artifact == made
+
+
+def test_a_trial_makes_ptx_alone_and_each_kernel_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path))
+    reference = (ROOT / "instructor" / "solutions" / "gemm_kernels.py").read_text()
+    with Builder(reference) as builder:
+        whole = builder.build(1, (128, 128, 64)).artifact
+        builder.tried = set()
+        trial = builder.build(1, (128, 128, 64)).artifact
+        assert trial.ptx == whole.ptx and not trial.cubin
+        again = builder.build(1, (128, 128, 64))
+        assert again.artifact is None and again.message == "the same kernel was tried before"
 
 
 def test_a_draft_is_no_artifact_that_runs():

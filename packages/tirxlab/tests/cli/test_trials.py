@@ -2,6 +2,8 @@
 
 import json
 
+from tirxlab.cli.trials import ENOUGH, unproven
+
 INIT = "mbarrier.init(mma_bar.ptr_to([0]), 1)"
 WRONG = INIT.replace("1)", "2)")
 
@@ -19,3 +21,10 @@ def test_without_trials_the_hint_stays(run, kernels):
     _, out, _ = run("check", "1", "--device", "sim", "--kernels", file, "--no-trials", "--json")
     (row,) = json.loads(out)["runs"]
     assert row["findings"][0]["hint"] in row["message"] and row["repairs"] == []
+
+
+def test_a_hint_that_many_trials_did_not_bear_out_says_so():
+    assert unproven("hint: flip the phase", ENOUGH - 1) == "hint: flip the phase"
+    said = f"hint (unproven: none of the {ENOUGH} small changes tried makes this step right): flip the phase"
+    assert unproven("hint: flip the phase", ENOUGH) == said
+    assert unproven("", ENOUGH) == ""

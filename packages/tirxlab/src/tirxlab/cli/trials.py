@@ -186,4 +186,4 @@ def unproven(hint: str, ran: int) -> str:
     said = hint.strip().removeprefix("hint: ")
     if not said or ran < ENOUGH:
         return hint.strip()
-    return f"hint (questions alone: none of {ran} small changes makes this step right): {said}"
+    return f"hint (unproven: none of the {ran} small changes tried makes this step right): {said}"

@@ -12,6 +12,7 @@ from tirxlab.explain.repairs.near import Near
 from tirxlab.explain.repairs.text import Builder, Edit
 
 _NAME = re.compile(r"[A-Za-z_]\w+")
+_NUMBER = re.compile(r"\b\d+\b")
 _HIGH = 12  # words that are put in or taken out, beyond which more say nothing
 
 
@@ -23,6 +24,7 @@ class Evidence:
         first: dict = findings[0] if findings else {"message": message}
         self.line = (first.get("where") or {}).get("line")
         used = set(_NAME.findall(builder.own))
+        self.numbers = set(_NUMBER.findall(first["message"]))
         self.said = set(_NAME.findall(first["message"])) & used
         self.hinted = set(_NAME.findall(first.get("hint") or "")) & used - self.said
 
@@ -32,6 +34,7 @@ class Evidence:
         old = " ".join(self.builder.text[a:b] for a, b, _ in edit.splices)
         new = " ".join(one for _, _, one in edit.splices)
         before, after = set(_NAME.findall(old)), set(_NAME.findall(new))
+        gone = set(_NUMBER.findall(old)) - set(_NUMBER.findall(new))
         near = self.near.of(edit)
         found = {
             f"family {edit.family}": 1.0,
@@ -42,6 +45,7 @@ class Evidence:
             "words in": min(_HIGH, len(_NAME.findall(new))) / _HIGH,
             "said out": float(bool((before - after) & self.said)),
             "said in": float(bool((after - before) & self.said)),
+            "number out": float(bool(gone & self.numbers)),
             "hinted out": float(bool((before - after) & self.hinted)),
             "hinted in": float(bool((after - before) & self.hinted)),
             "several": float(len(edit.splices) > 1 and edit.family != "moved"),
