@@ -165,7 +165,7 @@ def run(given) -> int:
     with concurrent.futures.ProcessPoolExecutor(given.jobs) as pool:
         work = [pool.submit(on_chip, form, given.tiles, given.rounds, given.fit) for form in chosen]
         rows = [job.result() for job in work]
-    given.out.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+    given.out.write_text("[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) + "\n]\n")
     return 0
 
 

@@ -1,18 +1,19 @@
 """The table of the Gluon kernels on README.md, from what each tool printed.
 
 python -m research.referee.gluon_page PTXSIM CONSAN ALONE     files with the lines of gluon.py's commands
-python -m research.referee.gluon_page                         the table anew from results/gluon.json
+python -m research.referee.gluon_page                         the table anew from results/gluon.json.xz
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 import re
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-KEPT = HERE / "results" / "gluon.json"
+KEPT = HERE / "results" / "gluon.json.xz"
 TOOLS = ("ptxsim", "consan", "alone")
 _PLACE = re.compile(r"(<!-- gluon: begin -->\n).*(<!-- gluon: end -->)", re.S)
 
@@ -58,13 +59,13 @@ def table(cases: dict[str, dict[str, dict]]) -> str:
 
 def page(text: str) -> str:
     """README.md's text with the table anew."""
-    new = table(json.loads(KEPT.read_text()))
+    new = table(json.loads(lzma.decompress(KEPT.read_bytes())))
     return _PLACE.sub(lambda m: f"{m[1]}{new}\n{m[2]}", text)
 
 
 def main(*files: str) -> None:
     if files:
-        KEPT.write_text(json.dumps(merged([Path(f) for f in files]), indent=1) + "\n")
+        KEPT.write_bytes(lzma.compress(json.dumps(merged([Path(f) for f in files]), indent=1).encode()))
     readme = HERE / "README.md"
     readme.write_text(page(readme.read_text()))
 

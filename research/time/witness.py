@@ -1,6 +1,6 @@
 """Instructions that ran, guessed and counted, over those an H200 counted: `python -m research.time.witness`.
 
-The 24 kernels of research/chip/results/timing-counters-nvidia-h200.json, a minute and a half. Needs ptxas.
+The 24 kernels of research/chip/results/timing-counters-nvidia-h200.json.xz, a minute and a half. Needs ptxas.
 A cluster is recorded; how often each row ran is multiplied by what it becomes: as sass_guess.py guesses, and
 as sass_count.py counts in the machine code. Warps that wait on a barrier in a loop (hopper1) run it more
 often than the model does.
@@ -9,6 +9,7 @@ often than the model does.
 from __future__ import annotations
 
 import json
+import lzma
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -21,7 +22,7 @@ from research.time.counters import SETS
 from research.time.run import load
 from tirxlab.forecast import launch_of
 
-COUNTERS = Path(__file__).parents[1] / "chip" / "results" / "timing-counters-nvidia-h200.json"
+COUNTERS = Path(__file__).parents[1] / "chip" / "results" / "timing-counters-nvidia-h200.json.xz"
 CLOSE = 0.05
 
 
@@ -49,7 +50,10 @@ def ratios(artifact, measured: float) -> tuple[float, float]:
 
 
 def main() -> None:
-    measured = {row["kernel"]: row["instructions"] for row in json.loads(COUNTERS.read_text())["rows"]}
+    measured = {
+        row["kernel"]: row["instructions"]
+        for row in json.loads(lzma.decompress(COUNTERS.read_bytes()))["rows"]
+    }
     found = []
     for saved in (saved for path in SETS for saved in load(path) if saved.name in measured):
         found.append(ratios(saved.artifact, measured[saved.name]))

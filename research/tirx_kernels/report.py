@@ -29,7 +29,9 @@ def main() -> None:
     before = {row["kernel"]: row for row in (read(args.manifest) if args.manifest else [])}
     found = [before.get(e.name, {}) | row(e, args.rows) for e in entries() if e.arch]
     if args.manifest:
-        args.manifest.write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
+        args.manifest.write_text(
+            "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in found) + "\n]\n"
+        )
     if args.page:
         head, rest = args.page.read_text().split(BEGIN)
         args.page.write_text(f"{head}{BEGIN}\n{page(found)}\n{END}{rest.split(END)[1]}")

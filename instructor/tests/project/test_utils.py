@@ -274,10 +274,10 @@ def test_uneven_sizes_give_all_ctas_at_least_five_tiles(step):
     rows, columns, ctas = {9: (256, 256, 2), 10: (512, 256, 2)}.get(step, (128, 128, 1))
     for size in rubric.uneven[step]:
         M, N, K = size
-        assert M % rows == N % columns == K % 64 == 0 and M != N and K // 64 % 2 == 1
+        assert M % rows == N % columns == K % 64 == 0 and M != N
         groups, tiles = rubric.few_sms.get((step, size), 148) / ctas, (M // rows) * (N // columns)
         assert tiles >= 5 * groups
-        assert K == 64 or K > 1024 and tiles % groups  # some a sixth
+        assert K in (64, 128) or K > 1024 and K // 64 % 2 and tiles % groups  # some a sixth
 
 
 @pytest.mark.parametrize("step", range(6, 11))
@@ -286,6 +286,14 @@ def test_check_and_grade_have_more_tiles_than_stages_with_fewer_k_tiles_than_sta
     rubric = load_rubric()
     for sizes in (rubric.uneven[step], rubric.graded[step]):
         assert any(K == 64 and rubric.few_sms.get((step, (M, N, K)), 148) <= 2 for M, N, K in sizes)
+
+
+@pytest.mark.parametrize("step", range(6, 11))
+def test_check_and_grade_have_more_tiles_than_ctas_with_an_even_number_of_k_tiles(step):
+    """Else a phase of the accumulator that flips with every K tile passes."""
+    rubric = load_rubric()
+    for sizes in (rubric.uneven[step], rubric.graded[step]):
+        assert any(K // 64 % 2 == 0 and (step, (M, N, K)) in rubric.few_sms for M, N, K in sizes)
 
 
 @pytest.mark.parametrize("step", range(2, 11))

@@ -88,6 +88,13 @@ def test_a_line_that_only_goes_deeper_is_shown_with_its_depth():
     assert repair.said == "with line 3 as below\n  - c()\n  +     c()"
 
 
+def test_a_line_that_moves_far_is_shown_without_what_lies_between():
+    between = "".join(f"b{n}()\n" for n in range(9))
+    text = f"a()\n{between}c()\n"
+    repair = Repair.of(Edit("moved", ((0, 4, ""), (len(text), len(text), "a()\n"))), text)
+    assert repair.said == "with lines 1 to 11 as below\n  - a()\n    b0()\n    ..\n    c()\n  + a()"
+
+
 def test_words_know_depth_and_no_comments():
     assert words("if a:  # why\n    b(1)\n") == ["if", "a", ":", "\n<", "b", "(", "1", ")", "\n>"]
 

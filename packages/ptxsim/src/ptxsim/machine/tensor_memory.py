@@ -93,8 +93,14 @@ class TensorMemory:
         if (self.owner[start : start + columns] == NEIGHBOUR).any():
             what = f"alloc returned column {first}: these belong to another CTA of the same SM"
             return what, ANY_BASE
-        if others or not first <= start < first + size:
+        if others or not size or start < first:
             return "", ""
+        if start >= first + size:
+            what = f"only columns {first} to {first + size - 1} are allocated"
+            return (
+                what,
+                "these columns begin past the end of the allocation: is the index of a column too large?",
+            )
         enough = 1 << (start + columns - first - 1).bit_length()
         if enough > COLUMNS:
             return f"only {size} columns are allocated", f"tensor memory has {COLUMNS} columns"

@@ -19,6 +19,9 @@ from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
+_ONCE = (
+    "allocate once, before the loop over tiles, and free after it; or free in each round what it allocates"
+)
 _ONE_GROUP = "alloc, relinquish_alloc_permit, dealloc, MMA and commit of a kernel use the same cta_group"
 _READ = "wait until an MMA has written the accumulator; does the MMA write all columns that are read?"
 
@@ -118,7 +121,9 @@ class TmemLife(Observer):
                     f"tcgen05.alloc of {wait.detail['columns']} columns by warp "
                     f"{split.warp % cluster.warps_per_cta} blocks forever: {', '.join(held)}"
                 )
-                self.reporter.add("tmem-alloc", "error", message, _ONE_WARP, where, key=("blocked",))
+                again = any(a.warp == split.warp for a in self.live[split.cta].values())
+                hint = _ONCE if again else _ONE_WARP
+                self.reporter.add("tmem-alloc", "error", message, hint, where, key=("blocked",))
 
     # ---- contents ----
 

@@ -44,7 +44,7 @@ class Repair:
         where = f"lines {self.line} to {self.line + more}" if more > 0 else f"line {self.line}"
         before, after = _dedented(self.old, self.new)
         shown = [line for line in difflib.ndiff(before, after) if line[0] in "+- "]
-        return f"with {where} as below\n" + "\n".join("  " + line for line in shown)
+        return f"with {where} as below\n" + "\n".join("  " + line for line in _near_changes(shown))
 
 
 def told(repairs: list[Repair]) -> str:
@@ -54,6 +54,14 @@ def told(repairs: list[Repair]) -> str:
         head, _, rest = first.partition("\n")
         return f"tried: {head}, all runs of this step are right{':' if rest else ''}" + (rest and f"\n{rest}")
     return f"tried: either {first}, or {others[0]}: all runs of this step are right"
+
+
+def _near_changes(lines: list[str]) -> list[str]:
+    """Lines of a difference that change, with one on either side; `..` stands for others between them."""
+    changed = [n for n, line in enumerate(lines) if line[0] != " "]
+    kept = {near for n in changed for near in (n - 1, n, n + 1)}
+    marked = [line if n in kept else "  .." for n, line in enumerate(lines)]
+    return [line for n, line in enumerate(marked) if n in kept or line != marked[n - 1] or n == 0]
 
 
 def _stripped(lines: tuple[str, ...]) -> list[str]:
