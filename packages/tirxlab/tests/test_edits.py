@@ -4,6 +4,7 @@ import ast
 import contextlib
 import os.path
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,8 @@ def test_a_repair_is_said_with_its_line():
     repair = Repair.of(undone(Edits(Builder(wrong, 7)), right, wrong)[0], wrong)
     assert repair.said == f"with `ld2mma.init(128)` instead of `ld2mma.init(4)` in line {repair.line}"
     assert told([repair, repair]).startswith("tried: either with `ld2mma.init(128)`")
+    assert told([repair]).endswith("all runs of this step are right")
+    assert told([replace(repair, review=True)]).endswith("are right; what is under review stays")
 
 
 def test_a_line_that_only_goes_deeper_is_shown_with_its_depth():

@@ -25,6 +25,6 @@ def test_without_trials_the_hint_stays(run, kernels):
 
 def test_a_hint_that_many_trials_did_not_bear_out_says_so():
     assert unproven("hint: flip the phase", ENOUGH - 1) == "hint: flip the phase"
-    said = f"hint (unproven: none of the {ENOUGH} small changes tried makes this step right): flip the phase"
-    assert unproven("hint: flip the phase", ENOUGH) == said
+    said = unproven("hint: flip the phase", ENOUGH)
+    assert said.startswith(f"hint: flip the phase\n(none of the {ENOUGH} small changes tried")
     assert unproven("", ENOUGH) == ""

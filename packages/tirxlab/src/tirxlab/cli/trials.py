@@ -44,7 +44,7 @@ class Trials:
     tried: int = 0  # edits that were built
     ran: int = 0  # of these, kernels that differ from all before
     work: float = 0.0  # seconds of all processes
-    passed: list[tuple[int, Edit]] = field(default_factory=list)
+    passed: list[tuple[int, Edit, bool]] = field(default_factory=list)  # True: a review is left
 
     def __post_init__(self):
         self.text = read_text(self.failed.kernels)
@@ -72,8 +72,8 @@ class Trials:
             self.work = sum(work(runner) for runner in runners)
             for runner in runners:
                 runner.__exit__()
-        best = sorted(self.passed, key=lambda one: size(one[1], self.text) + one[0] / LATER)
-        return [Repair.of(edit, self.text) for _, edit in best]
+        best = sorted(self.passed, key=lambda one: (one[2], size(one[1], self.text) + one[0] / LATER))
+        return [Repair.of(edit, self.text, review) for _, edit, review in best]
 
     def _know(self, built: Built | None) -> None:
         if built is not None and built.artifact is not None:
@@ -88,15 +88,16 @@ class Trials:
             while work(runner) - begun < SECONDS and (one := self._next()):
                 number, edit, text = one
                 runner.renew(text)
-                if all(self._passes(runner, job) for job in self._runs()) and not self.over:
-                    self._pass(number, edit)
+                review = self._review(runner)
+                if review is not None and not self.over:
+                    self._pass(number, edit, review)
         except Exception:
             if not self.over:  # else its processes were ended
                 raise
 
-    def _pass(self, number: int, edit: Edit) -> None:
+    def _pass(self, number: int, edit: Edit, review: bool) -> None:
         with self.lock:
-            self.passed.append((number, edit))
+            self.passed.append((number, edit, review))
             self.left = MORE if self.left is None else self.left
 
     def _next(self) -> tuple[int, Edit, str] | None:
@@ -117,17 +118,28 @@ class Trials:
         yield self.failed
         yield from (job for job in self.jobs if job != self.failed)
 
-    def _passes(self, runner: Runner, job: Job) -> bool:
-        """Right, and clean but for what was to be reviewed before. At first no more than PTX is made."""
+    def _review(self, runner: Runner) -> bool | None:
+        """Is a review left where every run is right? None: one is not, or has a review of a new kind."""
+        left = False
+        for job in self._runs():
+            outcome = self._outcome(runner, job)
+            kinds = {finding["kind"] for finding in outcome.findings} if outcome else set()
+            if outcome is None or not outcome.passed or not kinds <= self.kinds:
+                return None
+            left = left or bool(kinds)
+        return left
+
+    def _outcome(self, runner: Runner, job: Job) -> Outcome | None:
+        """What comes of a run; at first no more than PTX is made."""
         if self.over:
-            return False
+            return None
         runner.builder.tried = self.kernels if job is self.failed else None
         try:
             ((_, outcome),) = runner.run([job])
         except (StepError, MemoryError):
-            return False
+            return None
         self.ran += job is self.failed and outcome.verdict != "not built"
-        return outcome.passed and {finding["kind"] for finding in outcome.findings} <= self.kinds
+        return outcome
 
 
 def size(edit: Edit, text: str) -> int:
@@ -173,7 +185,7 @@ def explain(runner: Runner, jobs: list[Job], done: list[Outcome], hint: str, qui
     last.repairs = [asdict(repair) for repair in found]
     said = told(found) if found else unproven(hint, ran)
     if said and last.findings:
-        last.findings[0]["hint"] = said.removeprefix("hint: ").removeprefix("hint ")
+        last.findings[0]["hint"] = said.removeprefix("hint: ")
     last.message = "\n".join(
         filter(None, [last.message, *(f"  {line}" for line in said.split("\n") if line)])
     )
@@ -182,8 +194,8 @@ def explain(runner: Runner, jobs: list[Job], done: list[Outcome], hint: str, qui
 
 
 def unproven(hint: str, ran: int) -> str:
-    """A hint that no trial has borne out is a question: what it names may have been tried in vain."""
-    said = hint.strip().removeprefix("hint: ")
+    """A hint that no trial has borne out may be right all the same: a repair may take more than one edit."""
+    said = hint.strip()
     if not said or ran < ENOUGH:
-        return hint.strip()
-    return f"hint (unproven: none of the {ran} small changes tried makes this step right): {said}"
+        return said
+    return f"{said}\n(none of the {ran} small changes tried makes this step right; it may take more than one)"

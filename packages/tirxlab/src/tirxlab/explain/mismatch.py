@@ -335,7 +335,8 @@ def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, 
         by = shift.pop()
         where = f"{abs(by)} {'further on' if by > 0 else 'before'}"
         return f"{unit}s {mapping(numbers, source)}, those {where}", (
-            f"look at the {unit} offset of the load, the tensor memory read, or the store"
+            f"look at the {unit} offset of the load, the tensor memory read, or the store; or is a buffer "
+            "filled again before what it holds was stored?"
         )
     if all(pairs.get(s) == n for n, s in pairs.items()):
         ranges = mapping(numbers, source)

@@ -17,9 +17,10 @@ class Repair:
     line: int
     old: tuple[str, ...]
     new: tuple[str, ...]
+    review: bool = False  # what was under review still is
 
     @classmethod
-    def of(cls, edit: Edit, text: str) -> Repair:
+    def of(cls, edit: Edit, text: str, review: bool = False) -> Repair:
         before, after = text.splitlines(), edit.applied(text).splitlines()
         changes = [
             one
@@ -28,7 +29,7 @@ class Repair:
         ]
         a, b = changes[0][1], changes[-1][2]
         c, d = changes[0][3], changes[-1][4]
-        return cls(a + 1, tuple(before[a:b]), tuple(after[c:d]))
+        return cls(a + 1, tuple(before[a:b]), tuple(after[c:d]), review)
 
     @property
     def said(self) -> str:
@@ -50,10 +51,12 @@ class Repair:
 def told(repairs: list[Repair]) -> str:
     """One or two repairs that were tried, as a finding says it."""
     first, *others = (repair.said for repair in repairs[:2])
+    right = "all runs of this step are right"
+    right += "; what is under review stays" if any(repair.review for repair in repairs[:2]) else ""
     if "\n" in first or not others or "\n" in others[0]:
         head, _, rest = first.partition("\n")
-        return f"tried: {head}, all runs of this step are right{':' if rest else ''}" + (rest and f"\n{rest}")
-    return f"tried: either {first}, or {others[0]}: all runs of this step are right"
+        return f"tried: {head}, {right}{':' if rest else ''}" + (rest and f"\n{rest}")
+    return f"tried: either {first}, or {others[0]}: {right}"
 
 
 def _near_changes(lines: list[str]) -> list[str]:
