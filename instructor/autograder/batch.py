@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import re
 import zipfile
 from collections import Counter
@@ -29,6 +30,7 @@ from instructor.autograder.reader import Reader
 from instructor.autograder.submission import LARGEST, Submission, SubmissionError, read_submission
 from instructor.autograder.warm import compiled
 from instructor.formats import from_plain, page, plain, to_json, words
+from tirxlab import on_workers
 from tirxlab.pool import Failed, Pool
 from tirxlab.sandbox.limits import piled, printable
 from tirxlab.version import lab_version
@@ -270,7 +272,10 @@ def on_dask(work: dict[str, Submission], options: Options, address: str) -> Iter
     with Client(address) as client:
         futures = {
             client.submit(
-                grade_apart, submission, options, key=f"{key}-{submission.digest}", retries=TRIES - 1
+                on_workers.made,
+                on_workers.task(grade_apart, submission, options),
+                key=f"{key}-{submission.digest}",
+                retries=TRIES - 1,
             ): key
             for key, submission in work.items()
         }
@@ -278,9 +283,10 @@ def on_dask(work: dict[str, Submission], options: Options, address: str) -> Iter
             key = futures.pop(future)  # a result that is held would be made again if its worker died later
             error = future.exception()
             if error is None:
-                made = future.result()
+                made = pickle.loads(future.result())
             else:
-                made = failed(key, work[key].digest, f"{type(error).__name__} on the cluster", options.steps)
+                reason = f"{type(error).__name__} on the cluster: {printable(str(error), 1)}"
+                made = failed(key, work[key].digest, reason, options.steps)
             future.release()
             yield key, made
 
