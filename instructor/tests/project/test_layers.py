@@ -164,6 +164,18 @@ def test_the_rule_of_the_tower_sees_both_good_and_bad_imports(path, source, wron
     assert climbing(path, ast.parse(source)) == wrong
 
 
+LISTENERS = ("checks", "trace", "timing")
+STEPS = "timing/record.py"  # runs the main loop one instruction at a time
+
+
+def test_listeners_know_a_cluster_by_its_view_alone():
+    """Through events/views.py, which says what they read; the class itself is the machine's."""
+    rooms = base("ptxsim") / "ptxsim"
+    inside = {f.relative_to(rooms).as_posix(): f for room in LISTENERS for f in (rooms / room).rglob("*.py")}
+    machine = {"ptxsim.machine.cluster", "ptxsim.machine.cluster.Cluster"}
+    assert {name for name, file in inside.items() if machine & modules(tree_of(file))} == {STEPS}
+
+
 def private(tree: ast.Module) -> set[str]:
     """What a file of another package imports of ptxsim beside its public face."""
     names = [name.split(".") for name in modules(tree)]

@@ -24,7 +24,7 @@ from ptxsim.checks.lifecycle.wmma_fragments import WmmaFragments
 from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.events.observer import Observer
-from ptxsim.machine.launch_view import Launch
+from ptxsim.events.views import Launch
 
 OBSERVERS: tuple[Callable[..., Observer], ...] = (
     Barriers,

@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, Place
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.report.findings import Reporter
 
 Source = tuple[str, int, int]

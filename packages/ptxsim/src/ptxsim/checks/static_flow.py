@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
 from ptxsim.jit import bytecode
-from ptxsim.machine.launch_view import Launch
 
 _PASS = {"cvta", "cvt", "mov", "mapa", "shfl"}  # the address is in the first source
 _DEPTH = 24

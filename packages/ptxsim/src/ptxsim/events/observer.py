@@ -7,6 +7,8 @@ except where the name says `complete`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ptxsim.events.records import (
@@ -21,19 +23,20 @@ from ptxsim.events.records import (
     TensorWork,
     TmemCells,
 )
+from ptxsim.events.views import Cluster, Place, Scheduled, Split
 
 
 class Observer:
     parts: tuple[Observer, ...] = ()  # observers that belong to this one; events reach them after this one
     on = True  # False: the launch has nothing that this one could observe
 
-    def start(self, cluster) -> None:
+    def start(self, cluster: Cluster) -> None:
         """A cluster begins; its state is fresh."""
 
-    def finish(self, cluster) -> None:
+    def finish(self, cluster: Cluster) -> None:
         """All threads of the cluster have ended, or are stuck."""
 
-    def accesses(self, cluster, log: np.ndarray) -> None:
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         """Generic loads and stores since the last call: int64 (n, 4) of row, thread, place, 2 * bytes + is
         write.
 
@@ -41,77 +44,83 @@ class Observer:
         """
 
     # threads
-    def fence(self, cluster, split, fence: Fence) -> None: ...
-    def warp_sync(self, cluster, split, members: int) -> None: ...
-    def bar_arrive(self, cluster, split, arrival: BarArrival) -> None: ...
-    def bar_complete(self, cluster, cta: int, number: int, waiting: list) -> None: ...
-    def cluster_arrive(self, cluster, split, relaxed: bool) -> None: ...
-    def cluster_complete(self, cluster) -> None: ...
-    def cluster_wait(self, cluster, split) -> None: ...
+    def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None: ...
+    def warp_sync(self, cluster: Cluster, split: Split, members: int) -> None: ...
+    def bar_arrive(self, cluster: Cluster, split: Scheduled, arrival: BarArrival) -> None: ...
+    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list[Scheduled]) -> None: ...
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None: ...
+    def cluster_complete(self, cluster: Cluster) -> None: ...
+    def cluster_wait(self, cluster: Cluster, split: Split) -> None: ...
 
     # mbarriers
-    def mbarrier_init(self, cluster, split, lane: int, place) -> None: ...
-    def mbarrier_arrive(self, cluster, split, arrival: Arrival) -> None: ...
-    def mbarrier_wait(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place: Place) -> None: ...
+    def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None: ...
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         """A wait found the phase it asked for complete."""
 
-    def mbarrier_blocked(self, cluster, split, wait: PhaseWait) -> None:
+    def mbarrier_blocked(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         """A wait found the phase it asked for still open; called each time it looks."""
 
-    def phase_complete(self, cluster, place) -> None: ...
-    def async_arrive(self, cluster, place, token) -> None:
+    def phase_complete(self, cluster: Cluster, place: Place) -> None: ...
+    def async_arrive(self, cluster: Cluster, place: Place, token: Any) -> None:
         """Bytes of a copy, or a tcgen05.commit, reach a barrier."""
 
     # tensor memory
-    def tmem_alloc(self, cluster, split, start: int, columns: int, place, group: int) -> None: ...
-    def tmem_free(self, cluster, split, start: int, columns: int, group: int) -> None: ...
-    def tmem_issue(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def tmem_alloc(
+        self, cluster: Cluster, split: Split, start: int, columns: int, place: Place | None, group: int
+    ) -> None: ...
+    def tmem_free(self, cluster: Cluster, split: Split, start: int, columns: int, group: int) -> None: ...
+    def tmem_issue(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         """A tcgen05.ld, or st if it writes."""
 
-    def tmem_access(self, cluster, split, cells: TmemCells, write: bool) -> None:
+    def tmem_access(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
         """It touches its cells. split: where it was issued."""
 
-    def tmem_wait(self, cluster, split, kind: str) -> None: ...
-    def tcgen05_fence(self, cluster, split, after: bool) -> None: ...
-    def commit_issue(self, cluster, split, commit: Commit): ...
-    def tensor_issue(self, cluster, split, work: TensorWork) -> None: ...
-    def tensor_execute(self, cluster, works: list) -> None:
+    def tmem_wait(self, cluster: Cluster, split: Split, kind: str) -> None: ...
+    def tcgen05_fence(self, cluster: Cluster, split: Split, after: bool) -> None: ...
+    def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> Any: ...
+    def tensor_issue(self, cluster: Cluster, split: Split, work: TensorWork) -> None: ...
+    def tensor_execute(self, cluster: Cluster, works: list[TensorWork]) -> None:
         """A tensor core executes this work; several items if they are MMAs of one thread that accumulate into
         one D.
         """
 
     # TMA, bulk copies, st.async
-    def copy_issue(self, cluster, split, copy: BulkCopy): ...
-    def copy_read(self, cluster, token, copy: BulkCopy) -> None:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Any: ...
+    def copy_read(self, cluster: Cluster, token: Any, copy: BulkCopy) -> None:
         """It reads its source in shared memory."""
 
-    def copy_write(self, cluster, token, copy: BulkCopy) -> None:
+    def copy_write(self, cluster: Cluster, token: Any, copy: BulkCopy) -> None:
         """It writes its targets, or a store its box; a load from global memory also reads its source now."""
 
-    def bulk_commit(self, cluster, split) -> None: ...
-    def bulk_wait(self, cluster, split, allowed: int, reading: bool) -> None: ...
+    def bulk_commit(self, cluster: Cluster, split: Split) -> None: ...
+    def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None: ...
 
     # cp.async; rows as those of `accesses`
-    def cp_async_issue(self, cluster, split, reads: np.ndarray, writes: np.ndarray): ...
-    def cp_async_copy(self, cluster, token) -> None:
+    def cp_async_issue(
+        self, cluster: Cluster, split: Split, reads: np.ndarray, writes: np.ndarray
+    ) -> Any: ...
+    def cp_async_copy(self, cluster: Cluster, token: Any) -> None:
         """The copies of one instruction are made now."""
 
-    def cp_async_signal(self, cluster, split, arrival: CopyArrival) -> None:
+    def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
         """The arrivals are issued; each comes when the copies of its lane are done."""
 
-    def cp_async_arrive(self, cluster, split, place, tokens: list, arrival: CopyArrival) -> None:
+    def cp_async_arrive(
+        self, cluster: Cluster, split: Split, place: Place, tokens: list[Any], arrival: CopyArrival
+    ) -> None:
         """One lane arrives; `tokens` are those of its copies."""
 
-    def cp_async_wait(self, cluster, split, token) -> None:
+    def cp_async_wait(self, cluster: Cluster, split: Split, token: Any) -> None:
         """A wait of the split's lanes covers these copies, which are done."""
 
     # wgmma; each warp of a warpgroup issues its share
-    def wgmma_fence(self, cluster, split) -> None: ...
-    def wgmma_issue(self, cluster, split, columns: int, depth: int):
+    def wgmma_fence(self, cluster: Cluster, split: Split) -> None: ...
+    def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int) -> Any:
         """A warp's share of a product of 64 rows, with this many columns and depth K."""
 
-    def wgmma_read(self, cluster, token, span: SharedSpan) -> None:
+    def wgmma_read(self, cluster: Cluster, token: Any, span: SharedSpan) -> None:
         """The tensor core reads this for a warp's share."""
 
-    def wgmma_wait(self, cluster, split, token) -> None:
+    def wgmma_wait(self, cluster: Cluster, split: Split, token: Any) -> None:
         """A wait of the split covers this share, which is complete."""

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ptxsim.events.views import Place, Split
 from ptxsim.isa.layouts.swizzle import Mode
-
-Place = tuple[int, int]  # of a barrier: (CTA rank, window offset)
 
 
 class Rectangle(NamedTuple):
@@ -106,7 +105,7 @@ class TensorWork(NamedTuple):
 
     name: str  # "tcgen05.mma"
     text: str  # "an MMA"
-    where: Any  # Location: agent and place
+    where: Split  # who issued it
     group: int  # of .cta_group
     task: Any  # what it does, in its unit's own form: others read only the footprint
     accumulates: bool = False  # adds to what its cells hold

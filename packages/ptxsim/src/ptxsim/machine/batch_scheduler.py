@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster_view import Cluster
 
 POLLS = 20  # unit instructions in a row without an effect that end a turn
 FEW_POLLS = 10  # of them that other splits bear, where they stand for each other
@@ -19,7 +20,7 @@ POLL_WORK = 2000  # main loop instructions that one of them takes as long as
 class BatchScheduler:
     """The batch of one cluster: its arrays, as the main loop sees them."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Cluster):
         self.cluster = cluster
         self.members = np.zeros((2, cluster.warps * 32), np.int64)  # BATCH_LIST, BATCH_STATE
         self.issued = np.zeros((bytecode.ISSUE_ROOM, bytecode.ISSUE_COLUMNS), np.uint64)

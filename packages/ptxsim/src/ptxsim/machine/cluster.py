@@ -122,7 +122,7 @@ class Cluster:
         self.apart: set[int] = set()  # warps whose lanes went on apart
         self.watchdog = Watchdog(self, self.launch.max_instructions)
         self.effects = 0  # changes that could let a polling split go on
-        self.timeouts = self.stuck = False
+        self.timeouts, self.stuck = 0, False  # the first: effects + 1 at the last standstill
         self.bus.start(self)
 
     def forget_counts(self) -> None:

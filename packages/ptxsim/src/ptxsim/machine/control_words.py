@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster_view import Cluster
 
 
-def describe(cluster) -> None:
+def describe(cluster: Cluster) -> None:
     """Fills in cluster.control once; the arrays stay where they are. Global memory is told later."""
     program = cluster.program
     arrays = {

@@ -14,6 +14,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster_view import Cluster
 from ptxsim.report.findings import Finding
 
 START = 1024  # turns after which a cluster is watched; most end before, and pay nothing
@@ -29,7 +30,7 @@ POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 class Rounds:
     """Looks for states that come again, and for loops that copy the same tiles over and over."""
 
-    def __init__(self, cluster, most: int | None):
+    def __init__(self, cluster: Cluster, most: int | None):
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since one of a new tile inside its tensor
@@ -47,7 +48,7 @@ class Rounds:
         self.memory: int | None = None
         self.stood: set[tuple[int, int]] = set()  # (warp, row) of the latest turns
 
-    def came_back(self, cluster, g: int) -> bool:
+    def came_back(self, cluster: Cluster, g: int) -> bool:
         """After a turn of split g: whether the cluster goes round."""
         self.turns += 1
         if self.turns & (self.turns - 1) == 0:
@@ -71,7 +72,7 @@ class Rounds:
         self.again = self.again + 1 if self.memory == before else 1
         return self.again >= (AGAIN_AT_RANDOM if cluster.engine.random else AGAIN)
 
-    def same_as_left(self, cluster) -> bool:
+    def same_as_left(self, cluster: Cluster) -> bool:
         """Whether the cluster is put aside just as it was the last time."""
         before, self.left = self.left, hash((state_of(cluster), memory_of(cluster)))
         return self.left == before
@@ -89,11 +90,11 @@ class Rounds:
         """Whether copies brought nothing new for far longer than a loop over tiles makes them."""
         return self.known_copies > 1024 + 64 * len(self.copied)
 
-    def given_up(self, cluster) -> bool:
+    def given_up(self, cluster: Cluster) -> bool:
         """Whether the cluster did more than any kernel that ends."""
         return self.same_tiles() or self.spent(cluster)
 
-    def spent(self, cluster) -> bool:
+    def spent(self, cluster: Cluster) -> bool:
         """Whether the cluster has used up its instructions."""
         return cluster.executed() - self.first > self.most
 
@@ -105,7 +106,7 @@ class Rounds:
         return {warp: (rows[0], rows[-1]) for warp, rows in found.items()}
 
 
-def state_of(cluster) -> tuple:
+def state_of(cluster: Cluster) -> tuple:
     """What the threads of a cluster hold. Of counted phases only the parity can be read."""
     arrays = [cluster.registers, cluster.predicates, cluster.group_table, cluster.shared, cluster.local]
     arrays += [array for tmem in cluster.tmem for array in (tmem.owner, tmem.cells)]
@@ -115,7 +116,7 @@ def state_of(cluster) -> tuple:
     return tuple(array.tobytes() for array in arrays), tuple(barriers), tuple(arrived), tuple(pending)
 
 
-def memory_of(cluster) -> int:
+def memory_of(cluster: Cluster) -> int:
     """A number for what global memory holds."""
     found = 0
     for array in cluster.launch.memory.arrays:
@@ -123,7 +124,7 @@ def memory_of(cluster) -> int:
     return found
 
 
-def polls(cluster, rounds: Rounds) -> bool:
+def polls(cluster: Cluster, rounds: Rounds) -> bool:
     """Whether a loop in which warps stand reads what others write: a barrier, an atomic, a strong load."""
     return any(_polls(cluster.program, span) for span in rounds.rows().values())
 
@@ -134,13 +135,13 @@ def _polls(program, span: tuple[int, int]) -> bool:
     return any(instr.name.startswith(POLLS) or _STRONG & set(instr.mods) for instr in inside)
 
 
-def hopeless(cluster, rounds: Rounds) -> bool:
+def hopeless(cluster: Cluster, rounds: Rounds) -> bool:
     """Whether every warp stands in a loop that polls, or that no jump leaves: nobody works towards an end."""
     program, spans = cluster.program, rounds.rows().values()
     return all(_polls(program, span) or loop_without_end(program, span[0]) for span in spans)
 
 
-def report(cluster, rounds: Rounds, proven: bool) -> Finding:
+def report(cluster: Cluster, rounds: Rounds, proven: bool) -> Finding:
     """The finding: which warps go round in which loop. Not proven: the run was only given up, unless the
     program's text has no way out of that loop.
     """
@@ -167,7 +168,7 @@ def report(cluster, rounds: Rounds, proven: bool) -> Finding:
     return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)
 
 
-def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
+def _loops(cluster: Cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
     """(`warps 0, 4`, `the loop at lines 12 .. 30`)."""
     program, reporter = cluster.program, cluster.reporter
     heads = [loop_around(program, *span) for span in rows.values()] or [(0, len(program.code) - 1)]
@@ -181,7 +182,7 @@ def _loops(cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str]:
     return names, f"the loop at {begin}" + (f" to {end.rpartition(':')[2]}" if end != begin else "")
 
 
-def _waiting(cluster, first: int, last: int) -> set[int]:
+def _waiting(cluster: Cluster, first: int, last: int) -> set[int]:
     """Warps that wait between two rows."""
     return {g // 32 for g in cluster.waits if first <= cluster.splits[g].row <= last}
 
@@ -226,7 +227,7 @@ def loop_without_end(program, row: int) -> tuple[int, int] | None:
     return None
 
 
-def _where(cluster, rows: dict[int, tuple[int, int]]) -> dict:
+def _where(cluster: Cluster, rows: dict[int, tuple[int, int]]) -> dict:
     """The place of the first warp that goes round: the first row of its loop that has a line of its own."""
     if not rows:
         return {}

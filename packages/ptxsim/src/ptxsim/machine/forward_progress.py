@@ -7,13 +7,14 @@ watchdog asks for both where nothing else moves. Instructions for the whole warp
 from __future__ import annotations
 
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.split import BLOCK, Split, Wait
 
 PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run
 MOST_UNITS = 4096  # unit instructions in a row after which others get a turn
 
 
-def time_out(cluster) -> bool:
+def time_out(cluster: Cluster) -> bool:
     """try_wait may give up after a time limit (PTX ISA 9.7.13.15.16): let it, once per standstill."""
     if cluster.timeouts == cluster.effects + 1:
         return False
@@ -28,7 +29,7 @@ def time_out(cluster) -> bool:
     return bool(polls)
 
 
-def release(cluster) -> bool:
+def release(cluster: Cluster) -> bool:
     """Lanes that wait at a meeting point for lanes that poll go on without them; False if there are none."""
     freed = False
     for g in list(cluster.queue):
@@ -40,7 +41,7 @@ def release(cluster) -> bool:
     return freed
 
 
-def _go_on(cluster, w: int, group: int) -> bool:
+def _go_on(cluster: Cluster, w: int, group: int) -> bool:
     rows = range(w * 32, w * 32 + 32)
     free = next((k for k in rows if cluster.split_table[k, bytecode.SP_STATE] == bytecode.FREE), None)
     if free is None:
@@ -60,7 +61,7 @@ def _go_on(cluster, w: int, group: int) -> bool:
     return True
 
 
-def gather(cluster, split: Split):
+def gather(cluster: Cluster, split: Split):
     """Before an instruction for the whole warp, lanes that went on apart wait and become one split again.
 
     None: there is nothing to do. BLOCK: the split sleeps, or shall run again with more lanes.
@@ -81,7 +82,7 @@ def gather(cluster, split: Split):
     return BLOCK
 
 
-def become_one(cluster, split: Split, key: tuple) -> bool:
+def become_one(cluster: Cluster, split: Split, key: tuple) -> bool:
     """Lanes of a warp that meet at one bar.warp.sync go on together (9.7.13.2); True where they just did.
 
     A compiler may lead them there from several sides, with no other place at which they would meet.
@@ -98,12 +99,12 @@ def become_one(cluster, split: Split, key: tuple) -> bool:
     return True
 
 
-def _same_branch(cluster, g: int, others: list[int]) -> bool:
+def _same_branch(cluster: Cluster, g: int, others: list[int]) -> bool:
     groups = cluster.split_table[[g, *others], bytecode.SP_GROUP]
     return bool((groups == groups[0]).all())
 
 
-def _absorb(cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
+def _absorb(cluster: Cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
     """Split g, which runs again, takes the lanes of others that wait for `key`."""
     for k in others:
         del cluster.waits[k]
@@ -113,7 +114,7 @@ def _absorb(cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
     cluster.queue.append(g)
 
 
-def held_back(cluster, split: Split) -> bool:
+def held_back(cluster: Cluster, split: Split) -> bool:
     """Whether an instruction for the whole warp waits for lanes that are apart, or still on their way."""
     g = split.index
     if not cluster.program.whole_warp[split.row]:

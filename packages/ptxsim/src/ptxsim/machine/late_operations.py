@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.forward_progress import MOST_UNITS
 from ptxsim.machine.split import Split
 
@@ -69,7 +70,7 @@ class LateOperations:
         self.left: set[Operation] = set(self.order.operations) if self.order else set()
         self.in_vain: Counter[int] = Counter()  # turns of each split since it last got on
 
-    def takes(self, cluster, split: Split) -> bool:
+    def takes(self, cluster: Cluster, split: Split) -> bool:
         """Whether the split stays at its instruction until `release`."""
         if not is_operation(split.instr):
             return False
@@ -93,7 +94,7 @@ class LateOperations:
         if self.ranks:
             self.in_vain[g] = self.in_vain[g] + 1 if work else 0
 
-    def release(self, cluster) -> bool:
+    def release(self, cluster: Cluster) -> bool:
         """Nothing else can move: the operation that has waited longest comes. False if there is none."""
         if not self.on or not self.held:
             return False

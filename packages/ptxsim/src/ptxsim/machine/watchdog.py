@@ -14,6 +14,7 @@ from collections import Counter
 import numpy as np
 
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.endless import START, START_TOGETHER, Rounds, hopeless, memory_of, polls, report, state_of
 from ptxsim.machine.forward_progress import release, time_out
 
@@ -26,7 +27,7 @@ HELPED = 4  # times that one and the same state of a cluster that goes round is 
 class Watchdog:
     """What is known about the progress of one cluster. `Cluster.run` is its only owner."""
 
-    def __init__(self, cluster, most: int | None):
+    def __init__(self, cluster: Cluster, most: int | None):
         """most: warp instructions that the cluster may run, None for far more than any kernel needs."""
         self.cluster = cluster
         self.polling, self.rounds = Polling(), Rounds(cluster, most)
@@ -136,7 +137,7 @@ class Polling:
         self.found: set[int] = set()
         self.work, self.patience = 0, IMPATIENT  # instructions without an effect, and how many are borne
 
-    def turn(self, cluster, g: int, work: int) -> None:
+    def turn(self, cluster: Cluster, g: int, work: int) -> None:
         self.work += work
         known, state = self.states.setdefault(g, set()), digest(cluster, g)
         if state in known:
@@ -158,7 +159,7 @@ class Polling:
         return self.work > self.patience * max(1, len(queue))
 
 
-def digest(cluster, g: int) -> int:
+def digest(cluster: Cluster, g: int) -> int:
     """A number for the state of a split: where it stands, its lanes and their registers."""
     w, mask = int(cluster.split_table[g, bytecode.SP_WARP]), int(cluster.split_table[g, bytecode.SP_MASK])
     lanes = np.flatnonzero((mask >> np.arange(32)) & 1)

@@ -11,16 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ptxsim.checks.diagnosis.deadlock.explain import explain
-from ptxsim.events.bus import Bus
 from ptxsim.events.records import Arrival, BulkCopy
+from ptxsim.events.views import Cluster, Split
+from ptxsim.grid.single import single_cluster
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.machine import cluster as machine
 from ptxsim.machine.blas import one_thread
-from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Lanes, Split
-from ptxsim.report.findings import Reporter
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
 from ptxsim.timing.listening import listens
 from ptxsim.timing.machine_code import Code
@@ -55,9 +53,8 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
 
     code: what ptxas made of the program; without it, what it leaves is guessed.
     """
-    reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     recorder = TapeRecorder(launch, index)
-    cluster = Cluster(launch, "program", reporter, Bus((recorder,)), explain)
+    cluster = single_cluster(launch, recorder)
     cluster.loop, cluster.dry = _stepping(cluster, recorder), DRY
     with one_thread():
         cluster.start(index)
@@ -83,7 +80,7 @@ def _count(counts: dict[int, int], key: int, size: int) -> None:
     counts[key] = counts.get(key, 0) + size
 
 
-def _stepping(cluster: Cluster, recorder: TapeRecorder):
+def _stepping(cluster: machine.Cluster, recorder: TapeRecorder):
     """The main loop, one instruction at a time, so that the recorder sees each."""
     control, places = cluster.control, cluster.split_table
     run, kinds = cluster.launch.loop, cluster.program.code[:, bytecode.OP].tolist()
@@ -244,7 +241,7 @@ class TapeRecorder(Recorder):
             return False
         return int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
 
-    def by_warp(self, split: Lanes, kind, name, after=(), amount=0, read=(), phase=None) -> int:
+    def by_warp(self, split: Split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
         before = self.last.get(split.warp)
         number = super().by_warp(split, kind, name, after, amount, read, phase)
         if number != before:

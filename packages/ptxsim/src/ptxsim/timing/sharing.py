@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections import Counter, defaultdict
 
-from ptxsim.checks.diagnosis.deadlock.explain import explain
-from ptxsim.events.bus import Bus
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
+from ptxsim.events.views import Cluster, Split
+from ptxsim.grid.single import single_cluster
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.blas import one_thread
-from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
-from ptxsim.report.findings import Reporter
 from ptxsim.timing.listening import listens
 from ptxsim.timing.tape import Tape
 
@@ -63,9 +60,8 @@ def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, f
     count = min(together, MOST, launch.clusters[0] * launch.clusters[1] * launch.clusters[2])
     if not reads or listens(launch.program) or count < 2:
         return dict.fromkeys(reads, 1.0)
-    reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     observer = FirstReads(launch.memory, set(reads))
-    cluster = Cluster(launch, "program", reporter, Bus((observer,)), explain)
+    cluster = single_cluster(launch, observer)
     first: dict[int, set[int]] = defaultdict(set)
     with one_thread():
         for index in range(count):

@@ -14,12 +14,10 @@ from functools import cache
 
 import numpy as np
 
-from ptxsim.checks.diagnosis.deadlock.explain import explain
+from ptxsim.grid.single import single_cluster
 from ptxsim.jit import bytecode
 from ptxsim.machine.blas import one_thread
-from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
-from ptxsim.report.findings import Reporter
 from ptxsim.timing.listening import listens
 
 CLOSE = 0.01  # of the work of the grid
@@ -96,8 +94,7 @@ def _same(one: float, other: float) -> bool:
 
 def _counter(launch: Launch):
     """index -> (tensor instructions, all instructions) of this cluster."""
-    reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
-    cluster = Cluster(launch, "program", reporter, explain=explain)
+    cluster = single_cluster(launch)
     cluster.dry = True
 
     def run(index: int) -> tuple[int, int]:

@@ -14,12 +14,10 @@ import numpy as np
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArrival, PhaseWait, TmemCells
+from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Lanes, Split
 from ptxsim.trace.schedule import (
     BARRIERS,
     COPIES,
@@ -80,7 +78,7 @@ class Recorder(Observer):
         return len(self.events) - 1
 
     def by_warp(
-        self, split: Lanes, kind: str, name: str, after=(), amount: int = 0, read=(), phase=None
+        self, split: Split, kind: str, name: str, after=(), amount: int = 0, read=(), phase=None
     ) -> int:
         """An event of a warp, after its last one; the same thing once more only makes that one longer."""
         w, instr = split.warp, split.instr

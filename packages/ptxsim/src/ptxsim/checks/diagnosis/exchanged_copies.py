@@ -9,7 +9,7 @@ from ptxsim.checks.race.across_processes import FIRST, WHAT, detector, summary
 from ptxsim.checks.race.shadow_bytes import MEMORY
 from ptxsim.checks.race.shadow_order import ROW_MASK
 from ptxsim.checks.race.wording import place_of_conflict
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster
 
 
 def exchanged_copies(cluster: Cluster, reporter) -> None:

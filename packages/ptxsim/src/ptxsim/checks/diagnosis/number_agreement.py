@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster
 from ptxsim.report.findings import lanes_text
 
 _PLURALS = {

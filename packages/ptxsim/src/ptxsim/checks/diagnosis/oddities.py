@@ -21,9 +21,7 @@ from ptxsim.checks.phrases import source_line
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival, Commit
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Launch, Split
 
 _REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))

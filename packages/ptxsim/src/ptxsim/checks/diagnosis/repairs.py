@@ -19,7 +19,7 @@ from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST, Step, record_of
 from ptxsim.checks.race.conflict import Pair
 from ptxsim.checks.race.wording import line_of, line_text
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster
 
 PHASE, SLOT, LATE, COUNT = "phase", "slot", "late", "count"
 _TRIED = 4  # pairs of a cluster

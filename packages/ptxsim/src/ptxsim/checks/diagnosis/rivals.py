@@ -19,7 +19,7 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import Pair
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster
 
 _COMPARED = 4  # elements in a row, of either side
 _FULL = 0xFFFF_FFFF

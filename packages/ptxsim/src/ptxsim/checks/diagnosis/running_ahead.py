@@ -9,7 +9,7 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.race.barrier_record import record_of
 from ptxsim.checks.race.wording import line_of
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster
 
 
 def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:

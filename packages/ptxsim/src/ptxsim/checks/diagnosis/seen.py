@@ -15,8 +15,7 @@ from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.phrases import times
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Place
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
+from ptxsim.events.views import Cluster, Launch
 
 _VERBS = {"arrive": "arrives", "commit": "commits", "load": "loads", "wait": "has passed its wait"}
 _NAMED = re.compile(r"(\w+)(?:\[\d+\])?(?: of CTA (\d+))?")

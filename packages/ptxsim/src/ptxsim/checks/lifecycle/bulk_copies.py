@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Launch, Split
 
 _COMMIT = (
     "cp_async.bulk.commit_group() after the store, then cp_async.bulk.wait_group(0), "

@@ -19,12 +19,10 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, TmemCells
+from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
 
 _START = (
     "all CTAs of the cluster must have started before any of them uses another one's shared memory: let them "

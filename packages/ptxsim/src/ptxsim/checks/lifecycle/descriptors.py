@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
+from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.layouts.descriptors import decode_matrix_descriptor, fixed_bits
 from ptxsim.isa.layouts.swizzle import Mode
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
 
 _ROWS = {128: 8, "128_atom32": 8, 64: 4, 32: 2}  # 128-byte rows of a pattern, by swizzle mode
 

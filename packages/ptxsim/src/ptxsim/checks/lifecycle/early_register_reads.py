@@ -16,10 +16,8 @@ from collections.abc import Callable, Iterator
 from ptxsim.checks.static_flow import next_rows, reads, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
+from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
 _WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"

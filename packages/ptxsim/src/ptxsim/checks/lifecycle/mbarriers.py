@@ -18,9 +18,7 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.running_ahead import announced_apart, announced_too_often, from_several_ctas, why
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.report.findings import Finding
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.events.observer import Observer
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
+from ptxsim.events.views import Cluster, Launch
 
 _FULL = 0xFFFF_FFFF
 _SAME = "setmaxnreg is for a whole warpgroup: no condition on the warp around it, and one count for all four"

@@ -10,12 +10,10 @@ import numpy as np
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, SharedSpan
+from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
 from ptxsim.units.tma_boxes import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log

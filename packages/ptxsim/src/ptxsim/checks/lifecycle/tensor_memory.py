@@ -13,9 +13,7 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"

@@ -15,10 +15,9 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
+from ptxsim.events.views import Cluster, Launch
 from ptxsim.frontend.ast import Instr, Reg, Vec
 from ptxsim.jit import bytecode
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
 
 _COPIES = ("mov", "cvt")
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, Place
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
-from ptxsim.machine.split import Location, Split
+from ptxsim.events.views import Cluster, Launch, Split
 
-Load = tuple[BulkCopy, Location]  # and where it was issued
+Load = tuple[BulkCopy, Split]  # and where it was issued
 
 
 class UselessStores(Observer):
@@ -32,9 +30,8 @@ class UselessStores(Observer):
         self.inside: dict[tuple[int, int], list[Load]] = {}  # map, CTA -> those of its last phase inside
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
-        where = Location(cluster, split.warp, split.cta, None, split.mask, split.row)
         for place in copy.barriers:
-            self.loads.setdefault(place, []).append((copy, where))
+            self.loads.setdefault(place, []).append((copy, split.at()))
 
     def phase_complete(self, cluster: Cluster, place) -> None:
         loads = self.loads.pop(place, ())

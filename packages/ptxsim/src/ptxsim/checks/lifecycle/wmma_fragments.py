@@ -14,10 +14,9 @@ import numpy as np
 
 from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
+from ptxsim.events.views import Cluster, Launch
 from ptxsim.frontend.ast import Instr, Reg, Vec
 from ptxsim.jit import bytecode
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
 
 _SIDES = ("row", "col")
 _HINT = "what a thread holds of a matrix depends on its shape, type and layout: load it as it is used"

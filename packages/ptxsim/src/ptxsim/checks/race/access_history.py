@@ -44,10 +44,10 @@ from ptxsim.checks.race.shadow_words import (
 )
 from ptxsim.checks.static_flow import targets
 from ptxsim.events.observer import Observer
+from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Imm, Reg, Vec
 from ptxsim.isa.memory_access import Ordering, ordering
 from ptxsim.jit.bytecode import LOG_PLACE
-from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_map import MAP_BYTES
 
 _NOTHING = np.zeros(0, np.int32)

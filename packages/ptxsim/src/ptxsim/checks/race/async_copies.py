@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,8 @@ from ptxsim.checks.race.shadow_order import STRONG
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, CopyArrival, Place, SharedSpan
+from ptxsim.events.views import Cluster, Split
 from ptxsim.jit.bytecode import LOG_PLACE
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
-from ptxsim.units.bulk_groups import bulk_groups
 
 _NOTHING = np.zeros(0, np.int32)
 _REMEMBERED = 256  # cp.async instructions whose sources are known
@@ -31,12 +29,13 @@ class BulkCopies(Observer):
 
     def start(self, cluster: Cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
+        self.committed: Counter[int] = Counter()  # bulk groups of each thread
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Issued:
         op = Issued.of(copy.kind, split, self.clocks)
         op.copy = copy
         if copy.kind == "store":
-            op.epoch = bulk_groups(cluster, split.thread).committed + 1
+            op.epoch = self.committed[split.thread] + 1
         if copy.reduces:
             op.flags |= STRONG
         if copy.tensor.at:
@@ -101,9 +100,12 @@ class BulkCopies(Observer):
             known = self.known[span] = byte_ranges(span, self.history.window)
         self.history.spans(SHARED, known, write, op)
 
+    def bulk_commit(self, cluster: Cluster, split: Split) -> None:
+        self.committed[split.thread] += 1
+
     def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:
         for lane in split.lanes.tolist():
-            done = bulk_groups(cluster, split.warp * 32 + lane).committed - allowed
+            done = self.committed[split.warp * 32 + lane] - allowed
             agent = self.clocks.agent_of(split.warp * 32 + lane)
             for kind in ("source",) if reading else ("source", "result"):
                 column = self.clocks.columns.get((kind, agent))

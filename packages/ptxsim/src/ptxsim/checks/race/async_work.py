@@ -14,7 +14,7 @@ import numpy as np
 from ptxsim.checks.race.shadow_order import ASYNC
 from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
 from ptxsim.events.records import BulkCopy, SharedSpan
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Split
 
 REMEMBERED = 64  # transfers per queue whose coordinates a report can still give
 

@@ -7,8 +7,7 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, Fence, PhaseWait
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Split
 from ptxsim.report.findings import Finding
 
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Split
 
 MOST = 512  # steps of a cluster that are kept: its first rounds
 

@@ -15,8 +15,7 @@ from ptxsim.checks.race.clock_rows import rows_of
 from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Split
 from ptxsim.report.findings import Finding
 
 BARRIERS = 16  # CTA barriers of a CTA (9.7.13.1)

@@ -25,8 +25,7 @@ from ptxsim.checks.race.tensor_memory import LoadUses, TensorMemoryAccesses
 from ptxsim.checks.race.thread_accesses import ThreadAccesses
 from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
 from ptxsim.events.observer import Observer
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.launch_view import Launch
+from ptxsim.events.views import Cluster, Launch
 
 
 class RaceDetector(Observer):

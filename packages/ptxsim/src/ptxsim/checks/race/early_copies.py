@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, Place
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Location, Split
+from ptxsim.events.views import Cluster, Split
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Issue:
     """A copy on its way."""
 
     known: dict[Place, int]  # phases of its mbarriers that its warp knew to be over
-    where: Location
+    where: Split
 
 
 class EarlyCopies(Observer):
@@ -44,7 +43,7 @@ class EarlyCopies(Observer):
         for place in copy.barriers:
             column = clocks.column("bytes", place) - clocks.threads
             known[place] = int(clocks.thread_clock[warp, column].max())
-        return Issue(known, Location(cluster, split.warp, split.cta, None, split.mask, split.row))
+        return Issue(known, split.at())
 
     def async_arrive(self, cluster: Cluster, place: Place, token: Issue | None) -> None:
         if token is None or place not in cluster.mbarriers:

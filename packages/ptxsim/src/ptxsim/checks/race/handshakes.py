@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, PhaseWait, Place
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Split
 
 
 @dataclass

@@ -19,9 +19,9 @@ from ptxsim.checks.race.barrier_record import Step
 from ptxsim.checks.race.short_records import ends_in_every_order, outlook
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.endless import only_asks
-from ptxsim.machine.split import Location, Split
+from ptxsim.machine.split import Location
 from ptxsim.report.findings import Finding
 
 

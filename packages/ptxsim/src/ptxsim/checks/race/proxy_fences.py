@@ -19,9 +19,8 @@ import numpy as np
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
+from ptxsim.events.views import Cluster, Split
 from ptxsim.jit.compiled import compiled
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
 
 _ROOM = 16  # fences per thread, at first
 _REMEMBERED = 64  # fences of the same threads whose knowledge is kept

@@ -17,7 +17,7 @@ from ptxsim.checks.race.barrier_record import (
     Outlook,
     Step,
 )
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster
 from ptxsim.machine.late_operations import hangs_on_order
 
 MOST_STEPS, MOST_STATES = 64, 20_000

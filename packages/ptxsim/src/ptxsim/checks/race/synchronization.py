@@ -10,8 +10,7 @@ from ptxsim.checks.race.clock_rows import rows_of, with_epoch
 from ptxsim.checks.race.vector_clocks import Signal, Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, PhaseWait
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Scheduled, Split
 
 _COUNT = (
     "init(count) must equal the number of arrivals in a phase; before a thread arrives again, it must wait "
@@ -43,7 +42,7 @@ class Synchronization(Observer):
         if members & ~seen:
             self.meetings[key] = [seen]
 
-    def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
+    def bar_arrive(self, cluster: Cluster, split: Scheduled, arrival: BarArrival) -> None:
         key, agents = ("bar", split.cta, arrival.number), self.clocks.agents(split)
         column = self.clocks.column("bar", key) - self.clocks.threads
         rounds, several = self.clocks.queues[column].count, arrival.threads != 32
@@ -53,7 +52,7 @@ class Synchronization(Observer):
         self.clocks.release_into(self.clocks.signal(key), agents)
         self.meetings.setdefault(key, []).append((split.index, agents))
 
-    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list) -> None:
+    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list[Scheduled]) -> None:
         key = ("bar", cta, number)
         signal = self.clocks.signals.pop(key)
         column = self.clocks.column("bar", key)

@@ -14,8 +14,7 @@ from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Commit, Footprint, Rectangle, SharedSpan
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
+from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for

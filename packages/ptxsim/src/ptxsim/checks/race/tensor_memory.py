@@ -16,9 +16,8 @@ from ptxsim.checks.race.clock_rows import most
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
+from ptxsim.events.views import Cluster, Split
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _NOTHING = np.zeros(0, np.int32)

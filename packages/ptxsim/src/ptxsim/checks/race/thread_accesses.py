@@ -9,11 +9,10 @@ import numpy as np
 from ptxsim.checks.race.released_places import ReleasedPlaces
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
+from ptxsim.events.views import Cluster, Split
 from ptxsim.isa.address_map import is_global
 from ptxsim.isa.memory_access import ordering
 from ptxsim.jit import bytecode
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
 
 _ORDERING = {"fence", "membar", "mbarrier", "cp", "tcgen05", "wgmma"}
 

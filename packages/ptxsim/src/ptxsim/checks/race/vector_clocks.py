@@ -31,8 +31,8 @@ from ptxsim.checks.race.clock_rows import (
     second_most,
     with_epoch,
 )
-from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split, lane_list
+from ptxsim.events.views import Cluster, Split
+from ptxsim.machine.split import lane_list
 
 BLOCK = 64  # columns added at a time
 MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent

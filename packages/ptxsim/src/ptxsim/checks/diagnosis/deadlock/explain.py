@@ -6,7 +6,7 @@ from ptxsim.checks.diagnosis.deadlock.cause import find_cycle
 from ptxsim.checks.diagnosis.deadlock.causes import find_cause
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster
 from ptxsim.report.findings import Finding
 
 _GROUPS, _HELPERS = 7, 2  # shown at most, so that a report fits one screen

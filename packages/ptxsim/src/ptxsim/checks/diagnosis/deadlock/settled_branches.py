@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from ptxsim.checks.static_flow import reachable, targets
+from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Imm, Instr, Pred, Reg
-from ptxsim.machine.cluster import Cluster
 
 _COMPARE = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,

@@ -14,8 +14,8 @@ from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.static_flow import signal_rows
+from ptxsim.events.views import Cluster
 from ptxsim.jit import bytecode
-from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.endless import loop_around, only_asks
 from ptxsim.report.findings import lanes_text
 

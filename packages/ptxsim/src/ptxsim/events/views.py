@@ -1,0 +1,129 @@
+"""A run as its listeners see it: what checks, traces and reports may know of a launch, a cluster and lanes.
+
+Listeners read and change nothing. The classes themselves are in launch.py and machine/, which also keep what
+only the machine needs (machine/launch_view.py, machine/cluster_view.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+Place = tuple[int, int]  # of a barrier: (CTA rank, window offset)
+Triple = tuple[int, int, int]
+
+
+class Split(Protocol):
+    """Lanes of one warp at one instruction: who makes an event, and where it stands."""
+
+    @property
+    def warp(self) -> int: ...  # in the cluster
+    @property
+    def cta(self) -> int: ...  # rank of its CTA
+    @property
+    def mask(self) -> int: ...
+    @property
+    def row(self) -> int: ...  # of the program
+    @property
+    def instr(self) -> Any: ...  # the instruction of that row
+    @property
+    def lanes(self) -> np.ndarray: ...  # ascending
+    @property
+    def leader(self) -> int: ...  # the lowest lane
+    @property
+    def thread(self) -> int: ...  # number of the leader in the cluster
+    def at(self, mask: int | None = None, row: int | None = None) -> Split: ...
+
+
+class Scheduled(Split, Protocol):
+    """A split that the scheduler knows by its number."""
+
+    @property
+    def index(self) -> int: ...  # of its row in the split table
+    @property
+    def full_mask(self) -> int: ...  # whatever the guard says
+
+
+class Barrier(Protocol):
+    """An mbarrier (PTX ISA 9.7.13.15)."""
+
+    @property
+    def expected(self) -> int: ...  # arrivals that a phase needs
+    @property
+    def pending(self) -> int: ...  # arrivals still missing
+    @property
+    def tx(self) -> int: ...  # bytes announced and not delivered
+    @property
+    def phase(self) -> int: ...  # phases completed
+    @property
+    def announced(self) -> int: ...  # bytes, in this phase
+    @property
+    def delivered(self) -> int: ...
+    def passed(self, parity: int) -> bool: ...
+    def has_bytes_of(self, missing: int) -> bool: ...
+
+
+class Wait(Protocol):
+    """Why a split sleeps."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def key(self) -> tuple: ...
+    @property
+    def detail(self) -> dict: ...
+
+
+class Launch(Protocol):
+    """A kernel with its geometry and its memory."""
+
+    program: Any  # Program of lowering/
+    memory: Any  # GlobalMemory of machine/
+    clusters: Triple  # of the grid
+    ctas_per_cluster: int
+    threads: int  # of a CTA
+    shared_end: int  # of all shared memory in the window
+    shared_offsets: dict[str, int]  # of static variables in the window
+
+    @property
+    def early_uses(self) -> dict[int, int]: ...
+    @property
+    def unset_stores(self) -> dict[int, tuple[list[str], int]]: ...
+    def cluster_cta_ids(self, index: int) -> list[Triple]: ...
+
+
+class Cluster(Protocol):
+    """One cluster of the grid while it runs."""
+
+    index: int  # in the grid
+    program: Any
+    ctas: int
+    warps: int  # of all its CTAs
+    warps_per_cta: int
+    cta_ids: list[Triple]  # %ctaid by rank
+    alive: list[int]  # mask of the lanes of each warp that have not exited
+    stuck: bool  # nothing can move any more
+    split_table: np.ndarray
+    registers: np.ndarray  # (warps, slots, 32)
+    predicates: np.ndarray  # (warps, slots): masks
+    shared: np.ndarray  # (CTAs, bytes)
+    unit_state: dict[Any, Any]  # what units keep per cluster
+
+    @property
+    def launch(self) -> Launch: ...
+    @property
+    def reporter(self) -> Any: ...  # of findings
+    @property
+    def bus(self) -> Any: ...
+    @property
+    def engine(self) -> Any: ...  # of asynchronous work
+    @property
+    def mbarriers(self) -> Mapping[Place, Barrier]: ...
+    @property
+    def waits(self) -> Mapping[int, Wait]: ...  # of splits that sleep, by number
+    @property
+    def splits(self) -> Mapping[int, Scheduled]: ...
+    def lanes_at_start(self, warp: int) -> int: ...
+    def cta_alive(self, cta: int) -> int: ...

@@ -1,0 +1,51 @@
+"""What rooms of machine/ below cluster.py take from a cluster, which they schedule, watch and let go on."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Protocol
+
+import numpy as np
+
+from ptxsim.events import views
+from ptxsim.machine.choices import Choices
+from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.split import Lanes, Split, Splits, Wait
+
+
+class Cluster(views.Cluster, Protocol):
+    """A cluster of CTAs with the state of its scheduler; cluster.py says what each part is."""
+
+    launch: Launch
+    choices: Choices
+    watchdog: Any  # Watchdog
+    control: np.ndarray
+    words: int
+    split_table: np.ndarray
+    group_table: np.ndarray
+    cta_table: np.ndarray
+    phases: np.ndarray
+    access_log: np.ndarray
+    local: np.ndarray
+    living: np.ndarray
+    loop: Any
+    tmem: list
+    queue: deque[int]
+    splits: Splits
+    waits: dict[int, Wait]
+    waiting: dict[tuple, list[int]]
+    apart: set[int]
+    effects: int
+    told: int
+    timeouts: int
+    explain: Any
+
+    @property
+    def late(self) -> Any: ...  # LateOperations
+    def executed(self) -> int: ...
+    def predicate(self, split: Lanes, code: int) -> int: ...
+    def wait(self, split: Split, wait: Wait, park: bool = False) -> str: ...
+    def unit(self, split: Split, row: int, mask: int) -> bool: ...
+    def serve(self, reason: int, split: Split) -> bool: ...
+    def settle(self, split: Split) -> None: ...
+    def tell_log(self, end: int) -> None: ...
