@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import ptxsim
 from instructor.autograder.judge import judge
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import outlives_a_flush
 from instructor.autograder.speed import Timed, floor, launches
+from ptxsim.observing import unset_reads
 from tirxlab.artifact import Artifact
 from tirxlab.forecast import NoForecast, forecast
 from tirxlab.pool import Failed, Pool
@@ -34,9 +36,16 @@ def look(step: int, one: Timed, artifact: Artifact) -> str:
         ((_, found),) = pool.results()
     if isinstance(found, Failed):
         return f"the run {found.message}"
-    if found.right and any(finding["kind"] == "uninitialized" for finding in found.findings):
+    if not found.right:
+        return found.reason
+    if any(finding["kind"] == "uninitialized" for finding in found.findings):
         return "it reads memory that nobody has written, in which a launch could leave D for the next"
-    return "" if found.right else found.reason
+    for register, instr in unset_reads(ptxsim.load(artifact.ptx).module, artifact.entry).items():
+        return (
+            f"it reads the register {register} where nothing may have written it ({instr.text:.80}): a "
+            "launch could leave D in registers for the next"
+        )
+    return ""
 
 
 def with_floor(one: Timed) -> Timed:

@@ -114,8 +114,36 @@ def test_a_look_is_a_run_with_the_data_of_the_timing():
     assert timeable.look(2, one, edited("")) == ""
     assert "%clock" in timeable.look(2, one, edited("if (clock64() < 0) return;"))
     assert timeable.look(2, one, edited("return;"))
-    kept = "volatile __shared__ int kept[1]; int was = kept[0]; kept[0] = was == 7 ? 7 : 8;"
-    assert "nobody has written" in timeable.look(2, one, edited(kept))
+
+
+KEPT = 'if (was == 7) printf("%d", was); was = 7;'
+IN_TENSOR_MEMORY = """if (threadIdx.x < 32) {
+  __shared__ unsigned at; int was;
+  asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;"
+    :: "r"((unsigned)__cvta_generic_to_shared(&at)) : "memory");
+  asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%0}, [%1]; tcgen05.wait::ld.sync.aligned;"
+    : "=r"(was) : "r"(at) : "memory");
+  if (was == 7) printf("%d", was);
+  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" :: "r"(at)); }"""
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        (f"volatile __shared__ int kept[1]; int was = kept[0]; {KEPT} kept[0] = was;", "memory that nobody"),
+        (f"volatile int kept[64]; int was = kept[threadIdx.x % 64]; {KEPT} kept[threadIdx.x % 64] = was;",
+         "memory that nobody"),
+        (IN_TENSOR_MEMORY, "uninitialized"),
+        (f'int was; asm volatile("{{ .reg .b32 old; mov.b32 %0, old; }}" : "=r"(was)); {KEPT}', "register"),
+        (f'int was; asm volatile("{{ .reg .b32 old; .reg .pred p; setp.ne.u32 p, %1, %1; @p mov.b32 old, 0; '
+         f'mov.b32 %0, old; }}" : "=r"(was) : "r"(threadIdx.x)); {KEPT}', "register"),
+    ],
+    ids=["shared", "local", "tensor", "register", "guarded-register"],
+)  # fmt: skip
+def test_what_could_have_kept_d_for_the_next_launch_gets_no_time(text, words):
+    """Right whatever it finds there, and it finds nothing on the simulator."""
+    found = timeable.look(2, speed.Timed(TILE, 3, b""), edited(text))
+    assert words in found
 
 
 @pytest.mark.parametrize(

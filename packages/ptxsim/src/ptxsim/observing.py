@@ -8,6 +8,7 @@ from ptxsim.grid.processes import run_clusters
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_START
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
+from ptxsim.lowering.unset_reads import unset_reads
 from ptxsim.machine.occupancy import SM_CTAS, SM_SHARED, SM_THREADS
 from ptxsim.report.findings import Reporter
 from ptxsim.trace.recorder import Recorder
@@ -26,4 +27,5 @@ __all__ = [
     "bytecode",
     "is_shared",
     "run_clusters",
+    "unset_reads",
 ]

@@ -139,6 +139,14 @@ def test_printf():
     assert sorted(result.printed) == sorted(f"[CTA ({c},0,0) {line}" for c in (0, 1) for line in one)
 
 
+def test_printf_gives_back_how_many_arguments_it_was_asked_for():
+    source = """extern "C" int printf(const char*, ...);
+    extern "C" __global__ void k(int *n) { n[0] = printf("%d %% %s", 1, "x"); n[1] = printf("none"); }"""
+    counts = np.full(2, 9, np.int32)
+    result = ptxsim.load(compile_ptx(source, "sm_90a")).launch("k", args=[counts])
+    assert result.verdict == "clean" and counts.tolist() == [2, 0]
+
+
 FORMATS = {"more than was given": "%llx" * 400, "a line without end": "%s" * 300}
 
 

@@ -139,3 +139,9 @@ turn:
 """
     found = spread(launch(body, 1000))
     assert 100 <= found.largest <= 900 and found.mean == pytest.approx(0.8, abs=0.05)
+
+
+def test_local_memory_that_nobody_has_written_is_no_traffic():
+    """A checked run tells of it; here the load is an instruction as others are."""
+    body = ".local .align 4 .b8 frame[16]; ld.local.u32 %r1, [frame]; st.global.u32 [%rd4], %r1;"
+    assert predict(sample(launch(body, 132), sms=132), H200).cycles > 0

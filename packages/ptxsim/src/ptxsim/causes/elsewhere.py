@@ -205,6 +205,12 @@ ELSEWHERE = (
         "fill the registers before they are stored: the read of the result is missing",
     ),
     Cause(
+        "unwritten-local",
+        210,
+        "set all of the array before it is read: local memory holds anything when a launch begins",
+        text="a thread loads {size} B from its local memory ({name}), not all of which it has written",
+    ),
+    Cause(
         "accumulate",
         210,
         "the first MMA of a tile must overwrite the accumulator (enable-input-d false), where K begins",

@@ -138,7 +138,8 @@ SHOWN = _ids(
     "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
     "pair registers no-init overlap same-columns two-uses loaded-twice load-apart no-sync no-group-sync "
     "others-columns same-tile bytes-elsewhere several-lines moved-columns all-write tcgen05-fence unacquired "
-    "group-late others-waited late products-pending past-shared copy-fence proxy-fence incomplete-output"
+    "group-late others-waited late products-pending past-shared copy-fence proxy-fence incomplete-output "
+    "unwritten-local"
 )
 
 

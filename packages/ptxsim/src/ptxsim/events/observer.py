@@ -43,6 +43,11 @@ class Observer:
         place: address of global memory, or SHARED_BASE + (rank << RANK_SHIFT) + window offset.
         """
 
+    def local_accesses(self, cluster: Cluster, log: np.ndarray) -> None:
+        """Loads since the last call from a thread's own local memory that it has not written, not all of it
+        at least; in the same form, place: LOCAL_BASE + offset.
+        """
+
     # threads
     def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None: ...
     def warp_sync(self, cluster: Cluster, split: Split, members: int) -> None: ...

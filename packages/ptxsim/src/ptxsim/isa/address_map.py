@@ -30,12 +30,17 @@ def is_shared(place):
     return (SHARED_BASE <= place) & (place < SHARED_END)
 
 
+def is_local(place):
+    """Whether a generic address, or a place, lies in a thread's local memory."""
+    return (LOCAL_BASE <= place) & (place < LOCAL_END)
+
+
 def is_global(place: int) -> bool:
     """Whether it lies in neither window of a CTA; memory at the host's own addresses is below GLOBAL_BASE."""
-    return not (SHARED_BASE <= place < SHARED_END or LOCAL_BASE <= place < LOCAL_END)
+    return not (is_shared(place) or is_local(place))
 
 
 # what is wrong with an access
-FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA = range(1, 4)
+FAULT_BOUNDS, FAULT_MISALIGNED, FAULT_OTHER_CTA, FAULT_LOCAL = range(1, 5)
 IN_PARAM_SPACE = "by an address in .param space, which only cvta.param makes generic (PTX ISA 9.7.9.20)"
 CONVERT = "convert the parameter's address before: cvta.param.u64"

@@ -182,8 +182,9 @@ class Control(IntEnum):
     TENSOR_OPERATIONS = 46  # that called code has done since Python looked
     CHANGED = 47  # words of memory that its atomics have changed since then
     MARKED = 48  # accumulators of wgmma whose registers hold marks, since an instruction on them is pending
-    NEW_COUNT = 49  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 50
+    LOCAL_WRITTEN = 49  # a flag for each byte of local memory, where there are observers
+    NEW_COUNT = 50  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 51
 
 
 class Reason(IntEnum):

@@ -16,7 +16,7 @@ from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.simd_memory import check_lanes, loader, storer
-from ptxsim.jit.translate import in_window, is_shared, shared_address, shared_place, translate
+from ptxsim.jit.translate import in_window, is_local, is_shared, shared_address, shared_place, translate
 
 WHOLE_WARP = (1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8)  # (elements, bytes of one) with vector code
 
@@ -36,8 +36,22 @@ def fault(words, lane, address):
 
 
 @inner
+def own_bytes(words, thread, size, write):
+    """Whether it is an access to local memory that nobody hears of: all but loads of unwritten bytes."""
+    if not is_local(words[PLACE]):
+        return False
+    flags = words[LOCAL_WRITTEN] + thread * words[LOCAL_BYTES] + words[PLACE] - LOCAL_BASE
+    for b in range(size):
+        if write:
+            store8(u64(flags + b), u64(1))
+        elif load8(u64(flags + b)) == 0:
+            return False
+    return True
+
+
+@inner
 def log_access(log, words, row, thread, size, write):
-    if words[PLACE] != 0:
+    if words[PLACE] != 0 and not own_bytes(words, thread, size, write):
         n = words[LOG_USED]
         log[n, LOG_ROW] = row
         log[n, LOG_THREAD] = thread

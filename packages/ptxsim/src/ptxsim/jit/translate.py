@@ -61,7 +61,7 @@ def place_name(rank, offset):
     return SHARED_BASE + (rank << RANK_SHIFT) + offset
 
 
-is_shared = both(address_map.is_shared)
+is_shared, is_local = both(address_map.is_shared), both(address_map.is_local)
 
 
 @both
@@ -132,7 +132,7 @@ def translate(address, size, space, thread, cta, segments, ctas, words):
         if address + size > words[LOCAL_BYTES]:
             words[FAULT_KIND] = FAULT_BOUNDS
             return 0
-        words[PLACE] = 0
+        words[PLACE] = LOCAL_BASE + address
         return words[LOCAL_PTR] + thread * words[LOCAL_BYTES] + address
     i = words[LAST_SEGMENT]
     if not (segments[i, SEG_BASE] <= address and address + size <= segments[i, SEG_END]):

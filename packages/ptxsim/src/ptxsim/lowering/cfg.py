@@ -140,7 +140,7 @@ def live_ranges(
     uses, kills, defs: per position, bit sets (Python ints) of registers read, surely overwritten, written at
     all.
     """
-    live_in = _live_in(blocks, uses, kills)
+    live_in = live_at_start(blocks, uses, kills)
     size = max((bits.bit_length() for bits in (*uses, *defs, *live_in)), default=0)
     firsts, lasts = [len(uses)] * size, [-1] * size
     for position, (used, defined) in enumerate(zip(uses, defs, strict=True)):
@@ -168,7 +168,7 @@ def _registers(bits: int, size: int) -> np.ndarray:
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
-def _live_in(blocks: list[Block], uses: list[int], kills: list[int]) -> list[int]:
+def live_at_start(blocks: list[Block], uses: list[int], kills: list[int]) -> list[int]:
     gen, kill = [], []
     for block in blocks:
         g = k = 0

@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxsim.isa.address_map import (
     FAULT_BOUNDS,
+    FAULT_LOCAL,
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
     SPACE_GENERIC,
@@ -44,7 +45,7 @@ def _find(cluster: Cluster, split: Lanes, lane: int, space: int, address: int, s
     if space == SPACE_GLOBAL:
         view, place = cluster.launch.memory.view(address, size), address
     elif space == SPACE_LOCAL:
-        view, place = cluster.local[split.warp * 32 + lane, address : address + size], 0
+        return FAULT_LOCAL, None, 0  # only ld and st reach it
     else:
         end = cluster.launch.shared_end
         wrong = shared_fault(space, address, size, split.cta, cluster.ctas, end)

@@ -1,9 +1,7 @@
-"""One cluster of CTAs while it runs: registers, shared and tensor memory, barriers, and the scheduler of its
-warps.
+"""One cluster of CTAs while it runs: registers, memory, barriers, and the scheduler of its warps.
 
-A split is a set of lanes of one warp that stand at the same instruction; splits are what gets scheduled. The
-main loop (loop_template.py) runs a split up to its next unit instruction; the handler of that instruction
-then runs here.
+A split is a set of lanes of one warp that stand at the same instruction; splits get scheduled. The main loop
+(loop_template.py) runs one up to its next unit instruction, whose handler then runs here.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from ptxsim.machine.control_words import describe
 from ptxsim.machine.forward_progress import held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.local_log import without_local
 from ptxsim.machine.mbarrier import MBarrier
 from ptxsim.machine.split import BLOCK, PARK, Lanes, Split, Splits, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
@@ -75,9 +74,10 @@ class Cluster:
         self.words = self.control.ctypes.data
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
-        neighbours = self.choices.neighbours
-        self.tmem = [TensorMemory(neighbours) for _ in range(self.ctas)] if launch.uses_tmem else []
-        self.local = np.zeros((self.warps * 32, max(self.program.local_bytes, 1)), np.uint8)
+        with_tmem = self.ctas if launch.uses_tmem else 0
+        self.tmem = [TensorMemory(self.choices.neighbours) for _ in range(with_tmem)]
+        own = 2, self.warps * 32, max(self.program.local_bytes, 1)
+        self.local, self.local_written = np.zeros(own, np.uint8)
         self.cta_table[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]
 
     def map_memory(self) -> None:
@@ -98,7 +98,7 @@ class Cluster:
         self.split_table[:, bytecode.SP_GROUP] = -1
         self.group_table[:] = 0
         self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
-        self.local[:] = 0xFF
+        self.local[:], self.local_written[:] = 0xFF, 0
         self.launch.fill_changing(self)
         self.mbarriers: dict[tuple[int, int], MBarrier] = {}
         for memory in self.tmem:
@@ -356,7 +356,7 @@ class Cluster:
     def tell_log(self, end: int) -> None:
         """Tells observers of the accesses in the log up to row `end`."""
         if end > self.told:
-            self.bus.accesses(self, self.access_log[self.told : end])
+            self.bus.accesses(self, without_local(self, self.access_log[self.told : end]))
             self.told = end
 
     def _fault(self, split: Split) -> None:

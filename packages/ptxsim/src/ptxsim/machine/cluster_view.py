@@ -27,6 +27,7 @@ class Cluster(views.Cluster, Protocol):
     phases: np.ndarray
     access_log: np.ndarray
     local: np.ndarray
+    local_written: np.ndarray  # a flag for each byte of it, where somebody listens
     living: np.ndarray
     loop: Any
     tmem: list

@@ -21,6 +21,7 @@ def describe(cluster: Cluster) -> None:
         bytecode.ALIVE_PTR: cluster.living,
         bytecode.PHASE_PTR: cluster.phases,
         bytecode.LOCAL_PTR: cluster.local,
+        bytecode.LOCAL_WRITTEN: cluster.local_written,
     }
     in_place = cluster.late.on or cluster.bus.in_place
     numbers = {

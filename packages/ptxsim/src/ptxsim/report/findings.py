@@ -14,6 +14,7 @@ from ptxsim.causes.ranking import rank
 from ptxsim.isa.address_map import (
     CONVERT,
     FAULT_BOUNDS,
+    FAULT_LOCAL,
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
     IN_PARAM_SPACE,
@@ -113,6 +114,11 @@ _FAULTS: dict[int, tuple[str, str, Any]] = {  # what is wrong with an address ->
         "cluster",
         "at another CTA's shared memory",
         "use mapa and .shared::cluster, and only ranks of this cluster",
+    ),
+    FAULT_LOCAL: (
+        "illegal",
+        "at an address in local memory",
+        "only ld and st reach local memory: let the address be one of global or shared memory",
     ),
     FAULT_BOUNDS: (
         "out-of-bounds",

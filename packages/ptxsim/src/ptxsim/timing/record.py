@@ -19,6 +19,7 @@ from ptxsim.jit.translate import is_shared
 from ptxsim.machine import cluster as machine
 from ptxsim.machine.blas import one_thread
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.local_log import without_local
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
 from ptxsim.timing.listening import listens
 from ptxsim.timing.machine_code import Code
@@ -95,7 +96,8 @@ def _stepping(cluster: machine.Cluster, recorder: TapeRecorder):
             reason = run(words)
             kind = kinds[row]
             if kind in (bytecode.LD, bytecode.ST):
-                recorder.access(cluster, warp, row, cluster.access_log[: int(control[bytecode.LOG_USED])])
+                log = cluster.access_log[: int(control[bytecode.LOG_USED])]
+                recorder.access(cluster, warp, row, without_local(cluster, log))
                 control[bytecode.LOG_USED] = 0
             elif kind == bytecode.UNIT:
                 recorder.unit(warp, row)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
+
+import numpy as np
 
 from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_LOCAL
 from ptxsim.jit.translate import resolve
@@ -26,13 +29,34 @@ def render(cluster: Cluster, split: Split, lane: int, format_slot: int, values_s
     parameters.
     """
     thread = split.warp * 32 + lane
-    pattern = _string(cluster, _word(cluster, thread, int(cluster.registers[split.warp, format_slot, lane])))
+    pattern = _pattern(cluster, split, lane, format_slot)
     values = _word(cluster, thread, int(cluster.registers[split.warp, values_slot, lane]))
     cta = ",".join(str(x) for x in cluster.cta_ids[split.cta])
     text = _format(cluster, thread, pattern, values)
     line = Line(f"[CTA ({cta}) warp {split.warp % cluster.warps_per_cta} lane {lane}] {text.rstrip(NEWLINE)}")
     line.raw = text
     return line
+
+
+def give_back(cluster: Cluster, split: Split, format_slot: int, result_slot: int) -> None:
+    """What a call gives back is the number of arguments that its format asks for, as CUDA's printf does.
+    result_slot: its address in the call's frame.
+    """
+    places = cluster.registers[split.warp, result_slot][split.lanes].astype(np.int64)
+    for lane, place in zip(split.lanes.tolist(), places.tolist(), strict=True):
+        frame = split.warp * 32 + lane, slice(place, place + 4)
+        cluster.local[frame].view(np.int32)[0] = _asks_for(_pattern(cluster, split, lane, format_slot))
+        cluster.local_written[frame] = 1
+
+
+@functools.lru_cache(maxsize=64)
+def _asks_for(pattern: str) -> int:
+    return sum(found[3] != "%" for found in _SPEC.finditer(pattern))
+
+
+def _pattern(cluster: Cluster, split: Split, lane: int, slot: int) -> str:
+    address = int(cluster.registers[split.warp, slot, lane])
+    return _string(cluster, _word(cluster, split.warp * 32 + lane, address))
 
 
 def _word(cluster: Cluster, thread: int, offset: int) -> int:

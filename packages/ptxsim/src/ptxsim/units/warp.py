@@ -299,6 +299,8 @@ def _vprintf(cluster: Cluster, split: Split, args):
     for lane in split.lanes:
         if len(cluster.reporter.printed) < printf.MOST_LINES:
             cluster.reporter.printed.append(printf.render(cluster, split, int(lane), format_arg, values_arg))
+    if isinstance(args[0], tuple):
+        printf.give_back(cluster, split, format_arg, *args[0])
 
 
 def _assert_fail(cluster: Cluster, split: Split, args):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import LOG_COLUMNS, LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_SIZE_MASK
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.translate import is_local, is_shared
 
 RUN_ROW, RUN_WRITE, RUN_FIRST, RUN_LAST, RUN_COLUMNS = range(5)  # bytes [first, last) that a row accesses
 LINE_BITS, LINES = 7, 4096  # bits of a place within its line; lines of which the run that read there is known
@@ -46,7 +46,7 @@ def _separate(log, own, runs, lines, groups):
         for column in range(LOG_COLUMNS):  # not own[i] = log[i]: its check of shapes takes 2 s to compile
             own[i, column] = log[i, column]
         place = log[i, LOG_PLACE]
-        if SHARED_BASE <= place < SHARED_END:
+        if is_shared(place) or is_local(place):
             continue
         code = log[i, LOG_SIZE] & LOG_SIZE_MASK
         own[i, LOG_PLACE], own[i, LOG_SIZE] = 0, code
