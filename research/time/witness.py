@@ -43,7 +43,7 @@ def ratios(artifact, measured: float) -> tuple[float, float]:
     if sass is None:
         raise SystemExit("ptxas is not here: install nvidia-cuda-nvcc, or put it into the PATH")
     rows, clusters = executions(taken.tape), taken.clusters * taken.mean
-    both = taken.tape.sass_counts, Counted(launch.program, sass).found
+    both = taken.tape.sass_counts, Counted(launch.program, sass).counts
     times = clusters / measured
     guessed, counted = (sum(n * becomes[row] for row, n in rows.items()) * times for becomes in both)
     return guessed, counted

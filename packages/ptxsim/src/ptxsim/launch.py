@@ -287,14 +287,14 @@ class Launch:
             "grid_ctas": count * self.ctas_per_cluster,
             "changed": self.memory.changed(),
         }
-        stuck = any(f.kind == "deadlock" for f in part.reporter.found.values())
+        stuck = any(f.kind == "deadlock" for f in part.reporter.by_identity.values())
         if part.stats["clusters"] == count and not stuck:
             report_unwritten(marked, part.reporter)
         stats["seconds"] = time.perf_counter() - start
-        verdict = part.reporter.verdict() if checks or part.reporter.found else "not checked"
+        verdict = part.reporter.verdict() if checks or part.reporter.by_identity else "not checked"
         verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict
         hints = CUDA if self.hints is None and part.reporter.sources.language else self.hints or Hints()
-        for finding in part.reporter.found.values():
+        for finding in part.reporter.by_identity.values():
             finding.message = hints.told(finding.message)
         made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]
         result = Result(verdict, part.reporter.findings, stats, part.reporter.printed, *made)

@@ -11,8 +11,8 @@ import pytest
 from truth import ORDERS, START, lines
 
 import ptxsim
-from ptxsim.checks.diagnosis.replay import Replay, by_warp
-from ptxsim.checks.race.barrier_record import Step
+from ptxsim.checks.diagnosis.replay import RecordReplay, by_warp
+from ptxsim.checks.race.barrier_record import BarrierStep
 
 FREE = "WAIT(8256, %x1)"  # 64 bytes behind the barriers `full`
 FULL = "WAIT(8192, %x1)"
@@ -135,13 +135,13 @@ def test_only_what_would_mend_it_is_named(mistake, depth, rounds):
 
 LANE, OTHER = 1, 2
 STEPS = [  # a signal by one lane, two waits for it by another lane of the same warp, then its own signal
-    Step(0, LANE, 1, "arrive", ((0, 8),), 1),
-    Step(0, OTHER, 2, "wait", ((0, 8),), 0),
-    Step(0, OTHER, 3, "arrive", ((0, 16),), 1),
-    Step(1, LANE, 4, "wait", ((0, 16),), 0),
+    BarrierStep(0, LANE, 1, "arrive", ((0, 8),), 1),
+    BarrierStep(0, OTHER, 2, "wait", ((0, 8),), 0),
+    BarrierStep(0, OTHER, 3, "arrive", ((0, 16),), 1),
+    BarrierStep(1, LANE, 4, "wait", ((0, 16),), 0),
 ]
 
 
 @pytest.mark.parametrize(("held", "done"), [((), {0, 1, 2, 3}), ((0,), {0}), ((2,), {0, 1, 2})])
 def test_what_is_held_back_holds_back_who_waits_for_it(held, done):
-    assert Replay(by_warp(STEPS), {(0, 8): 1, (0, 16): 1}, held).done == done
+    assert RecordReplay(by_warp(STEPS), {(0, 8): 1, (0, 16): 1}, held).done == done

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxsim
-from ptxsim.machine.endless import Rounds
+from ptxsim.machine.endless import Livelock
 
 HEAD = """.version 9.0
 .target sm_90a
@@ -123,15 +123,15 @@ def test_a_run_that_has_ended_is_not_given_up(checks):
 def test_copies_of_known_tiles_or_of_none_are_counted():
     tile = ptxsim.TensorMap(np.zeros((64, 64), np.float16), box=(16, 16))
     tile.segment = 0
-    rounds = Rounds(SimpleNamespace(executed=int), None)
+    livelock = Livelock(SimpleNamespace(executed=int), None)
     for at in range(1000):
-        rounds.copies("load", tile, (16 * (at % 4), 0))
-    assert not rounds.same_tiles() and len(rounds.copied) == 4
+        livelock.copies("load", tile, (16 * (at % 4), 0))
+    assert not livelock.same_tiles() and len(livelock.copied) == 4
     for at in range(400):
-        rounds.copies("load", tile, (64 + 16 * at, 0))
-    assert rounds.same_tiles() and len(rounds.copied) == 4
-    rounds.copies("load", tile, (0, 32))
-    assert not rounds.same_tiles()
+        livelock.copies("load", tile, (64 + 16 * at, 0))
+    assert livelock.same_tiles() and len(livelock.copied) == 4
+    livelock.copies("load", tile, (0, 32))
+    assert not livelock.same_tiles()
 
 
 def test_a_budget_is_a_positive_number():

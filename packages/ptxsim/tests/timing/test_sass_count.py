@@ -28,7 +28,7 @@ PROGRAM = ptxsim.load(PTX).programs["sum"]
 
 
 def of(start: str) -> float:
-    found = Counted(PROGRAM, code(CUBIN)).found
+    found = Counted(PROGRAM, code(CUBIN)).counts
     rows = zip(PROGRAM.instrs, found, strict=True)
     return sum(count for instr, count in rows if instr is not None and instr.text.startswith(start))
 
@@ -64,7 +64,7 @@ def test_all_that_a_table_or_a_uniform_condition_leads_to_is_reached():
 
 def test_each_job_of_a_table_has_its_instructions():
     program = ptxsim.load((FOLDER / "roles.ptx").read_text()).programs["roles"]
-    rows = zip(program.instrs, Counted(program, ROLES).found, strict=True)
+    rows = zip(program.instrs, Counted(program, ROLES).counts, strict=True)
     stores = [count for instr, count in rows if instr is not None and instr.text.startswith("st.")]
     assert len(stores) == 4 and min(stores) >= 1
 

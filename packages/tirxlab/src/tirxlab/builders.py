@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from tirxlab.explain.slips import guarded
+from tirxlab.explain.builder_slips import guarded
 from tirxlab.salvage import runnable
 from tirxlab.steps import (
     STEPS,

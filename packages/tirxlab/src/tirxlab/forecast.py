@@ -28,7 +28,7 @@ class Forecast:
     tensor_busy: float  # share of the time in which the tensor cores multiply
     ghz: float  # clock of the SMs that the model expects
     watts: float
-    waves: int  # turns that an SM takes
+    waves: int  # of CTAs, on an SM
     sms: int  # that have work
     hbm_share: float  # of the bandwidth of HBM
     notes: list[str] = field(default_factory=list)
@@ -83,18 +83,18 @@ def replayed(artifact: Artifact, chip: str):
 BUSY = 0.85  # of the time: from here on nothing but the tensor core bounds a kernel
 
 
-def told(found, chip, flops: float, artifact: Artifact) -> Forecast:
+def told(prediction, chip, flops: float, artifact: Artifact) -> Forecast:
     """A Prediction as plain data, with what bounds it."""
-    running = found.cycles / found.ghz / 1e9
-    bound = next(iter(found.spent), "instructions")
-    if found.tensor_busy > BUSY:
+    running = prediction.cycles / prediction.ghz / 1e9
+    bound = next(iter(prediction.spent), "instructions")
+    if prediction.tensor_busy > BUSY:
         bound = "tensor core"
-    if running < found.seconds / 2:
+    if running < prediction.seconds / 2:
         bound = "launch"
-    hidden = artifact.spills and not found.script.tape.refills
-    notes = found.notes + [f"{artifact.spills} B of spills per thread are not in it"] if hidden else []
+    hidden = artifact.spills and not prediction.script.tape.refills
+    notes = prediction.notes + [f"{artifact.spills} B of spills per thread are not in it"] if hidden else []
     return Forecast(
-        chip.name, found.seconds * 1e3, flops / found.seconds / 1e12, bound, found.spent,
-        min(1.0, found.tensor_busy), found.ghz, found.watts, found.waves, found.sms,
-        found.work.hbm_bytes / found.seconds / chip.hbm_rate, notes,
+        chip.name, prediction.seconds * 1e3, flops / prediction.seconds / 1e12, bound, prediction.spent,
+        min(1.0, prediction.tensor_busy), prediction.ghz, prediction.watts, prediction.waves, prediction.sms,
+        prediction.work.hbm_bytes / prediction.seconds / chip.hbm_rate, notes,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from ptxsim.timing import record as recording
 from ptxsim.timing.chip import chip
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.record import Unpredictable, record
-from ptxsim.timing.sharing import rounds, sharers
+from ptxsim.timing.sharing import sharers, tiles_of
 from ptxsim.timing.tape import MemoryAccess, Run, Unit
 from ptxsim.trace.schedule import LOADS, STORES, TENSOR
 from tirxlab.builders import builder
@@ -72,8 +72,8 @@ def test_clusters_of_one_row_of_tiles_share_a_and_those_of_one_column_share_b(ma
 
 def test_a_persistent_cluster_counts_its_tiles(made):
     artifact = made(7, (2048, 2560, 256))  # 320 tiles for 148 CTAs
-    assert rounds(record(launch_of(artifact))) == 3
-    assert rounds(record(launch_of(made(4)))) == 1
+    assert tiles_of(record(launch_of(artifact))) == 3
+    assert tiles_of(record(launch_of(made(4)))) == 1
 
 
 def test_a_larger_problem_takes_longer_and_a_faster_chip_less(made):

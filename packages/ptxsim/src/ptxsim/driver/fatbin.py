@@ -117,18 +117,18 @@ def unpack_zstd(data: bytes, size: int) -> bytes:
     return out.raw
 
 
-def choose(found: list[Image], capability: int) -> Image:
+def choose(images: list[Image], capability: int) -> Image:
     """The newest PTX that a chip (90, 100) can run. ImageError, saying what is there, if it can run none."""
-    texts = [i for i in found if i.kind == PTX]
+    texts = [i for i in images if i.kind == PTX]
     usable = [i for i in texts if runs_on(i.target, capability)]
     if usable:
         return max(usable, key=lambda i: (i.target[0], "fa".find(i.target[1])))
     if texts:
         names = ", ".join(sorted({f"sm_{arch}{more}" for arch, more in (i.target for i in texts)}))
         raise ImageError(f"its PTX is for {names}, which sm_{capability} cannot run (choose another --chip)")
-    if not found:
+    if not images:
         raise ImageError("it holds no PTX: relocatable device code (-rdc=true) is linked to machine code")
-    names = ", ".join(sorted({f"sm_{i.arch}" for i in found}))
+    names = ", ".join(sorted({f"sm_{i.arch}" for i in images}))
     raise ImageError(
         f"it holds machine code only ({names}): build it with PTX, as `ptxsim nvcc` or "
         f"-gencode arch=compute_{capability}a,code=compute_{capability}a does"

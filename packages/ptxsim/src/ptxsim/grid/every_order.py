@@ -50,12 +50,12 @@ def run_every_order(launch: Launch, run: Callable):
 
 
 def _wrong(part) -> bool:
-    return any(finding.severity == SEVERITIES[0] for finding in part.reporter.found.values())
+    return any(finding.severity == SEVERITIES[0] for finding in part.reporter.by_identity.values())
 
 
 def _by_luck(part) -> bool:
     """Whether a review says that another order of arrivals would complete other phases."""
-    return any(f.evidence.get("luck") or f.evidence.get("ahead") for f in part.reporter.found.values())
+    return any(f.evidence.get("luck") or f.evidence.get("ahead") for f in part.reporter.by_identity.values())
 
 
 def _again(launch: Launch, before, run: Callable, order: Late):
@@ -64,7 +64,7 @@ def _again(launch: Launch, before, run: Callable, order: Late):
 
 
 def _add(first, part) -> None:
-    first.reporter.absorb(Reporter.of(part.reporter.found, []))
+    first.reporter.absorb(Reporter.of(part.reporter.by_identity, []))
 
 
 def _ranked(launch: Launch) -> Iterator[Late]:

@@ -131,7 +131,7 @@ def can_fork() -> bool:
 
 
 def _stuck(reporter: Reporter) -> bool:
-    return reporter.killed() or any(f.kind == "deadlock" for f in reporter.found.values())
+    return reporter.killed() or any(f.kind == "deadlock" for f in reporter.by_identity.values())
 
 
 def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:
@@ -167,9 +167,9 @@ def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
             process.join()
         _unshare(launch.memory, originals)
         cluster.map_memory()
-    kept = cluster.reporter.kept()
+    snapshot = cluster.reporter.snapshot()
     across_processes.compare(cluster.bus, [part.touched for part in parts])
-    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.since(kept).values()):
+    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.since(snapshot).values()):
         raise Doubtful
     return parts
 
@@ -226,7 +226,7 @@ def _work(runner: Runner, mine, sender) -> None:
         cluster, reporter = runner.cluster, runner.cluster.reporter
         touched = across_processes.summary(cluster.bus, mine[:done])
         sender.send(
-            Part(Reporter.of(reporter.found, reporter.printed), _stats(cluster, done, busiest), touched)
+            Part(Reporter.of(reporter.by_identity, reporter.printed), _stats(cluster, done, busiest), touched)
         )
     except BaseException as error:  # noqa: BLE001 (the parent raises it)
         sender.send(error)

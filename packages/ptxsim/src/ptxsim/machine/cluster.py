@@ -128,7 +128,7 @@ class Cluster:
     def forget_counts(self) -> None:
         """Starts counts and findings afresh, in a process that runs part of a launch."""
         self.count_from(0, 0, 0)
-        self.reporter.found, self.reporter.printed = {}, []
+        self.reporter.by_identity, self.reporter.printed = {}, []
 
     def counts(self) -> tuple[int, int, int]:
         """Warp instructions, TMA bytes and tensor operations so far."""

@@ -27,7 +27,7 @@ _STRONG = {"volatile", "relaxed", "acquire", "mmio", "cv"}
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
 
-class Rounds:
+class Livelock:
     """Looks for states that come again, and for loops that copy the same tiles over and over."""
 
     def __init__(self, cluster: Cluster, most: int | None):
@@ -124,9 +124,9 @@ def memory_of(cluster: Cluster) -> int:
     return found
 
 
-def polls(cluster: Cluster, rounds: Rounds) -> bool:
+def polls(cluster: Cluster, livelock: Livelock) -> bool:
     """Whether a loop in which warps stand reads what others write: a barrier, an atomic, a strong load."""
-    return any(_polls(cluster.program, span) for span in rounds.rows().values())
+    return any(_polls(cluster.program, span) for span in livelock.rows().values())
 
 
 def _polls(program, span: tuple[int, int]) -> bool:
@@ -135,36 +135,38 @@ def _polls(program, span: tuple[int, int]) -> bool:
     return any(instr.name.startswith(POLLS) or _STRONG & set(instr.mods) for instr in inside)
 
 
-def hopeless(cluster: Cluster, rounds: Rounds) -> bool:
+def hopeless(cluster: Cluster, livelock: Livelock) -> bool:
     """Whether every warp stands in a loop that polls, or that no jump leaves: nobody works towards an end."""
-    program, spans = cluster.program, rounds.rows().values()
+    program, spans = cluster.program, livelock.rows().values()
     return all(_polls(program, span) or loop_without_end(program, span[0]) for span in spans)
 
 
-def report(cluster: Cluster, rounds: Rounds, proven: bool) -> Finding:
+def report(cluster: Cluster, livelock: Livelock, proven: bool) -> Finding:
     """The finding: which warps go round in which loop. Not proven: the run was only given up, unless the
     program's text has no way out of that loop.
     """
-    names, loops = _loops(cluster, rounds.rows())
+    names, loops = _loops(cluster, livelock.rows())
     never = "never leaves" if names.startswith("warp ") else "never leave"
-    shut = any(loop_without_end(cluster.program, first) for first, _ in rounds.rows().values())
+    shut = any(loop_without_end(cluster.program, first) for first, _ in livelock.rows().values())
     if not proven and shut:
         message = f"{names} {never} {loops}: no jump leads out of it"
     elif proven:
         message = f"{names} {never} {loops}: every time round, the cluster is in the same state again"
-    elif rounds.same_tiles():
-        tiles = f"{rounds.known_copies} tensor copies in a row were of the same {len(rounds.copied)} tiles"
+    elif livelock.same_tiles():
+        tiles = (
+            f"{livelock.known_copies} tensor copies in a row were of the same {len(livelock.copied)} tiles"
+        )
         tiles += " or outside of their tensors"
         message = f"no end in sight for {names} in {loops}: {tiles}. The run was given up"
     else:
         message = (
-            f"{names} are still in {loops} after {cluster.executed() - rounds.first} warp instructions of "
-            f"the cluster (max_instructions={rounds.most}). The run was given up"
+            f"{names} are still in {loops} after {cluster.executed() - livelock.first} warp instructions of "
+            f"the cluster (max_instructions={livelock.most}). The run was given up"
         )
     hint = cluster.reporter.hints.hint(CAUSES["endless"], "deadlock")
-    where, evidence = _where(cluster, rounds.rows()), dict[str, object](cause="endless")
-    if not proven and rounds.spent(cluster):
-        evidence |= {"budget": rounds.most}
+    where, evidence = _where(cluster, livelock.rows()), dict[str, object](cause="endless")
+    if not proven and livelock.spent(cluster):
+        evidence |= {"budget": livelock.most}
     return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)
 
 

@@ -39,12 +39,12 @@ class LaunchQueue:
         del self.left[cluster]
         return True
 
-    def kept(self) -> tuple[dict, dict]:
-        """What `put_back` needs to undo all that is taken from now on, in an order without chance."""
+    def snapshot(self) -> tuple[dict, dict]:
+        """What `restore` needs to undo all that is taken from now on, in an order without chance."""
         return dict(self.left), dict(self.taken)
 
-    def put_back(self, kept: tuple[dict, dict]) -> None:
-        self.left, self.taken = map(dict, kept)
+    def restore(self, snapshot: tuple[dict, dict]) -> None:
+        self.left, self.taken = map(dict, snapshot)
 
     def take(self, by: int) -> int | None:
         """A cluster that will not start any more, for cluster `by`; None: the request fails."""

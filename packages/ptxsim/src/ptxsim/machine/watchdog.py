@@ -1,9 +1,9 @@
 """The watchdog of a cluster: after every turn it says whether the cluster still gets anywhere; if not, why.
 
 A cluster stands still where all splits that can run poll (`Polling`), or where it is again as it was before
-(`Rounds` in endless.py). Then the watchdog revives it, if it can: asynchronous work completes, try_wait times
-out, lanes that stand at a meeting point go on without those that poll. If it cannot, other clusters must help
-it, or the launch ends with the finding of `give_up`.
+(`Livelock` in endless.py). Then the watchdog revives it, if it can: asynchronous work completes, try_wait
+times out, lanes that stand at a meeting point go on without those that poll. If it cannot, other clusters
+must help it, or the launch ends with the finding of `give_up`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ import numpy as np
 
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster_view import Cluster
-from ptxsim.machine.endless import START, START_TOGETHER, Rounds, hopeless, memory_of, polls, report, state_of
+from ptxsim.machine.endless import (
+    START,
+    START_TOGETHER,
+    Livelock,
+    hopeless,
+    memory_of,
+    polls,
+    report,
+    state_of,
+)
 from ptxsim.machine.forward_progress import release, time_out
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
@@ -30,14 +39,14 @@ class Watchdog:
     def __init__(self, cluster: Cluster, most: int | None):
         """most: warp instructions that the cluster may run, None for far more than any kernel needs."""
         self.cluster = cluster
-        self.polling, self.rounds = Polling(), Rounds(cluster, most)
+        self.polling, self.livelock = Polling(), Livelock(cluster, most)
         self.moved = True  # something happened since the cluster was last put aside
         self.goes_round = False
         self.helped: Counter[int] = Counter()  # states that came back -> how often they were revived
 
     def allow(self, most: int) -> None:
         """The cluster may run so many warp instructions, if no fewer are set."""
-        self.rounds.most = min(self.rounds.most, most)
+        self.livelock.most = min(self.livelock.most, most)
 
     def begin(self, alone: bool) -> None:
         """The cluster runs, or runs again. alone: nothing outside of it can help."""
@@ -47,7 +56,7 @@ class Watchdog:
     def _look_from(self, turns: int) -> None:
         self.polling.clear()
         self.goes_round = False
-        self.rounds.watch(turns)
+        self.livelock.watch(turns)
 
     def happened(self) -> None:
         """Something that others may have waited for."""
@@ -70,16 +79,16 @@ class Watchdog:
         polling, queue = self.polling, self.cluster.queue
         if polling.work and polling.stuck(queue):
             return True
-        if self.rounds.came_back(self.cluster, g):
+        if self.livelock.came_back(self.cluster, g):
             self.goes_round = True
             if not self.alone:
-                self.moved = not self.rounds.same_as_left(self.cluster)
+                self.moved = not self.livelock.same_as_left(self.cluster)
             return True
         if polling.work and polling.impatient(queue) and not self._revive():
-            if not self.alone and polls(self.cluster, self.rounds):
+            if not self.alone and polls(self.cluster, self.livelock):
                 polling.patience = ENDLESS
                 return True
-            if polling.patience >= ENDLESS and hopeless(self.cluster, self.rounds):
+            if polling.patience >= ENDLESS and hopeless(self.cluster, self.livelock):
                 return True
             polling.patience *= 2  # a long loop over what nobody writes: products in registers, prints
             return False
@@ -102,12 +111,12 @@ class Watchdog:
             self.moved = True
         elif not (time_out(self.cluster) or release(self.cluster)):
             return False
-        self._look_from(self.rounds.start)
+        self._look_from(self.livelock.start)
         return True
 
     def exhausted(self) -> bool:
         """Whether the cluster did more than any kernel that ends."""
-        return self.rounds.given_up(self.cluster)
+        return self.livelock.given_up(self.cluster)
 
     def others_may_help(self) -> bool:
         return not self.alone and not self.exhausted()
@@ -119,11 +128,11 @@ class Watchdog:
         if cluster.reporter.killed():
             return
         endless = self.goes_round or self.exhausted()
-        if cluster.queue and (endless or not (self.polling.found or polls(cluster, self.rounds))):
-            finding = report(cluster, self.rounds, self.goes_round)
+        if cluster.queue and (endless or not (self.polling.repeating or polls(cluster, self.livelock))):
+            finding = report(cluster, self.livelock, self.goes_round)
         else:
             finding = cluster.explain(cluster, cluster.reporter)
-        cluster.reporter.found[("deadlock", cluster.index)] = finding
+        cluster.reporter.by_identity[("deadlock", cluster.index)] = finding
 
 
 class Polling:
@@ -134,17 +143,17 @@ class Polling:
 
     def clear(self) -> None:
         self.states: dict[int, set[int]] = {}  # split -> digests of its states at the ends of its turns
-        self.found: set[int] = set()
+        self.repeating: set[int] = set()  # splits
         self.work, self.patience = 0, IMPATIENT  # instructions without an effect, and how many are borne
 
     def turn(self, cluster: Cluster, g: int, work: int) -> None:
         self.work += work
         known, state = self.states.setdefault(g, set()), digest(cluster, g)
         if state in known:
-            self.found.add(g)
+            self.repeating.add(g)
         else:
             known.add(state)
-            self.found.clear()
+            self.repeating.clear()
 
     def budget(self, g: int, most: int) -> int:
         """Instructions of the next turn where each access is checked: few at first, for cheap polls."""
@@ -152,7 +161,7 @@ class Polling:
 
     def stuck(self, queue) -> bool:
         """Whether no split that can run will get anywhere by itself; asked after work without an effect."""
-        return all(g in self.found for g in queue)
+        return all(g in self.repeating for g in queue)
 
     def impatient(self, queue) -> bool:
         """Whether splits ran for long without an effect: polls that count or read a clock never repeat."""

@@ -136,7 +136,7 @@ class Reporter:
         self, names: list | None = None, memory=None, dynamic_start: int = 0, source: str = "", launch=None
     ):
         """launch: for the names of static variables, and for places in the files that the PTX names."""
-        self.found: dict[tuple, Finding] = {}
+        self.by_identity: dict[tuple, Finding] = {}
         self.sources = Sources(launch.module) if launch is not None else None
         self.source = source  # name of the source file
         self.hints: Hints = getattr(launch, "hints", None) or Hints()
@@ -147,50 +147,50 @@ class Reporter:
         self.printed: list[str] = []
 
     @classmethod
-    def of(cls, found: dict, printed: list[str]) -> Reporter:
+    def of(cls, by_identity: dict, printed: list[str]) -> Reporter:
         """A reporter that only carries results, to be absorbed by another."""
         reporter = cls()
-        reporter.found, reporter.printed = found, printed
+        reporter.by_identity, reporter.printed = by_identity, printed
         return reporter
 
     def absorb(self, other: Reporter) -> None:
         """Adds what another part of the same launch found."""
-        for identity, finding in other.found.items():
-            known = self.found.setdefault(identity, finding)
+        for identity, finding in other.by_identity.items():
+            known = self.by_identity.setdefault(identity, finding)
             if known is not finding:
                 worse = finding if _is_worse(finding.severity, known.severity) else known
                 worse.count = known.count + finding.count
-                self.found[identity] = worse
+                self.by_identity[identity] = worse
         self.printed += other.printed
 
-    def kept(self) -> dict[tuple, tuple[Finding, int]]:
-        """The findings so far and their counts, for `since` and `put_back`."""
-        return {identity: (finding, finding.count) for identity, finding in self.found.items()}
+    def snapshot(self) -> dict[tuple, tuple[Finding, int]]:
+        """The findings so far and their counts, for `since` and `restore`."""
+        return {identity: (finding, finding.count) for identity, finding in self.by_identity.items()}
 
-    def since(self, kept: dict[tuple, tuple[Finding, int]]) -> dict[tuple, Finding]:
-        """What was found after `kept`, with what it counted since."""
-        counts = {identity: count for identity, (_, count) in kept.items()}
-        later = {i: replace(f, count=f.count - counts.get(i, 0)) for i, f in self.found.items()}
+    def since(self, snapshot: dict[tuple, tuple[Finding, int]]) -> dict[tuple, Finding]:
+        """What was found after `snapshot`, with what it counted since."""
+        counts = {identity: count for identity, (_, count) in snapshot.items()}
+        later = {i: replace(f, count=f.count - counts.get(i, 0)) for i, f in self.by_identity.items()}
         return {identity: finding for identity, finding in later.items() if finding.count}
 
-    def put_back(self, kept: dict[tuple, tuple[Finding, int]]) -> None:
+    def restore(self, snapshot: dict[tuple, tuple[Finding, int]]) -> None:
         """Forgets what was found since."""
-        self.found.clear()
-        for identity, (finding, count) in kept.items():
+        self.by_identity.clear()
+        for identity, (finding, count) in snapshot.items():
             finding.count = count
-            self.found[identity] = finding
+            self.by_identity[identity] = finding
 
     @property
     def findings(self) -> list[Finding]:
         """By severity, then what explains others first (ranking.py), then in order of appearance."""
-        return sorted(self.found.values(), key=lambda f: (SEVERITIES.index(f.severity), rank(f)))
+        return sorted(self.by_identity.values(), key=lambda f: (SEVERITIES.index(f.severity), rank(f)))
 
     def killed(self) -> bool:
         """Whether a finding ends the launch on any chip: what stands still behind it is no deadlock."""
-        return any(f.evidence.get("kills") for f in self.found.values())
+        return any(f.evidence.get("kills") for f in self.by_identity.values())
 
     def verdict(self) -> str:
-        severities = {f.severity for f in self.found.values()}
+        severities = {f.severity for f in self.by_identity.values()}
         return next((s for s in SEVERITIES if s in severities), "clean")
 
     def add(
@@ -217,15 +217,15 @@ class Reporter:
             if isinstance(key, tuple)
             else (kind, line, _NUMBER.sub("#", message) if key is None else key)
         )
-        known = self.found.get(identity)
+        known = self.by_identity.get(identity)
         if known is not None and not _is_worse(severity, known.severity):
             known.count += 1
             return known
         count = known.count + 1 if known is not None else 1
         if isinstance(hint, Cause):
             evidence["cause"], hint = hint.id, self.hints.hint(hint, kind)
-        self.found[identity] = Finding(kind, severity, message, hint, where, evidence, count)
-        return self.found[identity]
+        self.by_identity[identity] = Finding(kind, severity, message, hint, where, evidence, count)
+        return self.by_identity[identity]
 
     def blame(self, finding: Finding, cause: Cause, message: str) -> None:
         """Tells a finding anew, now that its cause is known."""

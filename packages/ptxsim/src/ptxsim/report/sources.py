@@ -13,7 +13,7 @@ _STRINGS = re.compile(r"^(\$\w+):\s*\n((?:\s*\.b8[ \d,]+\n?)+)", re.MULTILINE)
 _MOST = 20  # functions that are inlined into each other
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     file: str
     line: int
     function: str  # mangled; "" for the kernel itself
@@ -34,13 +34,13 @@ class Sources:
             found[label] = codes.partition(b"\0")[0].decode("utf-8", "replace")
         return found
 
-    def chain(self, instr) -> list[Place]:
+    def chain(self, instr) -> list[SourcePlace]:
         """The place of an instruction, then those into which it was inlined; [] if not known."""
-        places: list[Place] = []
+        places: list[SourcePlace] = []
         loc, inlined = instr.loc, instr.inlined
         while loc is not None and loc[0] in self.module.files and len(places) < _MOST:
             function = self._functions.get(inlined[0], "") if inlined else ""
-            places.append(Place(self.module.files[loc[0]], loc[1], function))
+            places.append(SourcePlace(self.module.files[loc[0]], loc[1], function))
             if inlined is None:
                 break
             loc = inlined[1:]

@@ -28,8 +28,8 @@ class Atomic:
     """One atomic of a warp on shared memory."""
 
     row: int
-    passes: int  # cycles of the port; of a loop, of each turn
-    turns: int = 0  # of a loop; 0 if it is none
+    passes: int  # cycles of the port; of a loop, of each iteration
+    iterations: int = 0  # of a loop; 0 if it is none
 
 
 def whole_warps(steps: list, instrs: list) -> list:
@@ -65,10 +65,10 @@ def _adds_one(instr) -> bool:
 
 def played(step: Atomic, row, latency: float) -> Step | list[Step]:
     """What a script has for it: a step, or the steps of a loop."""
-    if not step.turns:
+    if not step.iterations:
         return Step(Shared(step.passes, latency, True), row.reads, row.writes)
     load = Step(Shared(1, latency, False), row.reads, (_OLD,))
     add = Step(Stretch(1, {_OLD: 4}, True, needed={_OLD: 0}), (_OLD,), (_OLD,))
     swap = Step(Shared(step.passes, 2 * latency, False), (_OLD,), (_DONE, *row.writes))
     back = Step(Stretch(2, {}, True, needed={_DONE: 0}), (_DONE,))
-    return [load, add, swap, back] * step.turns
+    return [load, add, swap, back] * step.iterations

@@ -42,7 +42,7 @@ class Instance:
         self.alive, self.end, self.stored = count, 0.0, 0.0
         self.path = Path(waits=[[] for _ in range(count)])
         self.locality = locality
-        self.turns: dict = {}
+        self.shares: dict = {}
 
     def sub(self, warp: int) -> int:
         """The sub-partition of its SM that a warp runs on."""
@@ -75,6 +75,6 @@ class Instance:
 
     def _nth(self, key: tuple, share: float) -> bool:
         """True for `share` of the calls with the same key, evenly."""
-        before = self.turns.get(key, 0.0)
-        self.turns[key] = before + share
+        before = self.shares.get(key, 0.0)
+        self.shares[key] = before + share
         return int(before + share + 1e-9) > int(before + 1e-9)

@@ -80,18 +80,18 @@ def locality(
     sharers: dict[int, float],
     clusters: int,
     together: int,
-    rounds: int = 1,
+    tiles: int = 1,
     mean: float = 1.0,
     gathered=(),
 ) -> Locality:
     """reads: bytes that a cluster reads of each array; sizes: of every array that the kernel touches.
 
-    clusters: of the grid; together: that run at the same time; rounds: tiles that the sampled one does in
+    clusters: of the grid; together: that run at the same time; tiles: that the sampled one does in
     turn; mean: work of a cluster, as a share of the sampled one's; gathered: arrays that are read at random.
     """
     found = Locality(chip, sms, {}, dict(sharers))
     unique = {
-        s: min(sizes[s], size / rounds * min(clusters, together) / sharers.get(s, 1.0))
+        s: min(sizes[s], size / tiles * min(clusters, together) / sharers.get(s, 1.0))
         for s, size in reads.items()
         if s in sizes  # another CTA's shared memory is no array
     }
@@ -100,7 +100,7 @@ def locality(
     sets = max(1, min(MOST_SETS, math.ceil(chip.rotated / total))) if total else 1
     left = survives(sets * total + chip.flushed, chip.l2_whole)  # of what the launch before on these has read
     found.writes_back = total > chip.l2_bytes
-    waves = max(1.0, clusters * mean / together * rounds)  # the last need not be full
+    waves = max(1.0, clusters * mean / together * tiles)  # the last need not be full
     for segment, size in unique.items():
         random = segment in gathered
         asked = clusters * mean * reads[segment] if random else waves * size

@@ -69,9 +69,9 @@ def _elf(cubin: bytes) -> ELFFile | None:
         return None
 
 
-def _texts(found: ELFFile | None) -> list:
+def _texts(elf: ELFFile | None) -> list:
     try:
-        return [s for s in found.iter_sections() if s.name.startswith(".text.")] if found else []
+        return [s for s in elf.iter_sections() if s.name.startswith(".text.")] if elf else []
     except (ELFError, UnicodeDecodeError):
         return []
 
@@ -86,10 +86,10 @@ def _opcodes(words: np.ndarray) -> np.ndarray:
     return words[:, 0] & np.uint64(0xFFF)
 
 
-def _lines(found: ELFFile, count: int) -> list[int]:
+def _lines(elf: ELFFile, count: int) -> list[int]:
     """The line of each instruction. Addresses count from the begin of the only section of code."""
     structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
-    program = found.get_dwarf_info(relocate_dwarf_sections=False)._parse_line_program_at_offset(0, structs)
+    program = elf.get_dwarf_info(relocate_dwarf_sections=False)._parse_line_program_at_offset(0, structs)
     states = [entry.state for entry in program.get_entries() if entry.state is not None]
     marks = sorted((s.address // _SIZE, s.line) for s in states if not s.end_sequence)
     lines = [0] * count

@@ -60,13 +60,13 @@ def _joins(step: MemoryAccess) -> bool:
     return not step.write and step.width in (2, 4, 8) and bool(step.lanes)
 
 
-def _again(found: _Group, place: int, step: MemoryAccess, result: list, made) -> None:
+def _again(group: _Group, place: int, step: MemoryAccess, result: list, made) -> None:
     """What a load of the same words brought serves this one too."""
-    first = result[found.place]
+    first = result[group.place]
     made.shared_bytes -= 128 * step.passes
     made.slots -= 1
     writes = dict.fromkeys((*first.writes, *result[place].writes))
-    result[found.place] = first._replace(writes=tuple(writes))
+    result[group.place] = first._replace(writes=tuple(writes))
     result[place] = None
 
 

@@ -34,13 +34,13 @@ def _loads(instr) -> bool:
     return isinstance(instr.operands[1], Mem) and isinstance(instr.operands[1].base, Reg)
 
 
-def _part(values: Values, found: Flow, block: int, name: str, row: int) -> Part:
-    loops = found.inside[block]
-    inner = found.loops[loops[-1]] if loops else set()
+def _part(values: Values, graph: Flow, block: int, name: str, row: int) -> Part:
+    loops = graph.inside[block]
+    inner = graph.loops[loops[-1]] if loops else set()
     sums: dict[int, int] = {}
     for number in values.reads.get(row, ())[-1:]:
         _add(values, number, 1, sums)
-    opaque = {n: times for n, times in sums.items() if times and not _goes_on(values, found, n)}
+    opaque = {n: times for n, times in sums.items() if times and not _goes_on(values, graph, n)}
     return tuple(sorted(opaque.items())), any(values.home[n] in inner for n in opaque)
 
 
@@ -59,13 +59,13 @@ def _add(values: Values, number: int, times: int, sums: dict[int, int]) -> None:
         sums[number] = sums.get(number, 0) + times
 
 
-def _goes_on(values: Values, found: Flow, number: int) -> bool:
+def _goes_on(values: Values, graph: Flow, number: int) -> bool:
     """Is it a variable of a loop that each iteration changes by the same?"""
     key = values.keys[number]
-    if key[0] != "phi" or key[1] not in found.loops:
+    if key[0] != "phi" or key[1] not in graph.loops:
         return False
-    loop = found.loops[key[1]]
-    for block in (b for b in found.before[key[1]] if b in loop):
+    loop = graph.loops[key[1]]
+    for block in (b for b in graph.before[key[1]] if b in loop):
         sums: dict[int, int] = {}
         last = values.leaves[block].get(key[2])
         if last is None:

@@ -24,14 +24,14 @@ from ptxsim.timing.record import record
 from ptxsim.timing.replay import Played, Replay
 from ptxsim.timing.scheduling import stretch
 from ptxsim.timing.script import Script, script
-from ptxsim.timing.sharing import rounds, sharers
+from ptxsim.timing.sharing import sharers, tiles_of
 from ptxsim.timing.spread import spread
 from ptxsim.timing.tape import Tape
 
 COUNTED = "instructions are counted in what ptxas makes of the PTX"
 GUESSED = "no machine code of this PTX here (ptxas is missing, or refuses it): instructions are a guess at it"
-MOST = 8  # turns of an SM that are played
-STEPS = 400_000  # of all warps that are played, unless two turns take more
+MOST = 8  # waves that are played
+STEPS = 400_000  # of all warps that are played, unless two waves take more
 
 
 @dataclass
@@ -110,7 +110,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     near = locality(
         chip, working * taken.ctas, taken.tape.reads, taken.sizes, taken.sharers, taken.clusters,
         min(taken.clusters, groups * min(slots, each)),
-        rounds(taken.tape), taken.mean, _gathered(taken.tape),
+        tiles_of(taken.tape), taken.mean, _gathered(taken.tape),
     )  # fmt: skip
     near.once = _once(taken)
     near.patched = taken.tape.patched / max(1, sum(taken.tape.writes.values()))
@@ -158,13 +158,13 @@ def _play(
 ) -> tuple[float, Played]:
     """(cycles of an SM's `each` clusters, the replay)."""
     steps = sum(len(warp) for warp in made.warps)
-    turns = max(2, min(MOST, STEPS // max(1, steps * slots)))
-    played = Replay(made, chip, near, ghz).play(min(each, turns * slots), slots)
+    waves = max(2, min(MOST, STEPS // max(1, steps * slots)))
+    played = Replay(made, chip, near, ghz).play(min(each, waves * slots), slots)
     ends = sorted(played.ends)
     left = each - len(ends)
     if left <= 0:
         return ends[-1], played
-    first = turns // 2 * slots
+    first = waves // 2 * slots
     return ends[-1] + (ends[-1] - ends[first - 1]) / (len(ends) - first) * left, played
 
 

@@ -69,7 +69,7 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
     recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
     if code:
         made = Counted(launch.program, code)
-        recorder.tape.sass_counts, recorder.tape.places = made.found, made.places
+        recorder.tape.sass_counts, recorder.tape.places = made.counts, made.places
     else:
         recorder.tape.sass_counts = guess(launch.program)
     recorder.tape.assembled = code is not None

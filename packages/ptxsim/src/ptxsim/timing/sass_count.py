@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 class Counted:
-    """found: row -> instructions each time that it runs; places: row -> where they stand."""
+    """counts: row -> instructions each time that it runs; places: row -> where they stand."""
 
     def __init__(self, program, code: Code):
         self.instrs, self.code, self.ptx = program.instrs, code, flow(program)
@@ -57,7 +57,7 @@ class Counted:
         self.copies = self._copies()
         self.main = self._main()
         self.unrolled = self._unrolled()
-        self.found = self._found()
+        self.counts = self._counts()
         self.places = self._places()
 
     def _loops(self) -> dict[int, int]:
@@ -127,7 +127,7 @@ class Counted:
         loops = self.ptx.inside[block]
         return (loops[-1], NOWHERE) if loops else (NOWHERE, block)
 
-    def _found(self) -> list[float]:
+    def _counts(self) -> list[float]:
         found = [0.0] * len(self.instrs)
         for row, places in self.copies.items():
             here = places.get(self._place(row))
@@ -166,8 +166,8 @@ class Counted:
         return self.ptx.blocks[self.ptx.parent[left[0]]].end - 1 if left else None
 
 
-def _rows(found: Flow, block: int) -> range:
-    return range(found.blocks[block].start, found.blocks[block].end)
+def _rows(graph: Flow, block: int) -> range:
+    return range(graph.blocks[block].start, graph.blocks[block].end)
 
 
 def _marks(instr: Instr) -> set[int]:

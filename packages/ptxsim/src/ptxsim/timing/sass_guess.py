@@ -37,15 +37,15 @@ _AGAIN = {
 
 def guess(program) -> list[int]:
     """Row -> instructions that it becomes in the place where it stands; 1 for all that is not arithmetic."""
-    found = flow(program)
-    return _Guess(Values(program.instrs, found), found).slots
+    graph = flow(program)
+    return _Guess(Values(program.instrs, graph), graph).slots
 
 
 class _Guess:
-    def __init__(self, values: Values, found: Flow):
-        self.values, self.flow = values, found
+    def __init__(self, values: Values, graph: Flow):
+        self.values, self.flow = values, graph
         self.slots = [int(instr is not None) for instr in values.instrs]
-        self.block = {r: b for b in found.order for r in range(found.blocks[b].start, found.blocks[b].end)}
+        self.block = {r: b for b in graph.order for r in range(graph.blocks[b].start, graph.blocks[b].end)}
         self.gives = self._givers()
         self.needed = self._needed()
         self.readers = self._readers()

@@ -162,8 +162,8 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step | list
         does = Stretch(slots, ready, branches, roots, refills * chip.l1_latency, needed)
         return Step(does, tuple(needed), tuple(ready))
     if type(step) is Atomic:
-        made.slots += max(1, 5 * step.turns)
-        made.shared_bytes += 128 * max(step.passes, (step.passes + 1) * step.turns)
+        made.slots += max(1, 5 * step.iterations)
+        made.shared_bytes += 128 * max(step.passes, (step.passes + 1) * step.iterations)
         return played(step, rows.row(step.row), chip.shared_latency)
     if type(step) is MemoryAccess:
         row = rows.row(step.row)

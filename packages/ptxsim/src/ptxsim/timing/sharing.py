@@ -28,15 +28,15 @@ class FirstReads(Observer):
 
     def __init__(self, memory, wanted: set[int]):
         self.memory, self.wanted = memory, wanted
-        self.found: dict[int, int] = {}
+        self.first: dict[int, int] = {}
 
     def start(self, cluster: Cluster) -> None:
-        self.found = {}
+        self.first = {}
 
     def _note(self, segment: int, address: int) -> None:
         if segment in self.wanted:
-            self.found.setdefault(segment, address)
-        if len(self.found) == len(self.wanted):
+            self.first.setdefault(segment, address)
+        if len(self.first) == len(self.wanted):
             raise _Enough
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
@@ -70,12 +70,12 @@ def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, f
             cluster.start(index)
             with contextlib.suppress(_Enough):
                 cluster.run()
-            for segment, address in observer.found.items():
+            for segment, address in observer.first.items():
                 first[segment].add(address)
     return {segment: count / len(first[segment]) if first[segment] else 1.0 for segment in reads}
 
 
-def rounds(tape: Tape) -> int:
+def tiles_of(tape: Tape) -> int:
     """Tiles that the cluster does in turn, as a persistent kernel's: how often its TMA loads jump.
 
     Within a tile the addresses of an array go on in a few equal steps; other steps are jumps.

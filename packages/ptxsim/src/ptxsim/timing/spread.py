@@ -125,13 +125,15 @@ def _inside(a: int, b: int) -> int:
     return a + round((b - a) * 0.382)
 
 
-def _unknown(found: dict[int, int], a: int, b: int) -> float:
+def _unknown(counted: dict[int, int], a: int, b: int) -> float:
     """Instructions by which the sum over the clusters between `a` and `b` may be wrong."""
-    return 0.0 if _same(found[a], found[b]) else abs(found[a] - found[b]) * (b - a - 1) / 2
+    return 0.0 if _same(counted[a], counted[b]) else abs(counted[a] - counted[b]) * (b - a - 1) / 2
 
 
-def _total(found: dict[int, int]) -> float:
+def _total(counted: dict[int, int]) -> float:
     """Of all clusters: those between two that were run do as much as the two do on average."""
-    places = sorted(found)
-    between = sum((b - a - 1) * (found[a] + found[b]) / 2 for a, b in zip(places, places[1:], strict=False))
-    return between + sum(found.values())
+    places = sorted(counted)
+    between = sum(
+        (b - a - 1) * (counted[a] + counted[b]) / 2 for a, b in zip(places, places[1:], strict=False)
+    )
+    return between + sum(counted.values())

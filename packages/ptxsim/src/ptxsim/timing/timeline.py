@@ -17,13 +17,13 @@ NOTE = "a warp's own work in registers, shared and global memory: it takes time 
 _UNNAMED = re.compile(r"shared memory \+ (\d+) B")
 
 
-def timeline(found: Prediction, name: Callable[[int], str] | None = None) -> Timeline:
+def timeline(prediction: Prediction, name: Callable[[int], str] | None = None) -> Timeline:
     """The first instance that was played. name: offset in shared memory -> what lies there, for labels."""
-    tape, path = found.script.tape, found.played.paths[0]
-    start, scale = found.played.starts[0], 1.0 / found.ghz
+    tape, path = prediction.script.tape, prediction.played.paths[0]
+    start, scale = prediction.played.starts[0], 1.0 / prediction.ghz
     events = []
     for number, event in enumerate(tape.events):
-        begin, end = _span(number, event, path, found.locality.chip)
+        begin, end = _span(number, event, path, prediction.locality.chip)
         begin, end = ((moment - start) * scale for moment in (begin, end))
         events.append(replace(event, begin=begin, end=max(begin, end), name=_named(event.name, name)))
     last = max((event.end for event in events), default=0.0)

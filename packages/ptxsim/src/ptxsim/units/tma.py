@@ -221,7 +221,7 @@ def _load_box(cluster: Cluster, split: Lanes, part: Part, ranks: tuple[int, ...]
     tmap, start, rows = part
     size = tmap.box_bytes
     targets = spans_of(ranks, rows)
-    cluster.watchdog.rounds.copies("load", tmap, start)
+    cluster.watchdog.livelock.copies("load", tmap, start)
     copy = BulkCopy("load", tmap, start, rows.offset, size, None, targets, barriers)
     token = cluster.bus.copy_issue(cluster, split, copy)
 
@@ -316,7 +316,7 @@ def _store_box(
     tmap, start, rows = part
     source = span_of(rank, rows)
     groups = [open_group(cluster, split.at(1 << lane)) for lane in lanes]
-    cluster.watchdog.rounds.copies("store", tmap, start)
+    cluster.watchdog.livelock.copies("store", tmap, start)
     reduces = operation is not None
     copy = BulkCopy("store", tmap, start, rows.offset, tmap.box_bytes, source, reduces=reduces)
     token = cluster.bus.copy_issue(cluster, first, copy)

@@ -61,7 +61,7 @@ class WgmmaPart:
 
 
 @dataclass(eq=False)
-class Operation:
+class WgmmaOperation:
     """One instruction of a warpgroup."""
 
     parts: list[WgmmaPart] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Operation:
 class Warp:
     """What a warp has under way."""
 
-    parts: list[tuple[WgmmaPart, Operation]] = field(default_factory=list)
+    parts: list[tuple[WgmmaPart, WgmmaOperation]] = field(default_factory=list)
     accumulators: dict[int, Accumulator] = field(default_factory=dict)  # by serial
     committed: int = 0
     issued: int = 0
@@ -180,7 +180,7 @@ def _only_tell(cluster: Cluster, split: Split, warp: Warp, form: WgmmaForm) -> N
     part = WgmmaPart(split.at(), form, None, warp.committed, None, 0, True)
     part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
     cluster.tensor_operations += split.warp % 4 == 0
-    warp.parts.append((part, Operation([part], done=True)))
+    warp.parts.append((part, WgmmaOperation([part], done=True)))
 
 
 def _uniform(cluster: Cluster, split: Split, slot: int) -> int:
@@ -204,7 +204,7 @@ def _join(cluster: Cluster, split: Split, warp: Warp, part: WgmmaPart) -> None:
     operations = cluster.unit_state.setdefault(key, {})
     number = warp.issued
     warp.issued += 1
-    operation = operations.setdefault(number, Operation())
+    operation = operations.setdefault(number, WgmmaOperation())
     operation.parts.append(part)
     warp.parts.append((part, operation))
     if operation.parts[0].where.row != part.where.row:
@@ -219,7 +219,7 @@ def _join(cluster: Cluster, split: Split, warp: Warp, part: WgmmaPart) -> None:
     cluster.engine.submit(work)
 
 
-def _execute(cluster: Cluster, operation: Operation) -> None:
+def _execute(cluster: Cluster, operation: WgmmaOperation) -> None:
     parts = sorted(operation.parts, key=lambda p: p.where.warp)
     first, form = parts[0], parts[0].form
     a_chunks = None if form.in_registers else _chunks(cluster, first, first.a, 64, form.a, form.a_mn)

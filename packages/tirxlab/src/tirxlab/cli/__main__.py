@@ -30,10 +30,10 @@ def command() -> int:
 
 def started() -> int:
     if sys.argv[1:2] == ["check"]:
-        from tirxlab.cli import ahead
+        from tirxlab.cli import prestart
 
-        if ahead.wanted(*sys.argv[1:]):
-            ahead.start()
+        if prestart.wanted(*sys.argv[1:]):
+            prestart.start()
     from tirxlab.cli.app import main
 
     return main()

@@ -168,9 +168,9 @@ def remember(path: Path, step: int, done: list[Outcome]) -> None:
     record.save()
 
 
-def foretell(runner: Runner, done: list[Outcome]) -> None:
+def forecast_lines(runner: Runner, done: list[Outcome]) -> None:
     """One line: what the time model says of the largest size with a published time that passed."""
-    from tirxlab.cli.foretell import COMPARABLE_FROM, told_in_a_line
+    from tirxlab.cli.forecast_line import COMPARABLE_FROM, told_in_a_line
     from tirxlab.rubric import load_rubric
 
     last, published = done[-1], load_rubric().reference_ms[done[-1].step]
@@ -254,4 +254,4 @@ def report(path: Path, done: list[Outcome], planned: int, runner: Runner) -> Non
         )
     if not done[-1].passed and len(done) < planned:
         output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
-    foretell(runner, done)
+    forecast_lines(runner, done)

@@ -51,10 +51,10 @@ OF_RUN: dict[str, Callable] = {
     "tensor operations": lambda run: run.stats.get("tensor_operations", "-"),
 }
 OF_FORECAST: dict[str, Callable] = {
-    "predicted ms": lambda found: found.ms,
-    "TFLOP/s": lambda found: round(found.tflops, 1),
-    "bound by": lambda found: found.bound,
-    "tensor cores busy": lambda found: f"{found.tensor_busy:.0%}",
+    "predicted ms": lambda forecast: forecast.ms,
+    "TFLOP/s": lambda forecast: round(forecast.tflops, 1),
+    "bound by": lambda forecast: forecast.bound,
+    "tensor cores busy": lambda forecast: f"{forecast.tensor_busy:.0%}",
 }
 
 

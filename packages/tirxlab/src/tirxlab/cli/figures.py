@@ -101,7 +101,7 @@ def compared() -> str:
 
 def with_charts(text: str) -> str:
     """A page with the charts of `./lab trace` that it shows, drawn anew."""
-    return CHART.sub(lambda found: chart_of(int(found[1]), int(found[2])), text)
+    return CHART.sub(lambda place: chart_of(int(place[1]), int(place[2])), text)
 
 
 def chart_of(step: int, size: int) -> str:

@@ -53,10 +53,10 @@ def _def_line(path: Path, step: int) -> int:
     return next((n for n, line in enumerate(lines, 1) if line.startswith(f"def hgemm_v{step}(")), 1)
 
 
-def gcc(found: list[Finding]) -> str:
+def gcc(findings: list[Finding]) -> str:
     """`file:line:1: error: race: ...`, and a note with the hint: what problem matchers read."""
     lines = []
-    for one in found:
+    for one in findings:
         where = f"{one.where['source_file']}:{one.where['source_line']}:1"
         level = {"error": "error", "review": "warning"}.get(one.severity, "note")
         lines.append(f"{where}: {level}: {one.kind}: {' '.join(one.message.split())}")

@@ -21,7 +21,7 @@ from tirxlab.cli.common import (
     print_json,
     shown,
 )
-from tirxlab.cli.foretell import COMPARABLE_FROM
+from tirxlab.cli.forecast_line import COMPARABLE_FROM
 from tirxlab.cli.report import ReportOption, check_report, from_forecast, write_report
 from tirxlab.forecast import CHIPS, Forecast, NoForecast, timed
 from tirxlab.pool import Failed, Pool
@@ -155,21 +155,24 @@ def of_track(name: str, words: list[str], chip: str, kernels: Path | None):
     return f"{track.title} rung {rung.number}, {rung.title}", size, found, path
 
 
-def show(title: str, size: Size, found: Forecast, published: float | None) -> None:
+def show(title: str, size: Size, forecast: Forecast, published: float | None) -> None:
     """The prediction on a few lines."""
     say = output().print
-    say(f"{title}, at {size_text(size)} on an {found.chip}: predicted, not measured", markup=False)
-    say(f"  {found.ms:.4g} ms, {found.tflops:.4g} TFLOP/s", markup=False)
+    say(f"{title}, at {size_text(size)} on an {forecast.chip}: predicted, not measured", markup=False)
+    say(f"  {forecast.ms:.4g} ms, {forecast.tflops:.4g} TFLOP/s", markup=False)
     if published:
         say(
-            f"  published: {published:g} ms ({COURSE}); predicted / published {found.ms / published:.2f}",
+            f"  published: {published:g} ms ({COURSE}); predicted / published {forecast.ms / published:.2f}",
             markup=False,
         )
-    say(f"  tensor cores multiply {found.tensor_busy:.0%} of the time, at {found.ghz:.2f} GHz", markup=False)
-    parts = ", ".join(f"{kind} {share:.0%}" for kind, share in found.spent.items() if share >= 0.005)
-    say(f"  bound by: {found.bound} (critical path: {parts})", markup=False)
-    say(f"  {found.sms} SMs work, in {found.waves} wave{'s' * (found.waves != 1)}", markup=False)
-    for note in found.notes:
+    say(
+        f"  tensor cores multiply {forecast.tensor_busy:.0%} of the time, at {forecast.ghz:.2f} GHz",
+        markup=False,
+    )
+    parts = ", ".join(f"{kind} {share:.0%}" for kind, share in forecast.spent.items() if share >= 0.005)
+    say(f"  bound by: {forecast.bound} (critical path: {parts})", markup=False)
+    say(f"  {forecast.sms} SMs work, in {forecast.waves} wave{'s' * (forecast.waves != 1)}", markup=False)
+    for note in forecast.notes:
         say(f"  {note}", markup=False)
-    say(LESSONS[found.bound], markup=False)
+    say(LESSONS[forecast.bound], markup=False)
     notes().print(f"predictions come from a model (packages/ptxsim/docs/timing.md); {SPREAD}", markup=False)

@@ -42,10 +42,10 @@ def run(kernels: KernelsOption = None, json: JsonOption = False) -> None:
         )
 
 
-def state_of(found: Attempts | None, text: str, step: int) -> str:
+def state_of(attempts: Attempts | None, text: str, step: int) -> str:
     """One word or two for a step."""
     if is_untouched(text, step):
         return "not begun"
-    if found is None or not found.state:
+    if attempts is None or not attempts.state:
         return "not checked"
-    return found.state_of(digest_of(text, step)) or "changed since"
+    return attempts.state_of(digest_of(text, step)) or "changed since"

@@ -54,9 +54,9 @@ def slides(names: list[str], made: Path) -> list[str]:
         raise UserError(f"the slides cannot be built: {error}; --no-slides leaves them out") from None
 
 
-def raise_leaks(found: list[str], shown: str) -> None:
+def raise_leaks(leaks: list[str], shown: str) -> None:
     output().print(shown, markup=False)
-    raise UserError(f"{len(found)} places above would tell a solution or a hidden size; nothing was written")
+    raise UserError(f"{len(leaks)} places above would tell a solution or a hidden size; nothing was written")
 
 
 def version_stamp() -> str:

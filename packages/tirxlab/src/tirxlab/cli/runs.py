@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tirxlab.cli import ahead
+from tirxlab.cli import prestart
 from tirxlab.pool import Failed, Pool
 from tirxlab.sandbox import Builder, Built
 from tirxlab.steps import StepError, UntouchedStep, read_text, size_text
@@ -78,7 +78,7 @@ class Runner:
 
     def __init__(self, kernels: Path, processes: int = 1):
         self.builder, self.pool = Builder(read_text(kernels), kernels.name), Pool(processes)
-        found = ahead.take() if processes == 1 else None
+        found = prestart.take() if processes == 1 else None
         if found is not None:
             self.pool, self.builder.student, self.builder.compiler = found.pool, found.student, found.compiler
         self.made: dict[tuple, Built] = {}
@@ -109,7 +109,7 @@ class Runner:
         """
         self.thread = thread = threading.Thread(target=self._build, args=(jobs,), daemon=True)
         self.built_in: dict[int, float] = {}  # index of the job -> seconds
-        self.pool.start(ahead.prepare, jobs[0].device)
+        self.pool.start(prestart.prepare, jobs[0].device)
         self.pool.expect(True)
         thread.start()
         for index, result in self.pool.results():

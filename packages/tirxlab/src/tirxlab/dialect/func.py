@@ -25,8 +25,8 @@ from . import (  # noqa: F401  (conditions: `and`, `or` of numbers)
 )
 from .errors import KernelError, kernel_error, short
 from .frames import outer_frames
+from .python_slips import slips
 from .several import raise_all
-from .slips import slips
 from .state import ParseState, new_state
 from .whole import never_set, problem
 

@@ -175,7 +175,7 @@ class Lowering:
             return refused("misfit" if misfit else "raised", self.describe(error))
 
     def describe(self, error: Exception) -> str:
-        """What the builder, the dialect or slips.py says. That may fail too: it is the student's object."""
+        """What the builder, the dialect or builder_slips.py says. That may fail too: it is a student's."""
         try:
             return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         except Exception:

@@ -20,7 +20,7 @@ from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.guesses import guessed, tried
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
@@ -35,7 +35,7 @@ _COPIES = "copy, to one place"
 _MMAS = "MMA, and their columns overlap"
 
 
-def missing(races, pair: Pair) -> Edge:
+def missing(races, pair: AccessPair) -> Edge:
     """What would order the two, and what to do about it."""
     first = pair.first
     text = _fence(pair)
@@ -71,7 +71,7 @@ def missing(races, pair: Pair) -> Edge:
     return _wait(races, pair)
 
 
-def _fence(pair: Pair) -> str:
+def _fence(pair: AccessPair) -> str:
     first, second = pair.first, pair.second
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
         if pair.elsewhere is not None:
@@ -95,7 +95,7 @@ def _fence(pair: Pair) -> str:
     return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
 
 
-def _same_output(races, pair: Pair) -> str:
+def _same_output(races, pair: AccessPair) -> str:
     """Two writes by one line: rows, columns or tiles that are not told apart."""
     first, second = pair.first, pair.second
     if pair.space == "tmem" or (first.verb, second.verb) != ("write", "write"):
@@ -122,7 +122,7 @@ def _same_output(races, pair: Pair) -> str:
     return ""
 
 
-def _wait(races, pair: Pair) -> Edge:
+def _wait(races, pair: AccessPair) -> Edge:
     """The wait on an mbarrier that was left out, that an old phase let pass, or that came to nothing."""
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
@@ -146,7 +146,7 @@ def _wait(races, pair: Pair) -> Edge:
     return found or _left_out(races, pair, forward, backward)
 
 
-def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
+def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
     """A barrier that hands one access on: who makes the other one was to wait, be it the earlier here. Where
     memory is freed, perhaps nobody is there to wait.
     """
@@ -162,7 +162,7 @@ def _not_waited_for(races, pair: Pair, place: tuple[int, int]) -> Edge:
     return Edge(CAUSES["not-ready" if reads else "not-free"], text, (warp, first.row))
 
 
-def _repaired(races, pair: Pair) -> Edge | None:
+def _repaired(races, pair: AccessPair) -> Edge | None:
     """The wait that stands too late, or asks for another phase, if that is the one repair to mend this."""
     repair = only_repair(races, pair)
     if repair is None or repair.family not in (LATE, PHASE):
@@ -171,7 +171,7 @@ def _repaired(races, pair: Pair) -> Edge | None:
     return edge("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
 
 
-def _early(races, pair: Pair) -> Edge | None:
+def _early(races, pair: AccessPair) -> Edge | None:
     """A buffer was handed on while it was still being read."""
     if pair.early is None:
         return None
@@ -181,7 +181,7 @@ def _early(races, pair: Pair) -> Edge | None:
     return edge("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
 
 
-def _left_out(races, pair: Pair, forward: list, backward: list) -> Edge:
+def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
     """The barrier that should have been waited for, and who did that in the reader's place."""
     first, second = pair.first, pair.second
     queue = first.kind in ("bytes", "mma", "ld")
@@ -209,7 +209,7 @@ def _one_group(races, first: Access, second: Access) -> bool:
     return one is not None and other is not None and one // 4 == other // 4
 
 
-def _one_too_many(races, pair: Pair) -> Edge | None:
+def _one_too_many(races, pair: AccessPair) -> Edge | None:
     """A barrier counted fewer arrivals than came: the first access comes after one that it did not need."""
     warp, histories = pair.second.warp(races), history_of(races.cluster)
     for place in _carriers(races, pair.first):
@@ -221,7 +221,7 @@ def _one_too_many(races, pair: Pair) -> Edge | None:
     return None
 
 
-def _by_thread(races, pair: Pair) -> Edge | None:
+def _by_thread(races, pair: AccessPair) -> Edge | None:
     """The issuer of an MMA has arrived itself where it should have committed."""
     first, second = pair.first, pair.second
     if first.kind != "mma":
@@ -234,7 +234,7 @@ def _by_thread(races, pair: Pair) -> Edge | None:
     return None
 
 
-def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
+def _other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
     """Another element was waited for than the one of the same array that hands the access on."""
     found = _other_place(races, pair, forward)
     if found is not None:
@@ -260,7 +260,7 @@ def _other_slot(races, pair: Pair, forward: list) -> Edge | None:
     return _other_commits(races, pair, array)
 
 
-def _other_place(races, pair: Pair, forward: list) -> Edge | None:
+def _other_place(races, pair: AccessPair, forward: list) -> Edge | None:
     """A load whose issuer has waited, right before, for another element than the one that frees its place,
     and which fills other buffers after this wait in order: the index of this buffer is wrong.
     """
@@ -277,7 +277,7 @@ def _other_place(races, pair: Pair, forward: list) -> Edge | None:
     return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else None
 
 
-def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:
+def _other_commits(races, pair: AccessPair, awaited: dict) -> Edge | None:
     """What was waited for is committed to by another thread than the one that issued the MMA."""
     first, histories = pair.first, history_of(races.cluster)
     if first.kind != "mma" or first.by is None:
@@ -301,7 +301,7 @@ def _other_commits(races, pair: Pair, awaited: dict) -> Edge | None:
     )
 
 
-def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | None:
+def _passed_again(races, pair: AccessPair, access: Access, places: list) -> Edge | None:
     """A wait of the warp after `access`, on a barrier that hands the other one on, saw a phase twice."""
     for place in places:
         seen = pair.seen.get((access.warp(races), place))
@@ -312,7 +312,7 @@ def _passed_again(races, pair: Pair, access: Access, places: list) -> Edge | Non
     return None
 
 
-def _likely(races, pair: Pair, forward: list) -> list:
+def _likely(races, pair: AccessPair, forward: list) -> list:
     """Barriers that hand the first access on: what its own warp signals before what others pass on, and
     what the second one's warp waits for before the rest.
     """
@@ -337,12 +337,12 @@ def _never_waited_for(races) -> list[tuple[int, int]]:
     return [p for p in places if names[p][1] and names[p][0] not in awaited]
 
 
-def unwritten_reads(races, pair: Pair) -> list:
+def unwritten_reads(races, pair: AccessPair) -> list:
     """Findings that the one that reads got what nobody had written: then it came too early, not too late."""
     line = next((line_of(races, a.row) for a in (pair.first, pair.second) if a.verb == "read"), None)
     return [
         identity
-        for identity, finding in races.reporter.found.items()
+        for identity, finding in races.reporter.by_identity.items()
         if (finding.kind, finding.evidence.get("buffer")) == ("uninitialized", pair.buffer)
         and (finding.where.get("line") or ("ptx", finding.where.get("ptx_line"))) == line
     ]
@@ -364,7 +364,7 @@ def _carriers(races, access: Access) -> list[tuple[int, int]]:
     return [place for _, place in planned + sorted(found) if place in races.clocks.signals]
 
 
-def _cause(races, pair: Pair) -> Cause:
+def _cause(races, pair: AccessPair) -> Cause:
     """What is missing where no record says more: the fence, or the wait before a read or a write."""
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
         return CAUSES["copy-fence" if pair.first.kind == "cp.async" else "proxy-fence"]

@@ -82,8 +82,8 @@ class Oddities(Observer):
         self._rivals(cluster)
         self._late(cluster)
         exchanged_copies(cluster, self.reporter)
-        errors = {f.kind for f in self.reporter.found.values() if f.severity == "error"}
-        endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.found.values())
+        errors = {f.kind for f in self.reporter.by_identity.values() if f.severity == "error"}
+        endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.by_identity.values())
         if errors:
             self._in_a_buffer(cluster)
         if endless or not errors & CAUSES["shared-id"].explains:  # who goes round forever leaves the others
@@ -101,7 +101,7 @@ class Oddities(Observer):
                 text = self._commit(cluster, thread)
                 self._add(cluster, "mbarrier", cta, row, text, CAUSES["empty-commit"], ("commit", line))
 
-        for finding in self.reporter.found.values():
+        for finding in self.reporter.by_identity.values():
             if (
                 finding.kind == "uninitialized"
                 and finding.evidence.get("cause") in (None, "unwritten")
@@ -137,7 +137,7 @@ class Oddities(Observer):
     def _late(self, cluster: Cluster) -> None:
         """A warp's instruction lacks lanes that stand still before it: what holds them comes first."""
         model = None
-        for finding in self.reporter.found.values():
+        for finding in self.reporter.by_identity.values():
             if finding.kind != "collective" or "missing" not in finding.evidence:
                 continue
             warp, missing, row = finding.evidence["missing"]
@@ -155,7 +155,7 @@ class Oddities(Observer):
         """The lanes that a warp's instruction lacks have loaded or multiplied: they have another role. If
         others of their CTA have it too, that is what comes first.
         """
-        rank, found = finding.where["rank"], self.reporter.found.values()
+        rank, found = finding.where["rank"], self.reporter.by_identity.values()
         sources = [s for history in history_of(cluster).values() for s in history.sources.items()]
         issued = [(how, row, s.lanes) for (how, w, row), s in sources if w == warp and how != "arrive"]
         for how, row, lanes in issued:
@@ -172,7 +172,7 @@ class Oddities(Observer):
 
     def _rivals(self, cluster: Cluster) -> None:
         """Whom a count or an order of waits would be blamed for, where the record shows something else."""
-        for identity, finding in self.reporter.found.items():
+        for identity, finding in self.reporter.by_identity.items():
             cause, key = finding.evidence.get("cause"), identity[1]
             cta = finding.evidence.get("barrier_cta")
             for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
@@ -188,12 +188,12 @@ class Oddities(Observer):
         else shows that a schedule goes wrong; if nothing came of it, only count or phase are odd. That a wait
         may come too late is told where nothing is wrong in this run.
         """
-        errors = [f for f in self.reporter.found.values() if f.severity == "error"]
+        errors = [f for f in self.reporter.by_identity.values() if f.severity == "error"]
         ahead = [f for f in errors if f.evidence.get("ahead")]
-        late = [key for key, f in self.reporter.found.items() if f.evidence.get("cause") == "missed"]
+        late = [key for key, f in self.reporter.by_identity.items() if f.evidence.get("cause") == "missed"]
         if len(late) + len(ahead) < len(errors):
             for key in late:
-                del self.reporter.found[key]
+                del self.reporter.by_identity[key]
         if not cluster.stuck and len(ahead) == len(errors):
             for finding in ahead:
                 finding.severity = "review"
@@ -310,7 +310,7 @@ def _mma_matters(reporter) -> bool:
     """Can a product that is not waited for be behind any error? Not behind a race that no MMA is part of: a
     thread without MMAs commits at once, and may have meant to (PTX ISA 9.7.16.9.4).
     """
-    races = (f.evidence for f in reporter.found.values() if f.severity == "error")
+    races = (f.evidence for f in reporter.by_identity.values() if f.severity == "error")
     sides = [{e[side]["kind"] for side in ("first", "second") if side in e} for e in races]
     return any(not kinds or "mma" in kinds for kinds in sides)
 

@@ -9,13 +9,13 @@ from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import phase_name, source_line
 from ptxsim.checks.race.barrier_record import MOST
-from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
 
 Place = tuple[int, int]
 
 
-def newest_wait(races, pair: Pair) -> tuple[bool, Place | None]:
+def newest_wait(races, pair: AccessPair) -> tuple[bool, Place | None]:
     """(is that on record, what who made the second access waited for last, if that was for this one)."""
     op = pair.issued[1]
     if pair.second.by is None or (op is not None and op.kind == "commit"):
@@ -28,7 +28,7 @@ def newest_wait(races, pair: Pair) -> tuple[bool, Place | None]:
     return True, place
 
 
-def committed_early(races, pair: Pair) -> Edge | None:
+def committed_early(races, pair: AccessPair) -> Edge | None:
     """The reader has just waited for a commit that its issuer made in the middle of this product; or this MMA
     begins the next one, which the issuer was to wait for.
     """
@@ -52,7 +52,7 @@ def committed_early(races, pair: Pair) -> Edge | None:
     return edge("early-commit", name=barrier_of(races, place), line=line)
 
 
-def _let_pass(races, pair: Pair) -> str:
+def _let_pass(races, pair: AccessPair) -> str:
     """What the issuer of an MMA had waited for last, of the barriers by which the reader hands back."""
     reader, issuer = (races.clocks.warp_of(access.by) for access in (pair.second, pair.first))
     for back in races.handshakes.handed.get(reader, {}):
@@ -63,7 +63,7 @@ def _let_pass(races, pair: Pair) -> str:
     return ""
 
 
-def others_columns(races, pair: Pair, awaited: Place, theirs: set[int]) -> Edge | None:
+def others_columns(races, pair: AccessPair, awaited: Place, theirs: set[int]) -> Edge | None:
     """What was waited for and what is handed back are both of one MMA warp: the columns are another's."""
     reader, histories = races.clocks.warp_of(pair.second.by), history_of(races.cluster)
     mine = races.clocks.warp_of(pair.first.by)
@@ -77,7 +77,7 @@ def others_columns(races, pair: Pair, awaited: Place, theirs: set[int]) -> Edge 
     return None
 
 
-def overlapping(pair: Pair, threads: str) -> Edge | None:
+def overlapping(pair: AccessPair, threads: str) -> Edge | None:
     """MMAs of several threads write columns that overlap, and are not one MMA that each of them issues."""
     known = [op for op in pair.issued if op is not None]
     spans = [op.columns for op in known if op.columns is not None]
@@ -90,7 +90,7 @@ def overlapping(pair: Pair, threads: str) -> Edge | None:
     return None if alike else edge("same-columns", threads=threads, columns=one)
 
 
-def loaded_twice(races, pair: Pair) -> Edge | None:
+def loaded_twice(races, pair: AccessPair) -> Edge | None:
     """Two loads of one thread to the same place, which report to one barrier of a ring, in one round."""
     one, other = sorted(pair.issued, key=lambda op: -1 if op is None else op.at)
     if one is None or other is None or not one.kind == other.kind == "load" or one.thread != other.thread:
@@ -108,7 +108,7 @@ def loaded_twice(races, pair: Pair) -> Edge | None:
     return edge("loaded-twice", lines=" and ".join(dict.fromkeys(lines)), name=barrier_of(races, places[0]))
 
 
-def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place]) -> Edge | None:
+def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Edge | None:
     """Nobody has waited for the first load; or what its issuer waits for in other rounds is missing."""
     if not pair.first.kind == pair.second.kind == "bytes" or not own or pair.second.by is None:
         return None
@@ -122,7 +122,7 @@ def load_over_load(races, pair: Pair, own: list[Place], forward: list[Place]) ->
     return None if array is None else Edge(CAUSES["not-free"], f"{array} was not waited for between them")
 
 
-def waits_less(races, pair: Pair, place: Place) -> Edge | None:
+def waits_less(races, pair: AccessPair, place: Place) -> Edge | None:
     """Tensor memory is freed, and who waits for its last use waits less often than that was signalled."""
     history, barrier = history_of(races.cluster).get(place), races.cluster.mbarriers.get(place)
     if pair.space != "tmem" or pair.second.kind != "thread" or history is None or barrier is None:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.diagnosis.replay import Order, Replay, by_warp
+from ptxsim.checks.diagnosis.replay import Order, RecordReplay, by_warp
 from ptxsim.checks.diagnosis.running_ahead import arriving
 from ptxsim.checks.race.async_work import Issued
-from ptxsim.checks.race.barrier_record import MOST, Step, record_of
-from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import line_of, line_text
 from ptxsim.events.views import Cluster
 
@@ -35,7 +35,7 @@ class Repair(NamedTuple):
     moved: frozenset[int] = frozenset()  # steps that it moves
 
 
-def only_repair(races, pair: Pair) -> Repair | None:
+def only_repair(races, pair: AccessPair) -> Repair | None:
     """The repair that puts a pair in order, and mends more of the pairs than those of other families do."""
     if races.record.mending is None:
         races.record.mending = _tried(races)
@@ -70,12 +70,12 @@ def mending(races, held: frozenset[int], warp: int, at: int) -> list[Repair]:
     upto = (
         races.record.taken if len(steps) < MOST else MOST * 3 // 4
     )  # what a repair waits for may come later
-    done = {number for number in Replay(order, counts).done if number < upto}
+    done = {number for number in RecordReplay(order, counts).done if number < upto}
     return [
         repair
         for repair in _repairs(races, order, counts)
         if not _reached(repair.order, repair.counts, held, warp, _mark(steps, warp, at, repair.moved))
-        and done & _known(repair.order, upto) <= Replay(repair.order, repair.counts).done
+        and done & _known(repair.order, upto) <= RecordReplay(repair.order, repair.counts).done
     ]
 
 
@@ -114,7 +114,7 @@ def _held(races, first: Issued) -> frozenset[int]:
     return frozenset(behind) if first.kind == "mma" else frozenset()
 
 
-def _mark(steps: list[Step], warp: int, at: int, moved=frozenset()) -> int:
+def _mark(steps: list[BarrierStep], warp: int, at: int, moved=frozenset()) -> int:
     """A warp's first step behind what it issued with so many steps on record, but for those that move."""
     return next((n for n in range(at, len(steps)) if steps[n].warp == warp and n not in moved), len(steps))
 
@@ -123,7 +123,7 @@ def _reached(order: Order, counts: dict, held, warp: int, mark: int) -> bool:
     """Whether a warp gets as far as a step of its own, while some signals are held."""
     numbers = [number for number, _ in order.get(warp, ())]
     upto = numbers.index(mark) if mark in numbers else len(numbers)
-    return set(numbers[:upto]) <= Replay(order, counts, held).done
+    return set(numbers[:upto]) <= RecordReplay(order, counts, held).done
 
 
 def _repairs(races, order: Order, counts: dict) -> Iterator[Repair]:
@@ -149,11 +149,11 @@ def _repairs(races, order: Order, counts: dict) -> Iterator[Repair]:
         yield Repair(COUNT, -1, -1, place, order, counts | {place: count})
 
 
-def _other_parity(waits: dict[int, Step]) -> dict[int, Step]:
+def _other_parity(waits: dict[int, BarrierStep]) -> dict[int, BarrierStep]:
     return {n: s._replace(amount=s.amount ^ 1) for n, s in waits.items()}
 
 
-def _in_turn(waits: dict[int, Step]) -> dict[int, Step]:
+def _in_turn(waits: dict[int, BarrierStep]) -> dict[int, BarrierStep]:
     """Parities that alternate on each barrier, from the first one that was asked for."""
     asked: dict = {}
     changed = {}
@@ -164,22 +164,22 @@ def _in_turn(waits: dict[int, Step]) -> dict[int, Step]:
     return changed
 
 
-def _shifted(waits: dict[int, Step], ring: list, by: int) -> dict[int, Step]:
+def _shifted(waits: dict[int, BarrierStep], ring: list, by: int) -> dict[int, BarrierStep]:
     inside = {n: s for n, s in waits.items() if s.places[0] in ring}
     return {
         n: s._replace(places=(ring[(ring.index(s.places[0]) + by) % len(ring)],)) for n, s in inside.items()
     }
 
 
-def _with(order: Order, changed: dict[int, Step]) -> Order:
+def _with(order: Order, changed: dict[int, BarrierStep]) -> Order:
     return {w: [(n, changed.get(n, s)) for n, s in steps] for w, steps in order.items()}
 
 
-def _moved_up(order: Order, waits: dict[int, Step]) -> Order:
+def _moved_up(order: Order, waits: dict[int, BarrierStep]) -> Order:
     """Each of these waits in front of the first use of memory since its warp's wait before."""
     moved: Order = {}
     for warp, steps in order.items():
-        line: list[tuple[int, Step]] = []
+        line: list[tuple[int, BarrierStep]] = []
         use: int | None = None
         for number, step in steps:
             line.insert(len(line) if use is None or number not in waits else use, (number, step))

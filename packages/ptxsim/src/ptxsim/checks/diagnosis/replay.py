@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ptxsim.checks.race.barrier_record import CtaBarrierState, MbarrierState, Step
+from ptxsim.checks.race.barrier_record import BarrierStep, CtaBarrierState, MbarrierState
 
-Order = dict[int, list[tuple[int, Step]]]  # warp -> its steps with their numbers, in its own order
+Order = dict[int, list[tuple[int, BarrierStep]]]  # warp -> its steps with their numbers, in its own order
 _WINDOW = 64  # steps of a warp that lanes may be apart
 
 
-class Replay:
+class RecordReplay:
     """One run of a record. `done` holds the numbers of the steps that could be taken."""
 
     def __init__(self, order: Order, counts: dict, held: Collection[int] = ()):
@@ -64,14 +64,14 @@ class Replay:
                 return None
         return None
 
-    def _open(self, step: Step) -> bool:
+    def _open(self, step: BarrierStep) -> bool:
         if step.kind == "there":
             return self.bars[step.places[0]].over > step.amount
         barrier = self.barriers.get(step.places[0])
         return barrier is not None and barrier.lets_pass(step)
 
 
-def by_warp(steps: list[Step]) -> Order:
+def by_warp(steps: list[BarrierStep]) -> Order:
     order: Order = {}
     for number, step in enumerate(steps):
         order.setdefault(step.warp, []).append((number, step))

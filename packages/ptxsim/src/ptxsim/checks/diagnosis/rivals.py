@@ -18,7 +18,7 @@ from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.async_work import Issued
-from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.events.views import Cluster
 
 _COMPARED = 4  # elements in a row, of either side
@@ -150,7 +150,7 @@ def _waits_at(cluster: Cluster, history: BarrierHistory, warp: int) -> str:
     return f" ({source_line(cluster.program, min(waits.rows))})" if waits is not None else ""
 
 
-def other_buffer(races, pair: Pair, signalled: tuple[int, int], awaited: tuple[int, int]) -> str:
+def other_buffer(races, pair: AccessPair, signalled: tuple[int, int], awaited: tuple[int, int]) -> str:
     """Buffers that the same copies fill and that are read in order as it is; "" if there is none."""
     histories = history_of(races.cluster)
     copies = [c for p in (signalled, awaited) for c in histories[p].parts + histories[p].before]
@@ -161,7 +161,7 @@ def other_buffer(races, pair: Pair, signalled: tuple[int, int], awaited: tuple[i
     return " and ".join(sorted(in_order)) if pair.buffer in filled else ""
 
 
-def filled_before(races, pair: Pair, awaited: tuple[int, int]) -> bool:
+def filled_before(races, pair: AccessPair, awaited: tuple[int, int]) -> bool:
     """Do loads that report to `awaited` fill the very place of the load that is the first access?"""
     load, history = pair.issued[0], history_of(races.cluster).get(awaited)
     copies = history.parts + history.before if history is not None else []
@@ -184,7 +184,7 @@ def loaded_apart(races, load: Issued | None, awaited: tuple[int, int]) -> int | 
     return next(rows, None)
 
 
-def loaded_in_order(races, pair: Pair, op: Issued) -> str:
+def loaded_in_order(races, pair: AccessPair, op: Issued) -> str:
     """The buffers that the thread of a load has filled, after the same wait, with nothing against it; "" if
     there is none.
     """

@@ -29,7 +29,7 @@ class Seen(Observer):
         self.reporter = reporter
 
     def finish(self, cluster: Cluster) -> None:
-        errors = [f for f in self.reporter.found.values() if f.severity == "error"]
+        errors = [f for f in self.reporter.by_identity.values() if f.severity == "error"]
         first = min(errors, key=rank, default=None)
         if first is None or "seen" in first.evidence or not first.hint.endswith("?"):
             return

@@ -12,7 +12,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.number_agreement import role
-from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text
@@ -36,13 +36,13 @@ def edge(name: str, at: tuple[int, int] | None = None, /, **facts) -> Edge:
     return Edge(CAUSES[name], CAUSES[name].tell(**facts), at)
 
 
-def data_flow(pair: Pair):
+def data_flow(pair: AccessPair):
     """(writer, reader) if one side writes what the other reads, else None."""
     sides = {a.verb: a for a in (pair.first, pair.second)}
     return (sides["write"], sides["read"]) if len(sides) == 2 and {"write", "read"} == set(sides) else None
 
 
-def no_barrier(races, pair: Pair) -> Edge | None:
+def no_barrier(races, pair: AccessPair) -> Edge | None:
     """Threads write shared memory, a unit reads it, and the text has a way between them without a barrier."""
     flow = data_flow(pair)
     if flow is None or pair.space != "shared":
@@ -68,7 +68,7 @@ def _warpgroup(races, writer, reader) -> str:
     return f"WG{groups.pop()[1]}"
 
 
-def passed_at_once(races, pair: Pair, places: list) -> Edge | None:
+def passed_at_once(races, pair: AccessPair, places: list) -> Edge | None:
     """The reader waited for what the writer signals (`places`), and a fresh barrier let it pass."""
     flow = data_flow(pair)
     warp = flow[1].warp(races) if flow else None
@@ -83,7 +83,7 @@ def passed_at_once(races, pair: Pair, places: list) -> Edge | None:
     return None
 
 
-def others_waited(races, pair: Pair, place: tuple[int, int]) -> Edge | None:
+def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | None:
     """Some thread waited for this barrier, but not those that read."""
     flow, history = data_flow(pair), history_of(races.cluster).get(place)
     warp = flow[1].warp(races) if flow else None

@@ -1,5 +1,5 @@
 """Who has accessed what. Looks up every access to shared and global memory in its shadow, and keeps the
-conflicts that this shows, one `Pair` per pair of lines.
+conflicts that this shows, one `AccessPair` per pair of lines.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.deferred_reads import HELD, DeferredReads
 from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
 from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
@@ -82,7 +82,7 @@ class AccessHistory(Observer):
         self.others[:] = 0
         self.others[self.now] = 1
         self.words[:, NOW] = self.now
-        self.pairs: dict[tuple, Pair] = {}
+        self.pairs: dict[tuple, AccessPair] = {}
 
     def start(self, cluster: Cluster) -> None:
         self.begin(cluster.index)
@@ -190,7 +190,7 @@ class AccessHistory(Observer):
         for line in out[1 : 1 + min(int(out[0, 0]), MAX_CONFLICTS)]:
             if line[CODE] == WRITE_WRITE and self._same_copy(*line[[PREVIOUS, AGENT, EPOCH]].tolist()):
                 continue
-            pair = Pair.of(self.races, line.tolist(), space, clock, detail)
+            pair = AccessPair.of(self.races, line.tolist(), space, clock, detail)
             known = self.pairs.setdefault(pair.key, pair)
             known.count += 1
         out[0, 0] = 0

@@ -20,7 +20,7 @@ _NOTHING = np.zeros(0, np.int32)
 _REMEMBERED = 256  # cp.async instructions whose sources are known
 
 
-class BulkCopies(Observer):
+class BulkCopyOrder(Observer):
     """Part of the RaceDetector: TMA, cp.async.bulk, st.async."""
 
     def __init__(self, races):

@@ -11,7 +11,7 @@ from ptxsim.events.views import Cluster, Split
 MOST = 512  # steps of a cluster that are kept: its first rounds
 
 
-class Step(NamedTuple):
+class BarrierStep(NamedTuple):
     """One step of some lanes of a warp."""
 
     warp: int
@@ -31,7 +31,7 @@ class MbarrierState(NamedTuple):
     over: int = 0  # phases that are
     tx: int = 0  # bytes that were announced and have not come
 
-    def after(self, step: Step) -> MbarrierState:
+    def after(self, step: BarrierStep) -> MbarrierState:
         """Of a step that signals it."""
         arrivals = {"load": 0, "commit": 1}.get(step.kind, step.amount)
         pending, tx = self.pending - arrivals, self.tx + step.more
@@ -40,7 +40,7 @@ class MbarrierState(NamedTuple):
             return self._replace(pending=pending, tx=tx)
         return MbarrierState(self.expected, self.expected, self.over + 1)
 
-    def lets_pass(self, wait: Step) -> bool:
+    def lets_pass(self, wait: BarrierStep) -> bool:
         return (self.over - 1) & 1 == wait.amount
 
 
@@ -48,9 +48,9 @@ class CtaBarrierState(NamedTuple):
     """A CTA barrier, as far as steps tell."""
 
     over: int = 0
-    threads: int = 0  # that have come to the round under way
+    threads: int = 0  # that have come to the phase under way
 
-    def after(self, step: Step) -> CtaBarrierState:
+    def after(self, step: BarrierStep) -> CtaBarrierState:
         threads = self.threads + 32
         return (
             CtaBarrierState(self.over, threads) if threads < step.amount else CtaBarrierState(self.over + 1)
@@ -61,8 +61,8 @@ class Outlook(NamedTuple):
     """What all interleavings of a record say; None: this cannot be told."""
 
     ends: bool | None = None  # False: one of them hangs
-    left_behind: Step | None = None  # a wait at which one hangs, if one is known
-    by_luck: Step | None = None  # a wait that passes in one phase or in another, if all of them end
+    left_behind: BarrierStep | None = None  # a wait at which one hangs, if one is known
+    by_luck: BarrierStep | None = None  # a wait that passes in one phase or in another, if all of them end
 
 
 class BarrierRecord(Observer):
@@ -116,7 +116,7 @@ class BarrierRecord(Observer):
 
     def _add(self, *fields) -> None:
         if len(self.steps) < MOST:
-            self.steps.append(Step(*fields))
+            self.steps.append(BarrierStep(*fields))
             self.last[self.steps[-1].warp] = self.steps[-1].kind
 
     def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:

@@ -54,7 +54,7 @@ _SWAPPED |= {UNACQUIRED + code: UNACQUIRED + _SWAPPED[code] for code in _OTHERWI
 
 
 @dataclass
-class Pair:
+class AccessPair:
     """Two accesses that nothing orders; the first of its kind stands for all."""
 
     code: int
@@ -75,7 +75,7 @@ class Pair:
     at: int = -1  # steps on barriers so far, when they met
 
     @classmethod
-    def of(cls, races, line: list[int], space: str, clock, detail) -> Pair:
+    def of(cls, races, line: list[int], space: str, clock, detail) -> AccessPair:
         """From a conflict as the shadows note it."""
         previous, position = line[PREVIOUS], line[POSITION]
         before, after = VERBS[line[CODE]]
@@ -141,7 +141,7 @@ class Pair:
         self.issuers = sorted({*self.issuers, *more})
 
 
-def _met_since(races, pair: Pair, clock) -> bool:
+def _met_since(races, pair: AccessPair, clock) -> bool:
     """Does the second access come after what the issuer of the first, of a wgmma, did behind it?"""
     op = pair.issued[0]
     if op is None or pair.second.by is None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from ptxsim.checks.race import report
 from ptxsim.checks.race.access_history import AccessHistory
-from ptxsim.checks.race.async_copies import BulkCopies, ThreadCopies
+from ptxsim.checks.race.async_copies import BulkCopyOrder, ThreadCopies
 from ptxsim.checks.race.async_work import Transfers
 from ptxsim.checks.race.barrier_init import BarrierInit
 from ptxsim.checks.race.barrier_record import BarrierRecord
-from ptxsim.checks.race.barrier_rounds import BarrierRounds
+from ptxsim.checks.race.cta_barrier_phases import CtaBarrierPhases
 from ptxsim.checks.race.early_copies import EarlyCopies
 from ptxsim.checks.race.handshakes import Handshakes
 from ptxsim.checks.race.missed_phases import MissedPhases
@@ -43,9 +43,9 @@ class RaceDetector(Observer):
         self.tensor_memory = TensorMemoryAccesses(self)
         self.copies = ThreadCopies(self)
         self.parts = (
-            self.barrier_init, self.handshakes, BarrierRounds(self), LoadUses(self), self.synchronization,
+            self.barrier_init, self.handshakes, CtaBarrierPhases(self), LoadUses(self), self.synchronization,
             MissedPhases(self), EarlyCopies(self), self.fences, self.threads,
-            BulkCopies(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
+            BulkCopyOrder(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
             self.history,
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ from ptxsim.events.views import Cluster, Split
 
 
 @dataclass(frozen=True)
-class Issue:
+class UnderWay:
     """A copy on its way."""
 
     known: dict[Place, int]  # phases of its mbarriers that its warp knew to be over
@@ -32,9 +32,9 @@ class EarlyCopies(Observer):
 
     def start(self, cluster: Cluster) -> None:
         self.with_bytes: dict[Place, int] = {}  # phases up to the last one that copies have brought bytes to
-        self.early: dict[Place, tuple[Issue, int]] = {}  # the first one of a barrier, and its phase
+        self.early: dict[Place, tuple[UnderWay, int]] = {}  # the first one of a barrier, and its phase
 
-    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Issue | None:
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> UnderWay | None:
         clocks = self.races.clocks
         if not copy.barriers:
             return None
@@ -43,9 +43,9 @@ class EarlyCopies(Observer):
         for place in copy.barriers:
             column = clocks.column("bytes", place) - clocks.threads
             known[place] = int(clocks.thread_clock[warp, column].max())
-        return Issue(known, split.at())
+        return UnderWay(known, split.at())
 
-    def async_arrive(self, cluster: Cluster, place: Place, token: Issue | None) -> None:
+    def async_arrive(self, cluster: Cluster, place: Place, token: UnderWay | None) -> None:
         if token is None or place not in cluster.mbarriers:
             return
         phase = cluster.mbarriers[place].phase

@@ -14,7 +14,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_order import READ_WRITE, WRITE_READ
 from ptxsim.checks.static_flow import next_rows, reachable, reads, targets
 from ptxsim.frontend.ast import Imm, Instr, Mem, Reg, Sym, registers_of
@@ -45,19 +45,19 @@ class _Known(NamedTuple):
         return _Known(guess, made, stale, answers, tests)
 
 
-def guessed(races, pair: Pair) -> Access | None:
+def guessed(races, pair: AccessPair) -> Access | None:
     """The plain load of a pair, where the other side is an atomic and an atom.cas verifies what it gets."""
     read = _beside_atomics(races, pair)
     return read if read and verified(races.launch.program, read.row) else None
 
 
-def tried(races, pair: Pair) -> bool:
+def tried(races, pair: AccessPair) -> bool:
     """Whether a plain load beside atomics picks what an atom.cas then tries, as in a table without locks."""
     read = _beside_atomics(races, pair)
     return read is not None and _leads_to_cas(races.launch.program, read.row)
 
 
-def _beside_atomics(races, pair: Pair) -> Access | None:
+def _beside_atomics(races, pair: AccessPair) -> Access | None:
     """The load of a pair of threads whose other side is an atomic."""
     sides = {access.verb: access for access in (pair.first, pair.second)}
     threads = all(access.kind in ("thread", "other") for access in sides.values())

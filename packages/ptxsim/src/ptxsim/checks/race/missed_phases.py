@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.phrases import phase_name
-from ptxsim.checks.race.barrier_record import Step
+from ptxsim.checks.race.barrier_record import BarrierStep
 from ptxsim.checks.race.short_records import ends_in_every_order, outlook
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
@@ -187,7 +187,7 @@ class MissedPhases(Observer):
         self._add(cluster, place, wait, "error", message)
 
     def _add(
-        self, cluster: Cluster, place: Place, wait: Passed | Step, severity: str, message: str
+        self, cluster: Cluster, place: Place, wait: Passed | BarrierStep, severity: str, message: str
     ) -> Finding:
         reporter, warp = self.races.reporter, wait.warp
         name = reporter.shared_name(place[1])

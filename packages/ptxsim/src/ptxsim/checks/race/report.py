@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from ptxsim.checks.diagnosis.missing_edge import missing, unwritten_reads
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.conflict import Pair
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.guesses import guessed
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
@@ -20,7 +20,7 @@ from ptxsim.checks.race.shadow_order import (
 from ptxsim.checks.race.wording import line_of, side_of, text_of
 
 
-def report(races, pairs: dict[tuple, Pair]) -> None:
+def report(races, pairs: dict[tuple, AccessPair]) -> None:
     """Adds a finding per pair, and one for tcgen05.st that nothing waits for."""
     _never_waited(races)
     said = set()  # what a race says already
@@ -54,7 +54,7 @@ def report(races, pairs: dict[tuple, Pair]) -> None:
         if unread or (kind, severity) == ("race", "error"):
             said.update(unwritten_reads(races, pair))
     for identity in said:
-        del races.reporter.found[identity]
+        del races.reporter.by_identity[identity]
 
 
 def _never_waited(races) -> None:
@@ -75,26 +75,26 @@ def _never_waited(races) -> None:
         races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
 
 
-def _loads_for_nobody(races, pair: Pair) -> bool:
+def _loads_for_nobody(races, pair: AccessPair) -> bool:
     """Is one side a tcgen05.ld whose registers nobody reads? Then its value changes nothing."""
     loads = [access for access in (pair.first, pair.second) if access.kind == "ld"]
     return any(never_read(races.launch.program, load.row) for load in loads)
 
 
-def _without_barrier(races, pair: Pair) -> bool:
+def _without_barrier(races, pair: AccessPair) -> bool:
     """Does a load report to a barrier that nobody initialised? Then that is the finding, not its races."""
     loads = [races.clocks.queue(a.agent).owner for a in (pair.first, pair.second) if a.kind == "bytes"]
     return any(p not in races.clocks.signals or races.clocks.signals[p].initialised is None for p in loads)
 
 
-def _weight(pair: Pair) -> tuple:
+def _weight(pair: AccessPair) -> tuple:
     """Order of report: races before fences, shared memory before its consequences in tensor and global
     memory.
     """
     return (pair.code > READ_WRITE, ("shared", "tmem", "memory").index(pair.space), -pair.count)
 
 
-def _class(pair: Pair) -> tuple[str, str]:
+def _class(pair: AccessPair) -> tuple[str, str]:
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
         strict = (
             pair.code == NO_FENCE_READ and pair.second.kind not in ("mma", "wgmma") and pair.elsewhere is None
@@ -104,7 +104,7 @@ def _class(pair: Pair) -> tuple[str, str]:
     return "race", "review" if forgiven else "error"
 
 
-def _same_store(pair: Pair) -> bool:
+def _same_store(pair: AccessPair) -> bool:
     """Several threads of a CTA store the same box from the same place: whichever is last, the contents are
     the same.
     """

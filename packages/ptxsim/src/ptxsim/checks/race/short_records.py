@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from ptxsim.checks.race.barrier_record import (
     BarrierRecord,
+    BarrierStep,
     CtaBarrierState,
     MbarrierState,
     Outlook,
-    Step,
 )
 from ptxsim.events.views import Cluster
 from ptxsim.machine.late_operations import hangs_on_order
@@ -28,7 +28,7 @@ class _State(NamedTuple):
     at: tuple[int, ...]  # steps that each warp has done
     asleep: frozenset[int]  # warps that wait at a CTA barrier
     mbarriers: tuple[MbarrierState, ...]
-    rounds: tuple[CtaBarrierState, ...]  # of each CTA barrier
+    cta_barriers: tuple[CtaBarrierState, ...]
     torn: bool = False  # an arrival of several lanes would be of two phases
 
 
@@ -57,7 +57,7 @@ def _searched(cluster: Cluster, record: BarrierRecord, most: int) -> Outlook:
     return record.outlook
 
 
-def _search(steps: list[Step], counts: dict, most: int) -> Outlook:
+def _search(steps: list[BarrierStep], counts: dict, most: int) -> Outlook:
     search = _Search(steps, counts)
     seen, todo = {search.start}, [search.start]
     while todo:
@@ -75,7 +75,7 @@ def _search(steps: list[Step], counts: dict, most: int) -> Outlook:
     return Outlook(True, by_luck=next((search.steps[warp][at] for warp, at in several), None))
 
 
-def _in_order(steps: list[Step]) -> bool:
+def _in_order(steps: list[BarrierStep]) -> bool:
     """Does each warp take its steps one after another in every interleaving? Then one lane of it takes them
     all.
     """
@@ -85,13 +85,13 @@ def _in_order(steps: list[Step]) -> bool:
     return all(lanes.values())
 
 
-def _of_all(steps: list[Step]) -> bool:
-    """Does every warp that uses this CTA barrier wait there in every round?"""
+def _of_all(steps: list[BarrierStep]) -> bool:
+    """Does every warp that uses this CTA barrier wait there in every phase?"""
     warps = {step.warp for step in steps}
     return all(step.kind == "bar" and step.more and step.amount == 32 * len(warps) for step in steps)
 
 
-def _of_threads(step: Step, counts: dict) -> bool:
+def _of_threads(step: BarrierStep, counts: dict) -> bool:
     """Is it a wait or an arrival of threads, of which the record says all?"""
     if step.kind == "bar":
         return step.amount % 32 == 0
@@ -99,7 +99,7 @@ def _of_threads(step: Step, counts: dict) -> bool:
 
 
 class _Search:
-    def __init__(self, steps: list[Step], counts: dict):
+    def __init__(self, steps: list[BarrierStep], counts: dict):
         warps = sorted({step.warp for step in steps})
         self.steps = [[step for step in steps if step.warp == warp] for warp in warps]
         self.places = list(counts)
@@ -114,7 +114,7 @@ class _Search:
     def ended(self, state: _State) -> bool:
         return all(at == len(steps) for at, steps in zip(state.at, self.steps, strict=True))
 
-    def next(self, state: _State) -> list[Step]:
+    def next(self, state: _State) -> list[BarrierStep]:
         return [steps[at] for at, steps in zip(state.at, self.steps, strict=True) if at < len(steps)]
 
     def following(self, state: _State) -> list[_State]:
@@ -132,7 +132,7 @@ class _Search:
                     found.append(after)
         return found
 
-    def _alone(self, state: _State, warp: int, step: Step) -> bool:
+    def _alone(self, state: _State, warp: int, step: BarrierStep) -> bool:
         """May this step be taken first, whatever the other warps do later?"""
         if step.kind == "bar":
             return step.places[0] in self.whole
@@ -140,30 +140,30 @@ class _Search:
         others = (s for w, at in enumerate(state.at) if w != warp for s in self.steps[w][at:])
         return not any(s.kind in kinds and s.places == step.places for s in others)
 
-    def _wait(self, state: _State, warp: int, step: Step) -> _State | None:
+    def _wait(self, state: _State, warp: int, step: BarrierStep) -> _State | None:
         barrier = state.mbarriers[self.places.index(step.places[0])]
         if not barrier.lets_pass(step):
             return None
         self.passed[warp, state.at[warp]].add(barrier.over)
         return state._replace(at=_one_more(state.at, {warp}))
 
-    def _arrive(self, state: _State, warp: int, step: Step) -> _State:
+    def _arrive(self, state: _State, warp: int, step: BarrierStep) -> _State:
         number = self.places.index(step.places[0])
         barrier = state.mbarriers[number]
         mbarriers = _with(state.mbarriers, number, barrier.after(step))
         torn = step.amount > barrier.pending
         return state._replace(at=_one_more(state.at, {warp}), mbarriers=mbarriers, torn=torn)
 
-    def _bar(self, state: _State, warp: int, step: Step) -> _State:
+    def _bar(self, state: _State, warp: int, step: BarrierStep) -> _State:
         number = self.bars.index(step.places[0])
-        now, asleep = state.rounds[number].after(step), state.asleep
+        now, asleep = state.cta_barriers[number].after(step), state.asleep
         at = state.at if step.more else _one_more(state.at, {warp})
         if step.more:
             asleep |= {warp}
-        if now.over > state.rounds[number].over:
+        if now.over > state.cta_barriers[number].over:
             woken = {w for w in asleep if self.steps[w][at[w]].places[0] == step.places[0]}
             at, asleep = _one_more(at, woken), asleep - woken
-        return state._replace(at=at, asleep=asleep, rounds=_with(state.rounds, number, now))
+        return state._replace(at=at, asleep=asleep, cta_barriers=_with(state.cta_barriers, number, now))
 
 
 def _with(states: tuple, number: int, state) -> tuple:

@@ -16,7 +16,7 @@ _COUNT = (
     "init(count) must equal the number of arrivals in a phase; before a thread arrives again, it must wait "
     "for the phase to end"
 )
-_ROUND = CAUSES["left-over"].hint
+_LEFT_OVER = CAUSES["left-over"].hint
 
 
 class Synchronization(Observer):
@@ -45,9 +45,9 @@ class Synchronization(Observer):
     def bar_arrive(self, cluster: Cluster, split: Scheduled, arrival: BarArrival) -> None:
         key, agents = ("bar", split.cta, arrival.number), self.clocks.agents(split)
         column = self.clocks.column("bar", key) - self.clocks.threads
-        rounds, several = self.clocks.queues[column].count, arrival.threads != 32
+        phases, several = self.clocks.queues[column].count, arrival.threads != 32
         whole = split.mask == cluster.alive[split.warp]  # else it is part of a warp, which is an error
-        if rounds and several and whole and self._least(agents, column) < rounds:
+        if phases and several and whole and self._least(agents, column) < phases:
             self._luck_at_barrier(split, arrival.number)
         self.clocks.release_into(self.clocks.signal(key), agents)
         self.meetings.setdefault(key, []).append((split.index, agents))
@@ -57,13 +57,13 @@ class Synchronization(Observer):
         signal = self.clocks.signals.pop(key)
         column = self.clocks.column("bar", key)
         self.clocks.queue(column).count += 1
-        rounds = with_epoch(
+        phases = with_epoch(
             signal.gathered.thread_clock, column - self.clocks.threads, self.clocks.queue(column).count
         )
         waits = {split.index for split in waiting}
         agents = [a for index, a in self.meetings.pop(key, []) if index in waits]
         if agents:
-            self.clocks.acquire(np.unique(np.concatenate(agents)), Stamp(signal.gathered.clock, rounds))
+            self.clocks.acquire(np.unique(np.concatenate(agents)), Stamp(signal.gathered.clock, phases))
 
     def _least(self, agents: np.ndarray, column: int) -> int:
         """The epoch of a queue that all of these threads know."""
@@ -71,10 +71,12 @@ class Synchronization(Observer):
 
     def _luck_at_barrier(self, split: Split, number: int) -> None:
         message = (
-            f"CTA barrier {number}: this warp arrives, but nothing tells it that the previous round is "
-            f"over: which round it counts in is luck"
+            f"CTA barrier {number}: this warp arrives, but nothing tells it that the previous phase is "
+            f"over: which phase it counts in is luck"
         )
-        self.races.reporter.add("collective", "review", message, _ROUND, split, ("luck", number), luck=True)
+        self.races.reporter.add(
+            "collective", "review", message, _LEFT_OVER, split, ("luck", number), luck=True
+        )
 
     def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None:
         stamp = self.clocks.release(self.clocks.agents(split), clock=not relaxed)
@@ -238,7 +240,7 @@ class Synchronization(Observer):
         if signal.gathered is not None:
             column, phase = self.clocks.column("bytes", place), cluster.mbarriers[place].phase
             signal.gathered = signal.gathered.knowing(self.clocks, column, phase)
-            signal.turn(phase)
+            signal.advance(phase)
 
     # ---- tensor memory ----
 

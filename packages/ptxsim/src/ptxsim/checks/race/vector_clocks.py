@@ -118,7 +118,7 @@ class Signal:
         """
         self.counted.append((agent, epoch, stamp))
 
-    def turn(self, phase: int) -> None:
+    def advance(self, phase: int) -> None:
         """A phase of an mbarrier completes: later ones come after all its arrivals."""
         told = self.gathered
         for agent, epoch, stamp in self.counted:

@@ -32,7 +32,7 @@ class BufferAccess(NamedTuple):
     spans: np.ndarray  # addresses, int64 (n, 2), in any order
 
 
-class Footprint:
+class ClusterFootprint:
     def __init__(self, history: AccessHistory, most: int):
         """most: bytes of runs, above which no more are kept, and nothing is said to be apart."""
         self.history, self.most = history, most

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ptxsim.checks.race.across_processes import detector
 from ptxsim.events.bus import Bus
 from ptxsim.grid.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
-from ptxsim.grid.repeats.footprint import Footprint
+from ptxsim.grid.repeats.footprint import ClusterFootprint
 from ptxsim.grid.repeats.global_rows import GlobalRows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Finding, Reporter
@@ -35,7 +35,7 @@ class Known(NamedTuple):
     """A cluster that was checked."""
 
     keys: list[tuple]  # of its events
-    found: dict[tuple, Finding]  # reviews, each with its count in this cluster
+    reviews: dict[tuple, Finding]  # each with its count in this cluster
 
 
 class Listener:
@@ -60,7 +60,7 @@ class Recordings:
         self.checker = checker
         races = detector(checker)
         assert races is not None  # of every launch that is checked
-        self.footprint = Footprint(races.history, MOST_BYTES)
+        self.footprint = ClusterFootprint(races.history, MOST_BYTES)
         self.separate = GlobalRows(self.footprint.group_of_row)
         self.known: list[Known] = []
         self.held = 0  # bytes of the accesses of those
@@ -103,13 +103,13 @@ class Recordings:
         self.keys.append(end(cluster))
         self.checker.finish(cluster)
 
-    def keep(self, found: dict[tuple, Finding]) -> bool:
+    def keep(self, reviews: dict[tuple, Finding]) -> bool:
         """Keeps the cluster just recorded, with its findings; False if it cannot stand for others."""
-        if any(finding.severity != "review" for finding in found.values()):
+        if any(finding.severity != "review" for finding in reviews.values()):
             return False
         if len(self.keys) == MOST_EVENTS or self.bytes >= MOST_BYTES or not self.footprint.apart():
             return False
-        self.known.append(Known([*self.keys], found))
+        self.known.append(Known([*self.keys], reviews))
         self.held += self.bytes
         return True
 
@@ -139,14 +139,14 @@ class Recordings:
                 return
         raise Different
 
-    def stands_for(self, found: dict[tuple, Finding]) -> bool:
+    def stands_for(self, reviews: dict[tuple, Finding]) -> bool:
         """Whether the recorded cluster found all that the compared one did without the checks."""
-        theirs = self.followed.found
-        return all(i in theirs and f.count <= theirs[i].count for i, f in found.items())
+        theirs = self.followed.reviews
+        return all(i in theirs and f.count <= theirs[i].count for i, f in reviews.items())
 
     def repeat(self, reporter: Reporter) -> None:
         """Reports what the recorded cluster found for the compared one."""
-        again = {identity: dataclasses.replace(f) for identity, f in self.followed.found.items()}
+        again = {identity: dataclasses.replace(f) for identity, f in self.followed.reviews.items()}
         reporter.absorb(Reporter.of(again, []))
 
     def _finish_comparing(self, cluster: Cluster) -> None:

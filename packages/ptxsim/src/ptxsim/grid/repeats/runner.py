@@ -54,25 +54,25 @@ class Runner:
         assert recordings is not None
         counts, printed = cluster.counts(), len(cluster.reporter.printed)
         queue = cluster.launch.not_started
-        left, kept = queue.kept(), cluster.reporter.kept()
+        left, snapshot = queue.snapshot(), cluster.reporter.snapshot()
         cluster.bus = recordings.comparer
         try:
             cluster.start(index)
             cluster.watchdog.allow(MOST_LONGER * self.longest + ENOUGH)
             cluster.run()
-            same = recordings.stands_for(cluster.reporter.since(kept))
+            same = recordings.stands_for(cluster.reporter.since(snapshot))
         except Different:
             same = False
         if same and recordings.footprint.apart() and not recordings.footprint.enter(index):
-            cluster.reporter.put_back(kept)
+            cluster.reporter.restore(snapshot)
             recordings.repeat(cluster.reporter)
             self.compared, self.misses = self.compared + 1, 0
             return True
         if same or not recordings.may_go_again(cluster):
             raise Doubtful
-        queue.put_back(left)
+        queue.restore(left)
         del cluster.reporter.printed[printed:]
-        cluster.reporter.put_back(kept)
+        cluster.reporter.restore(snapshot)
         self.misses += 1
         self.cluster = self.make()
         self.cluster.count_from(*counts)
@@ -84,11 +84,11 @@ class Runner:
         assert recordings is not None
         recording = not recordings.full() and self.misses < MOST_MISSES
         cluster.bus = recordings.recorder if recording else recordings.checker
-        before, kept = cluster.executed(), cluster.reporter.kept()
+        before, snapshot = cluster.executed(), cluster.reporter.snapshot()
         cluster.start(index)
         ended = cluster.run()
         self.longest = max(self.longest, cluster.executed() - before)
-        found = cluster.reporter.since(kept)
+        found = cluster.reporter.since(snapshot)
         if self.compared and any(f.kind == "race" and i not in self.own for i, f in found.items()):
             raise Doubtful
         if recording and recordings.keep(found):

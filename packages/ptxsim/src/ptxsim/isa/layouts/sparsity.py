@@ -58,14 +58,14 @@ def indices(cells: np.ndarray, a_type: str, first: int) -> np.ndarray:
     return found
 
 
-def expanded(stored: np.ndarray, found: np.ndarray, a_type: str) -> np.ndarray:
+def expanded(stored: np.ndarray, positions: np.ndarray, a_type: str) -> np.ndarray:
     """(rows, 2 K) of A with its zeros, from the (rows, K) elements that are stored."""
-    rows, chunks = found.shape
+    rows, chunks = positions.shape
     if a_type == "tf32":  # the first half of an element says which
-        first, parts = (found & 3)[..., None] // 2, stored.reshape(rows, chunks, 1, 1)
+        first, parts = (positions & 3)[..., None] // 2, stored.reshape(rows, chunks, 1, 1)
         out = np.zeros((rows, chunks, 2, 1), stored.dtype)
     else:
-        first, parts = np.stack([found & 3, found >> 2], -1), stored.reshape(rows, chunks, 2, -1)
+        first, parts = np.stack([positions & 3, positions >> 2], -1), stored.reshape(rows, chunks, 2, -1)
         out = np.zeros((rows, chunks, 4, parts.shape[3]), stored.dtype)
     np.put_along_axis(out, first[..., None].astype(np.int64), parts, axis=2)
     return out.reshape(rows, -1)

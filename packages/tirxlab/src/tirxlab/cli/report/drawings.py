@@ -15,37 +15,37 @@ WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 640, 380, 56, 28, 44, 36  # of the roo
 _SIDES = ((8, -6), (8, 14), (-8, -6), (-8, 14))
 
 
-def tiles_svg(found: MismatchMap) -> str:
+def tiles_svg(mismatch: MismatchMap) -> str:
     """D in cells, stronger where more elements are wrong; a frame shows the part that is drawn in detail."""
-    scale = MAP / max(found.rows, found.columns)
-    shapes = [_rect(0, 0, found.columns * scale, found.rows * scale, "right")]
-    for r, row in enumerate(found.counts):
+    scale = MAP / max(mismatch.rows, mismatch.columns)
+    shapes = [_rect(0, 0, mismatch.columns * scale, mismatch.rows * scale, "right")]
+    for r, row in enumerate(mismatch.counts):
         for c, count in enumerate(row):
             if count:
-                height = min(found.cell, found.rows - r * found.cell)
-                width = min(found.cell, found.columns - c * found.cell)
+                height = min(mismatch.cell, mismatch.rows - r * mismatch.cell)
+                width = min(mismatch.cell, mismatch.columns - c * mismatch.cell)
                 level = max(1, math.ceil(LEVELS * count / (height * width)))
-                kind = "unwritten" if found.unwritten[r][c] == count else f"level{level}"
-                x, y = c * found.cell * scale, r * found.cell * scale
-                said = f"rows from {r * found.cell}, columns from {c * found.cell}: {count} wrong"
-                said += f", {found.unwritten[r][c]} of them never written"
+                kind = "unwritten" if mismatch.unwritten[r][c] == count else f"level{level}"
+                x, y = c * mismatch.cell * scale, r * mismatch.cell * scale
+                said = f"rows from {r * mismatch.cell}, columns from {c * mismatch.cell}: {count} wrong"
+                said += f", {mismatch.unwritten[r][c]} of them never written"
                 shapes.append(_rect(x, y, width * scale, height * scale, kind, said))
-    x, y, size = found.zoom_column * scale, found.zoom_row * scale, len(found.zoom) * scale
+    x, y, size = mismatch.zoom_column * scale, mismatch.zoom_row * scale, len(mismatch.zoom) * scale
     shapes.append(_rect(x, y, size, size, "frame"))
     return _svg(
-        found.columns * scale, found.rows * scale, shapes, "Cells of D; the stronger, the more is wrong"
+        mismatch.columns * scale, mismatch.rows * scale, shapes, "Cells of D; the stronger, the more is wrong"
     )
 
 
-def zoom_svg(found: MismatchMap) -> str:
+def zoom_svg(mismatch: MismatchMap) -> str:
     """The elements of one cell: wrong ones, and those that were never written."""
-    rows, columns = len(found.zoom), len(found.zoom[0])
+    rows, columns = len(mismatch.zoom), len(mismatch.zoom[0])
     scale = MAP / max(rows, columns)
     shapes = [_rect(0, 0, columns * scale, rows * scale, "right")]
     for state, name in (("1", "level4"), ("2", "unwritten")):
         runs = [
             f"M{c * scale:g},{r * scale:g}h{n * scale:g}v{scale:g}h-{n * scale:g}z"
-            for r, row in enumerate(found.zoom)
+            for r, row in enumerate(mismatch.zoom)
             for c, n in _runs(row, state)
         ]
         if runs:

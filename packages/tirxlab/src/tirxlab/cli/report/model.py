@@ -78,7 +78,7 @@ class WrongMap:
     """Which elements of D are wrong, as tirxlab/mismatch_map.py finds them."""
 
     title: str
-    found: MismatchMap
+    mismatch: MismatchMap
     said: list[str]  # the explanation, line by line
 
 

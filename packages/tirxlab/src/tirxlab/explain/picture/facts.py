@@ -130,12 +130,12 @@ def barriers_of(artifact: Artifact, timeline: Timeline, agents: dict) -> list[Ba
     return [barrier for barrier in found.values() if barrier.signals]
 
 
-def awaited(timeline: Timeline, wait: Event, found: dict[tuple[int, str], Barrier]) -> Barrier | None:
+def awaited(timeline: Timeline, wait: Event, barriers: dict[tuple[int, str], Barrier]) -> Barrier | None:
     """The barrier that an event waits for: that of its phase; without one, what its name says."""
     events = [timeline.events[number] for number in wait.after]
     event = next((e for e in events if e.kind == "phase"), wait)
     name, cta = split(event.name, event.cta)
-    return found.get((cta, name))
+    return barriers.get((cta, name))
 
 
 def split(name: str, cta: int) -> tuple[str, int]:

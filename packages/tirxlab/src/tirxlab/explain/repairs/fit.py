@@ -45,10 +45,10 @@ class Fit:
         for text in (*builder.earlier, builder.own):
             self._count(words(text))
 
-    def _count(self, found: list[str]) -> None:
-        self.total += len(found)
+    def _count(self, words: list[str]) -> None:
+        self.total += len(words)
         for n in range(1, RUN + 1):
-            self.runs.update(zip(*(found[i:] for i in range(n)), strict=False))
+            self.runs.update(zip(*(words[i:] for i in range(n)), strict=False))
 
     def features(self, edit: Edit) -> dict[str, float]:
         """How unusual the words around the edit are now, and would be: tens of bits."""
@@ -78,11 +78,11 @@ class Fit:
             self.there[first, last] = words(text[first:last])
         return self.there[first, last], words(text[first:start] + new + text[end:last])
 
-    def _bits(self, found: list[str], first: int, own: bool) -> float:
+    def _bits(self, words: list[str], first: int, own: bool) -> float:
         """What is unusual from the word `first` on. `own`: they are counted among the runs themselves."""
         total = 0.0
-        for i in range(first, len(found)):
-            total += max(0.0, self._surprise(found[max(0, i - RUN + 1) : i + 1], own) - USUAL)
+        for i in range(first, len(words)):
+            total += max(0.0, self._surprise(words[max(0, i - RUN + 1) : i + 1], own) - USUAL)
         return total
 
     def _surprise(self, run: list[str], own: bool) -> float:

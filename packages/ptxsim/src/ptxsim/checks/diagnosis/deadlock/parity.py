@@ -79,7 +79,7 @@ def _began_right(model: Model, waiter: Waiter) -> bool:
 
 def _is_faulty(model: Model, waiter: Waiter) -> bool:
     """Is something wrong with the barrier itself (initialised twice), so that its phases tell nothing?"""
-    name, found = model.reporter.shared_name(waiter.place[1]), model.reporter.found.values()
+    name, found = model.reporter.shared_name(waiter.place[1]), model.reporter.by_identity.values()
     return any(f.kind == "mbarrier" and f.evidence.get("barrier") == name for f in found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.race.barrier_record import MOST, Step, record_of
+from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
 from ptxsim.events.records import Place
 
 
@@ -34,7 +34,9 @@ def parted(model: Model, waiter: Waiter) -> Found | None:
 _SIGNALS = ("arrive", "commit")
 
 
-def _walk(steps: list[Step], ring: set[Place], kinds, warps: set[int]) -> list[tuple[Place, Step]]:
+def _walk(
+    steps: list[BarrierStep], ring: set[Place], kinds, warps: set[int]
+) -> list[tuple[Place, BarrierStep]]:
     """The elements that these warps came to, one after the other."""
     mine = [s for s in steps if s.kind in kinds and s.warp in warps]
     return [(place, step) for step in mine for place in step.places if place in ring]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from processes import ends, that_know
 
-from tirxlab.cli import ahead
+from tirxlab.cli import prestart
 from tirxlab.cli.common import REFERENCE, ROOT
 
 
@@ -28,13 +28,13 @@ from tirxlab.cli.common import REFERENCE, ROOT
     ],
 )
 def test_who_starts_processes_ahead(words, wanted):
-    assert ahead.wanted(*words) is wanted
+    assert prestart.wanted(*words) is wanted
 
 
 def test_the_command_itself_imports_no_arrays_and_no_compiler():
     """They are imported side by side in the processes; here everybody would wait for them."""
     code = (
-        "import sys; import tirxlab.cli.app, tirxlab.cli.check, tirxlab.cli.foretell, tirxlab.cli.ahead;"
+        "import sys; from tirxlab.cli import app, check, forecast_line, prestart;"
         "from tirxlab.cli.common import usable_device; usable_device('sim');"
         "print(sorted({'numpy', 'numba', 'tvm', 'ptxsim.launch', 'utils'} & set(sys.modules)))"
     )
@@ -45,13 +45,13 @@ def test_the_command_itself_imports_no_arrays_and_no_compiler():
 def test_a_runner_takes_what_was_started_once(monkeypatch):
     from tirxlab.cli.runs import Runner
 
-    ahead.start()
+    prestart.start()
     with Runner(REFERENCE) as first:
         assert first.pool.workers and first.builder.student.running
         pool = first.pool
         with Runner(REFERENCE) as second:
             assert second.pool is not pool
-    assert not pool.workers and ahead.take() is None
+    assert not pool.workers and prestart.take() is None
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="this machine does not list its processes")

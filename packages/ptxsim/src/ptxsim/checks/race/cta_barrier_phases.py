@@ -1,8 +1,8 @@
-"""CTA barriers whose rounds are a matter of luck: bar.arrive does not wait, so a warp may arrive for two
-rounds in a row.
+"""CTA barriers whose phases are a matter of luck: bar.arrive does not wait, so a warp may arrive for two
+phases in a row.
 
 Take a warp that waits. Every arrival that does not come after its own may come before it (PTX ISA 9.7.13.1).
-If these and its own do not make whole rounds, the warp may be the one left over, and hangs. Only kernels with
+If these and its own do not make whole phases, the warp may be the one left over, and hangs. Only kernels with
 bar.arrive can do so.
 """
 
@@ -19,7 +19,7 @@ from ptxsim.events.views import Cluster, Split
 from ptxsim.report.findings import Finding
 
 BARRIERS = 16  # CTA barriers of a CTA (9.7.13.1)
-_SETTLED = 2  # rounds in a row of which every arrival comes after the one that waits: later ones do too
+_SETTLED = 2  # phases in a row of which every arrival comes after the one that waits: later ones do too
 
 
 @dataclass
@@ -30,10 +30,10 @@ class Waiting:
     epoch: int
     place: object  # where it stands
     arrivals: int
-    behind: int = 0  # rounds in a row of which every arrival comes after it
+    behind: int = 0  # phases in a row of which every arrival comes after it
 
 
-class BarrierRounds(Observer):
+class CtaBarrierPhases(Observer):
     """Part of the RaceDetector, before Synchronization: clocks are those that an arrival releases."""
 
     def __init__(self, races):
@@ -87,8 +87,8 @@ class BarrierRounds(Observer):
             finding.message += ", and in another order a warp is left over, and hangs"
 
     def _by_luck(self) -> dict[int, Finding]:
-        """Number of a CTA barrier -> the review that says that its rounds are luck."""
-        found = self.races.reporter.found
+        """Number of a CTA barrier -> the review that says that its phases are luck."""
+        found = self.races.reporter.by_identity
         keys = {number: ("collective", ("luck", number)) for number in range(BARRIERS)}
         return {number: found[key] for number, key in keys.items() if key in found}
 
@@ -106,7 +106,7 @@ class BarrierRounds(Observer):
         count = next(iter(self.counts[key]))
         message = (
             f"CTA barrier {key[1]}: the warps that may arrive before this wait, or with it, do not fill "
-            f"whole rounds of {count // 32}: in another order this wait is the one left over, and hangs"
+            f"whole phases of {count // 32}: in another order this wait is the one left over, and hangs"
         )
         finding = self.races.reporter.add(
             "collective", "error", message, CAUSES["left-over"], None, ("left", key[1])
