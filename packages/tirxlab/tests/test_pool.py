@@ -99,3 +99,28 @@ def test_a_process_is_deaf_to_ctrl_c_before_it_runs_any_of_our_code():
         pool.submit("mask", signal.pthread_sigmask, signal.SIG_BLOCK, [])
         ((_, mask),) = pool.results()
     assert signal.SIGINT in mask and signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_pool_may_be_ended_by_another_thread_than_waits_for_its_results():
+    """Both see that the processes are gone; neither trips over the other, and none is started behind."""
+    for _ in range(8):
+        pool, errors = Pool(2), []
+
+        def wait_for_results(pool=pool, errors=errors):
+            try:
+                for _ in pool.results():
+                    pass
+            except OSError as error:
+                errors.append(str(error))
+
+        for n in range(6):
+            pool.submit(n, hang)
+        waiting = threading.Thread(target=wait_for_results)
+        waiting.start()
+        while len(pool.workers) < 2:
+            time.sleep(0.01)
+        processes = [worker.process for worker in pool.workers]
+        pool.__exit__()
+        waiting.join(30)
+        assert not waiting.is_alive() and errors and not pool.workers
+        assert not any(process.is_alive() for process in processes)

@@ -16,6 +16,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import get_context, resource_tracker
@@ -65,6 +66,7 @@ class Pool:
     def __post_init__(self):
         self.waiting: collections.deque[tuple] = collections.deque()
         self.unfinished, self.open = 0, False
+        self.lock, self.ended = threading.Lock(), False
         self.spent = 0.0  # seconds that all tasks took, as clock.py counts them
         self.woken, self.waker = SPAWN.Pipe(duplex=False)
 
@@ -72,9 +74,19 @@ class Pool:
         return self
 
     def __exit__(self, *_) -> None:
-        for worker in self.workers:
-            _kill(worker)
-        self.workers.clear()
+        """Kill the processes. May be called from another thread: `results` then ends there, by an OSError."""
+        with self.lock:
+            self.ended = True
+        self.waker.send_bytes(b".")
+        for worker in list(self.workers):
+            self._end(worker)
+
+    def _end(self, worker: _Worker) -> None:
+        """Once for each: who ends the pool and who waits for its results may both see that a process is gone."""
+        with self.lock:
+            if worker in self.workers:
+                self.workers.remove(worker)
+                _kill(worker)
 
     def start(self, prepare: Callable, *args) -> None:
         """Start the processes before there is work for them; each calls `prepare` first."""
@@ -95,6 +107,8 @@ class Pool:
     def results(self) -> Iterator[tuple[Any, Any]]:
         """(key, what the function returned, or Failed), as they come, until nothing is left to do."""
         while self.unfinished or self.open:
+            if self.ended:
+                raise _ended()
             self._dispatch()
             busy = {worker.pipe: worker for worker in self.workers if worker.task}
             ready = wait([*busy, self.woken], min((one.clock.left() for one in busy.values()), default=60))
@@ -122,12 +136,16 @@ class Pool:
         ours, theirs = SPAWN.Pipe()
         arguments = theirs, self.memory, self.count, prepare
         process = SPAWN.Process(target=_work, args=arguments, daemon=False)
-        with _no_interrupt():
-            process.start()
-        theirs.close()
-        assert process.pid is not None  # it is started
-        self.workers.append(_Worker(process, process.pid, ours))
-        return self.workers[-1]
+        with self.lock:
+            if self.ended:
+                raise _ended()
+            with _no_interrupt():
+                process.start()
+            theirs.close()
+            assert process.pid is not None  # it is started
+            worker = _Worker(process, process.pid, ours)
+            self.workers.append(worker)
+        return worker
 
     def _finish(self, worker: _Worker, failed: Failed | None) -> tuple[Any, Any]:
         key, worker.task = worker.task[0], ()
@@ -141,9 +159,12 @@ class Pool:
                 status = _status(worker.process.exitcode)
                 failed = result = Failed(f"the process that ran it died ({status})", lost=True)
         if failed is not None:
-            _kill(worker)
-            self.workers.remove(worker)
+            self._end(worker)
         return key, result
+
+
+def _ended() -> OSError:
+    return BrokenPipeError("the pool has ended")
 
 
 def _late(worker: _Worker) -> Failed | None:
