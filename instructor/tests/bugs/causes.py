@@ -220,6 +220,15 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
         names="nobody ever waits for mma2tma[0]",
         why="The loads run on: it is no count that is wrong, but a wait that is missing.",
     ),
+    Bug(
+        "multiplies-wait-for-their-own-product",
+        7,
+        **EIGHT,
+        edits=(replace("ld2mma.wait(0, ld_phase.phase)", "mma2ld.wait(0, ld_phase.phase)"),),
+        kind="deadlock",
+        names="WG1 warp 0 waits for mma2ld (line 824), for which another line waits",
+        why="It waits for what it signals itself; the write-back, which it lets starve, has no fault.",
+    ),
 )
 _MMA_WAIT = "tma2mma.wait(mma_phase.stage, mma_phase.phase)"
 _TMA_WAIT = "mma2tma.wait(tma_phase.stage, tma_phase.phase)"

@@ -82,7 +82,7 @@ class Pool:
             self._end(worker)
 
     def _end(self, worker: _Worker) -> None:
-        """Once for each: who ends the pool and who waits for its results may both see that a process is gone."""
+        """Once for each: who ends the pool and who waits for its results may both see it gone."""
         with self.lock:
             if worker in self.workers:
                 self.workers.remove(worker)

@@ -8,6 +8,21 @@ _SLOT = "signal and wait for the same element of the array of barriers"
 
 AT_RINGS = (
     Cause(
+        "misnamed",
+        185,
+        "a role waits for what the other role signals: name in this wait the barrier that nobody waits for",
+        text="{who} {waits} for {name} ({line}), for which another line waits, too, and nobody ever waits "
+        "for {ignored}: the wait names the wrong barrier",
+    ),
+    Cause(
+        "one-misnamed",
+        185,
+        "one of the two waits is meant for the barrier that nobody waits for: a role waits for what the "
+        "other role signals",
+        text="two lines wait for {name}: {who} ({line}) and {other} ({there}), and nobody ever waits for "
+        "{ignored}: one of the waits names the wrong barrier",
+    ),
+    Cause(
         "outside-array",
         110,
         "stages run from 0 to depth - 1: stage = (stage + 1) % depth, with the depth of the barrier array",

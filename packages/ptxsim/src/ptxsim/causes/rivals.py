@@ -65,7 +65,7 @@ RIVALS = (
         "does a wait name another barrier than is meant, or the stage and phase of another role",
         "nobody-starts not-flipped fresh fresh-wait fresh-read wait-phase stale again ahead-unwaited uneven "
         "signals-less missed "
-        "ring self-wait",
+        "ring self-wait no-slot",
         "mbarrier deadlock",
     ),
     _rival(
@@ -137,9 +137,9 @@ SHOWN = _ids(
     "endless endless-wait grid shared-place shared-id not-all-threads aligned two-roles left-over mma-lanes "
     "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
     "pair registers no-init overlap same-columns two-uses loaded-twice load-apart no-sync no-group-sync "
-    "others-columns same-tile bytes-elsewhere several-lines moved-columns all-write tcgen05-fence unacquired "
-    "group-late others-waited late products-pending past-shared copy-fence proxy-fence incomplete-output "
-    "unwritten-local"
+    "misnamed one-misnamed others-columns same-tile bytes-elsewhere several-lines moved-columns all-write "
+    "tcgen05-fence unacquired group-late others-waited late products-pending past-shared copy-fence "
+    "proxy-fence incomplete-output unwritten-local"
 )
 
 

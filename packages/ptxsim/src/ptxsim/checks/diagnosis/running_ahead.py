@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of, waited_at
+from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
@@ -18,7 +19,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
     found = loads_and_commits(cluster, place, reporter) or _several_lines(cluster, place, history)
     ignored = never_waited(cluster, histories, reporter)
     if found is None and ignored:
-        return reason("ahead-unwaited", names=" or ".join(ignored))
+        return misnamed(cluster, histories, reporter) or reason("ahead-unwaited", names=" or ".join(ignored))
     return (
         found
         or shifted(cluster, place, reporter)
@@ -270,7 +271,8 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
     lanes = arriving(history)
     ignored = never_waited(cluster, history_of(cluster), reporter)
     if ignored:
-        return reason("ahead-unwaited", names=" or ".join(ignored))
+        named = misnamed(cluster, history_of(cluster), reporter)
+        return named or reason("ahead-unwaited", names=" or ".join(ignored))
     who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
     return shifted(cluster, place, reporter) or reason("arrives-again", who=who, count=history.count)
 

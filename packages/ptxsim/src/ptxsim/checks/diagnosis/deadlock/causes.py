@@ -12,7 +12,7 @@ from ptxsim.checks import phrases
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, both_multiply, few, role_later, signals_less
-from ptxsim.checks.diagnosis.deadlock.uses import parted
+from ptxsim.checks.diagnosis.deadlock.uses import parted, wrong_name
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
@@ -378,6 +378,7 @@ DETECTORS = (
     _bytes,
     _by_rival(shifted, one_slot),
     both_multiply,
+    wrong_name,
     _misrouted,
     _ahead,
     _by_rival(loads_and_commits),

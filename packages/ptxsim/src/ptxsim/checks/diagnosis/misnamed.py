@@ -1,0 +1,110 @@
+"""A wait that names another barrier than is meant: nobody waits for one barrier, and two lines for another.
+
+Who signals the neglected barrier is not the one that should wait for it, and whoever waits for what it
+signals itself waits for nothing: so the record often tells which of the two lines is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxsim.checks import phrases
+from ptxsim.checks.barrier_history import never_waited
+from ptxsim.checks.diagnosis.number_agreement import agree, role
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.machine.cluster import Cluster
+from ptxsim.report.findings import Reporter
+
+_ALL_LANES = 0xFFFF_FFFF
+
+
+@dataclass
+class Line:
+    """A line that waits for elements of one array of barriers, and the warps that come there."""
+
+    row: int  # one of its rows
+    warps: set[int]
+
+
+def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
+    """The wait that nothing but the wrong name explains; both, where the record does not part them."""
+    ignored = _array_of(never_waited(cluster, histories, reporter))
+    if not ignored:
+        return None
+    signals = _signals(histories, ignored, reporter)
+    arrays = {reporter.shared_array(place[1]) for place in histories} - {ignored}
+    for array in sorted(arrays):
+        lines = _lines(cluster, histories, array, reporter)
+        if len(lines) == 2:
+            wrong = _wrong(lines, set(_signals(histories, array, reporter)), set(signals))
+            return _told(cluster, array, ignored, signals, wrong) if wrong else None
+    return None
+
+
+def _array_of(names: list[str]) -> str:
+    """The one array that is signalled and never waited for; "" where there are several, or none."""
+    return names[0].partition("[")[0] if len(names) == 1 else ""
+
+
+def _signals(histories: dict, array: str, reporter: Reporter) -> dict[int, int]:
+    """Warp -> a row by which it signals an element of this array, but for loads."""
+    mine = [h for place, h in histories.items() if reporter.shared_array(place[1]) == array]
+    return {warp: row for h in mine for how, warp, row in h.sources if how != "load"}
+
+
+def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:
+    """Who waits, or has waited, for elements of this array, line by line."""
+    rows: list[tuple[int, int]] = []  # (row, warp)
+    for place, history in histories.items():
+        if reporter.shared_array(place[1]) == array:
+            rows += [(row, warp) for warp, waits in history.waits.items() for row in waits.rows]
+    for number, wait in cluster.waits.items():
+        if wait.kind == "mbarrier" and reporter.shared_array(wait.detail["place"][1]) == array:
+            rows.append((cluster.splits[number].row, number // 32))
+    lines: dict[str, Line] = {}
+    for row, warp in sorted(rows):
+        lines.setdefault(phrases.source_line(cluster.program, row), Line(row, set())).warps.add(warp)
+    return list(lines.values())
+
+
+def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
+    """Which of two lines is meant to wait for the other barrier; both, if either may be. A barrier that
+    nobody has signalled may be left over: then only who waits for its own signals is wrong for sure.
+    """
+    by_itself = [one for one in lines if own and one.warps >= own]
+    if len(by_itself) == 1 and not by_itself[0].warps & signals:
+        return by_itself
+    if not signals:
+        return []
+    others = [one for one in lines if not one.warps & signals]
+    return others if len(others) == 1 else lines
+
+
+def _told(cluster: Cluster, array: str, ignored: str, signals: dict[int, int], wrong: list[Line]) -> Reason:
+    who = _who(cluster, wrong[0].warps)
+    facts = {
+        "ignored": ignored + _by(cluster, signals),
+        "name": array,
+        "who": who,
+        "waits": agree(who, "waits"),
+        "line": phrases.source_line(cluster.program, wrong[0].row),
+    }
+    if len(wrong) == 1:
+        return reason("misnamed", wrong[0].row, **facts)
+    line = phrases.source_line(cluster.program, wrong[1].row)
+    return reason("one-misnamed", None, other=_who(cluster, wrong[1].warps), there=line, **facts)
+
+
+def _by(cluster: Cluster, signals: dict[int, int]) -> str:
+    """`, which WG0 signals (line 12)`; "" if nobody has."""
+    if not signals:
+        return ""
+    row = signals[min(signals)]
+    who = _who(cluster, {warp for warp, other in signals.items() if other == row})
+    return f", which {who} {agree(who, 'signals')} ({phrases.source_line(cluster.program, row)})"
+
+
+def _who(cluster: Cluster, warps: set[int]) -> str:
+    """A role in the words of one CTA: the lowest in which it is."""
+    first = min(warps) // cluster.warps_per_cta
+    return role(cluster, first, {w: _ALL_LANES for w in warps if w // cluster.warps_per_cta == first})

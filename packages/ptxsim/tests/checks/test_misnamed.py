@@ -1,0 +1,66 @@
+"""A wait that names another barrier than is meant: every pair of barriers of a pipeline with three roles."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ptxsim.checks.barrier_history import BarrierHistory, Signals, Waits
+from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.isa.address_map import SHARED_START
+from ptxsim.report.findings import Reporter
+
+LOADS, MULTIPLIES, STORES = 0, 1, 2
+NAMES = ["full", "free", "done", "back"]
+SIGNALS = {"full": LOADS, "free": MULTIPLIES, "done": MULTIPLIES, "back": STORES}
+WAITS = {"full": MULTIPLIES, "free": LOADS, "done": STORES, "back": MULTIPLIES}
+ROW = {name: 10 + row for row, name in enumerate(NAMES)}  # of the wait that is meant for it
+
+
+def found(renamed: dict[str, str], left_out: str = "", stands: bool = False):
+    """What is said where each wait for a key of `renamed` names its value; it may stand still there."""
+    place = {name: (0, SHARED_START + 8 * n) for n, name in enumerate(NAMES)}
+    reporter = Reporter([(name, "uint64", place[name][1], 8) for name in NAMES])
+    histories = {at: BarrierHistory(0, 0, 1) for at in place.values()}
+    cluster = SimpleNamespace(
+        warps_per_cta=4, ctas=1, waits={}, splits={},
+        program=SimpleNamespace(instrs=[SimpleNamespace(src=row, line=row) for row in range(20)]),
+    )  # fmt: skip
+    for name, warp in SIGNALS.items():
+        histories[place[name]].sources["arrive", warp, 1 + NAMES.index(name)] = Signals(1, 4)
+    for name, warp in WAITS.items():
+        at = place[renamed.get(name, name)]
+        if name == left_out:
+            continue
+        if stands and name in renamed:
+            cluster.waits[32 * warp] = SimpleNamespace(kind="mbarrier", detail={"place": at})
+            cluster.splits[32 * warp] = SimpleNamespace(row=ROW[name])
+        else:
+            histories[at].waits.setdefault(warp, Waits(0, 1, rows=set())).rows.add(ROW[name])
+    return misnamed(cluster, histories, reporter)
+
+
+RENAMED = [(a, b) for a in NAMES for b in NAMES if a != b]
+
+
+@pytest.mark.parametrize("stands", [False, True])
+@pytest.mark.parametrize("meant, named", RENAMED)
+def test_a_wait_that_names_another_barrier(meant, named, stands):
+    told = found({meant: named}, stands=stands)
+    assert f"nobody ever waits for {meant}" in told.text and f"line {ROW[meant]}" in told.text
+    if told.cause.id == "misnamed":
+        assert told.row == ROW[meant] and f"line {ROW[named]}" not in told.text
+    else:
+        assert told.cause.id == "one-misnamed" and f"line {ROW[named]}" in told.text
+
+
+def test_the_record_parts_most_of_them():
+    told = [found({meant: named}).cause.id for meant, named in RENAMED]
+    assert told.count("misnamed") >= len(told) - 4
+
+
+@pytest.mark.parametrize("left_out", NAMES)
+def test_a_wait_that_is_left_out_is_no_wrong_name(left_out):
+    assert found({}) is None
+    assert found({}, left_out=left_out) is None
