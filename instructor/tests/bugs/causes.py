@@ -221,6 +221,18 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
         why="The loads run on: it is no count that is wrong, but a wait that is missing.",
     ),
     Bug(
+        "waits-for-the-first-product-alone",
+        8,
+        **EIGHT,
+        edits=(
+            drop("mma2ld.wait(0, wb_phase.phase)"),
+            after("Dreg_wg = Dreg.view(128, EPI_N, layout=ROW_PER_THREAD)", "mma2ld.wait(0, 0)"),
+        ),
+        kind="race",
+        names="who reads it has signalled ld2mma[0] 8 times and waited for mma2ld[0] 1 time",
+        why="It runs on without waiting: that it hands tensor memory back early follows.",
+    ),
+    Bug(
         "multiplies-wait-for-their-own-product",
         7,
         **EIGHT,

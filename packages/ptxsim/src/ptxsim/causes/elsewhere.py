@@ -174,7 +174,14 @@ ELSEWHERE = (
         "fewer-waits",
         170,
         "the loop with the wait must run as often as the one that signals: compare what advances them",
-        text="{name} has completed {phases} phases and been waited for {waits} times",
+        text="{name} has completed {phases} phases and been waited for {waits}",
+    ),
+    Cause(
+        "waits-less",
+        170,
+        "who reads a buffer waits in every round until it is full: does the wait stand in front of the loop, "
+        "or under a condition?",
+        text="who reads it has signalled {back} {times} and waited for {name} {passed}",
     ),
     Cause(
         "early",

@@ -7,6 +7,7 @@ from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.out_of_step import (
     committed_early,
+    hands_back_more,
     load_over_load,
     loaded_twice,
     newest_wait,
@@ -176,7 +177,12 @@ def _early(races, pair: AccessPair) -> Edge | None:
     if pair.early is None:
         return None
     place, row = pair.early
-    reader = pair.first if pair.first.verb == "read" else pair.second
+    reader, writer = pair.first, pair.second
+    if writer.verb == "read":
+        reader, writer = writer, reader
+    more = hands_back_more(races, reader.warp(races), place, _own_signals(races, writer))
+    if more is not None:
+        return more
     reading = UNITS.get(reader.kind, thread_of(races, reader.by))
     return edge("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
-from ptxsim.checks.phrases import phase_name, source_line
+from ptxsim.checks.phrases import phase_name, source_line, times
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
@@ -130,4 +130,26 @@ def waits_less(races, pair: AccessPair, place: Place) -> Edge | None:
     waits = max((w.count for w in history.waits.values()), default=0)
     if not 0 < waits < barrier.phase:
         return None
-    return edge("fewer-waits", name=barrier_of(races, place), phases=barrier.phase, waits=waits)
+    return edge("fewer-waits", name=barrier_of(races, place), phases=barrier.phase, waits=times(waits))
+
+
+def hands_back_more(races, warp: int | None, back: Place, ready: set[Place]) -> Edge | None:
+    """A reader signals that it is done more often than it waits for what it reads, whole rounds ahead.
+
+    warp: the reader's; back: the barrier by which it hands the buffer back; ready: those by which the other
+    side says that the buffer is full.
+    """
+    histories, array_of = history_of(races.cluster), races.reporter.shared_array
+    backs, readies = (_rings(histories, places, array_of) for places in ({back}, ready))
+    sources = [(row, s) for p in backs for (how, w, row), s in histories[p].sources.items() if w == warp]
+    waits = [histories[p].waits[warp] for p in readies if warp in histories[p].waits]
+    signals, passed = sum(s.each for _, s in sources), sum(w.count for w in waits)
+    if not waits or signals <= passed + len(backs):
+        return None
+    name = barrier_of(races, next(p for p in readies if warp in histories[p].waits))
+    counts = {"times": times(signals), "passed": times(passed)}
+    return edge("waits-less", name=name, back=barrier_of(races, back), **counts)
+
+
+def _rings(histories: dict, places: set[Place], array_of) -> list[Place]:
+    return sorted({other for place in places for other in ring_of(histories, place, array_of)})
