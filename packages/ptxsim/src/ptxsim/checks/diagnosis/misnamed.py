@@ -12,7 +12,7 @@ from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import never_waited
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.machine.cluster import Cluster
+from ptxsim.events.views import Cluster
 from ptxsim.report.findings import Reporter
 
 _ALL_LANES = 0xFFFF_FFFF
