@@ -1,7 +1,7 @@
-"""Atomics of a whole warp at once, in compiled code, where all lanes reach one memory and none faults.
+"""Atomics on words of 32 and 64 bits, lane after lane in ascending order, in compiled code.
 
-Lanes take their turns in ascending order, as in atomics.py, which does what is left: the first lane whose
-sum is a NaN and those behind it, packed halves, vectors, accesses that fault.
+The main loop calls it for lanes that all have memory there; atomics.py checks, logs and finds the memory
+itself, and does elements of 16 bits.
 """
 
 from __future__ import annotations
@@ -29,67 +29,12 @@ from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import column, lane_value, pointer, room_for_lanes, set_lane_value
 from ptxsim.jit.loop_memory import read_element, set_word, word, write_element
 from ptxsim.jit.translate import in_window, is_shared, place_name, resolve, shared_place, translate
-from ptxsim.machine.checked_access import log_rows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 
 OPERATIONS = ("and", "or", "xor", "exch", "cas", "add", "min", "max", "inc", "dec")
 _AND, _OR, _XOR, _EXCH, _CAS, _ADD, _MIN, _MAX, _INC, _DEC = range(len(OPERATIONS))
-_LEAST = 1.1754943508222875e-38  # the least normal number of f32
 
-
-@compiled()
-def integers(words, at, b, c, operation, old):
-    """Lane i does the operation on words[at[i]]; what was there goes to old[i]. Gives how many change it."""
-    changed = 0
-    for i in range(at.size):
-        was, new = words[at[i]], b[i]
-        if operation == _AND:
-            new = was & b[i]
-        elif operation == _OR:
-            new = was | b[i]
-        elif operation == _XOR:
-            new = was ^ b[i]
-        elif operation == _CAS:
-            new = c[i] if was == b[i] else was
-        elif operation == _ADD:
-            new = was + b[i]
-        elif operation == _MIN:
-            new = min(was, b[i])
-        elif operation == _MAX:
-            new = max(was, b[i])
-        elif operation == _INC:
-            new = words.dtype.type(0) if was >= b[i] else was + words.dtype.type(1)
-        elif operation == _DEC:
-            new = b[i] if was == 0 or was > b[i] else was - words.dtype.type(1)
-        old[i], words[at[i]] = was, new
-        changed += words[at[i]] != was
-    return changed
-
-
-@compiled()
-def sums(words, bits, at, b, flush, old):
-    """The same for sums of floats, up to the first NaN: (lanes that are done, how many changed a word).
-
-    bits: the same memory as whole numbers. flush: subnormal numbers count as zeros of their sign.
-    """
-    changed = 0
-    for i in range(at.size):
-        was, more, before = words[at[i]], b[i], bits[at[i]]
-        if flush:
-            was = was * words.dtype.type(0) if abs(was) < _LEAST else was
-            more = more * words.dtype.type(0) if abs(more) < _LEAST else more
-        new = was + more
-        if new != new:
-            return i, changed
-        if flush and abs(new) < _LEAST:
-            new = new * words.dtype.type(0)
-        old[i], words[at[i]] = before, new
-        changed += bits[at[i]] != before
-    return at.size, changed
-
-
-# ---- as the main loop does them, where nobody listens ----
 
 ADDRESS, OFFSET, SPACE, SIZE, OPERATION, KIND, B, C, TARGET = range(9)
 UNSIGNED, SIGNED, FLOAT = range(3)
@@ -181,6 +126,28 @@ def _new(block, shared, l, host, registers):
     return was, _integer(word(block, OPERATION), kind == SIGNED, 8 * size, was, b, c)
 
 
+@inner
+def _update(block, m, hosts, shared, registers):
+    """Lanes m update the words at their host addresses, of which `shared` lie in shared memory, and get what
+    was there: how many change it.
+    """
+    changed = 0
+    for l in range(32):
+        if (m >> l) & 1:
+            was, new = _new(block, shared, l, word(hosts, l), registers)
+            if new != was:
+                changed += 1
+                write_element(word(hosts, l), word(block, SIZE), new)
+            if word(block, TARGET) >= 0:
+                set_lane_value(registers, word(block, TARGET), l, was)
+    return changed
+
+
+@compiled()
+def update_words(block, m, hosts, shared, registers):
+    return _update(block, m, hosts, shared, registers)
+
+
 @called
 def update_lanes(row, m, warp, registers, predicates, control):
     """atom or red of the lanes m, in ascending order; none where one of them has no such memory.
@@ -196,14 +163,8 @@ def update_lanes(row, m, warp, registers, predicates, control):
             idle = was == new
     if idle:
         return 0
-    for l in range(32):
-        if (m >> l) & 1:
-            was, new = _new(block, shared, l, word(hosts, l), registers)
-            if new != was:
-                set_word(control, CHANGED, word(control, CHANGED) + 1)
-                write_element(word(hosts, l), word(block, SIZE), new)
-            if word(block, TARGET) >= 0:
-                set_lane_value(registers, word(block, TARGET), l, was)
+    changed = _update(block, m, hosts, shared, registers)
+    set_word(control, CHANGED, word(control, CHANGED) + changed)
     return 1
 
 
@@ -230,9 +191,3 @@ def _global(memory, addresses: np.ndarray, size: int):
     if addresses.min() < base or addresses.max() + size > end:
         return None
     return memory.arrays[found], addresses - base, addresses
-
-
-def log_whole(cluster: Cluster, split: Split, lanes: np.ndarray, places: np.ndarray, size: int) -> None:
-    """Tells of the stores of these lanes."""
-    if cluster.bus.heard and len(lanes):
-        cluster.bus.accesses(cluster, log_rows(split, lanes, places, size, write=True))

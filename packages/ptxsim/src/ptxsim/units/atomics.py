@@ -13,7 +13,7 @@ from ptxsim.isa import address_map
 from ptxsim.isa.address_map import SPACE_GENERIC, SPACES
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.called import Block
-from ptxsim.machine.checked_access import checked_view
+from ptxsim.machine.checked_access import checked_view, log_rows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.atomic_lanes import (
@@ -21,10 +21,8 @@ from ptxsim.units.atomic_lanes import (
     OPERATIONS,
     SIGNED,
     UNSIGNED,
-    integers,
-    log_whole,
-    sums,
     update_lanes,
+    update_words,
     whole_warp,
 )
 from ptxsim.units.registry import FastForm, refuse, slots_of, unit
@@ -79,17 +77,28 @@ _SETS: dict[str, Any] = {
 }
 
 
-def _fast_update(instr, args: tuple, unset) -> Block | None:
-    mods, returns = set(instr.mods), instr.op == "atom"
-    operation, kind, lanes_per = _decoded(instr)
-    target, address, b, *more = args if returns else (-1, *args)
-    if lanes_per > 1 or kind == "bf16" or np.dtype(kind).itemsize < 4 or _VECTORS.keys() & mods:
-        return None
+def _blocks(instr, args: tuple) -> list[Block]:
+    """What compiled code must know of each element of a lane; none of elements of 16 bits."""
+    operation, kind, count = _decoded(instr)
+    if count > 1 or kind == "bf16" or np.dtype(kind).itemsize < 4:
+        return []
+    target, address, b, *more = args if instr.op == "atom" else (-1, *args)
+    items, space = slots_of(b), SPACES.get(_space(set(instr.mods)), SPACE_GENERIC)
+    targets = target if isinstance(target, tuple) else (target,) * len(items)
     what = FLOAT if np.dtype(kind).kind == "f" else SIGNED if np.dtype(kind).kind == "i" else UNSIGNED
-    c = more[0] if operation == "cas" else b
-    operation, size = OPERATIONS.index(operation), np.dtype(kind).itemsize
-    space = SPACES.get(_space(mods), SPACE_GENERIC)
-    return Block(address.slot, address.offset, space, size, operation, what, b, c, target)
+    size, number = np.dtype(kind).itemsize, OPERATIONS.index(operation)
+    return [
+        Block(
+            *(address.slot, address.offset + v * size, space, size, number, what, item),
+            *(more[0] if operation == "cas" else item, targets[v]),
+        )
+        for v, item in enumerate(items)
+    ]
+
+
+def _fast_update(instr, args: tuple, unset) -> Block | None:
+    blocks = _blocks(instr, args)
+    return blocks[0] if len(blocks) == 1 else None
 
 
 def _decoded(instr) -> tuple:
@@ -143,92 +152,76 @@ def _vector(instr, value) -> int:
 
 
 def _update(instr, returns: bool):
-    mods = set(instr.mods)
-    operation, kind, lanes_per = _decoded(instr)
-    space = _space(mods)
+    _, kind, _ = _decoded(instr)
     vector = _vector(instr, instr.operands[2 if returns else 1])
-    single = vector == 1 and lanes_per == 1 and not isinstance(kind, str) and np.dtype(kind).itemsize >= 4
-    quick = single and (np.dtype(kind).kind != "f" or operation == "add")
+    if kind == "bf16" or np.dtype(kind).itemsize < 4:
+        return _of_halves(instr, vector, returns)
+    space, size = _space(set(instr.mods)), np.dtype(kind).itemsize
+    blocks: list[Block] = []  # made at the first execution, when the operands have slots
+
+    def run(cluster: Cluster, split: Split, args):
+        if not blocks:
+            blocks.extend(_blocks(instr, args))
+        addresses = cluster.addresses(split, args[returns])
+        hosts, reached, shared = _hosts(cluster, split, addresses, vector, size, space)
+        registers = cluster.registers[split.warp].ctypes.data
+        for block, own, lanes in zip(blocks, hosts, reached, strict=True):
+            cluster.effects += update_words(block.address, lanes, own.ctypes.data, shared, registers)
+
+    return run
+
+
+def _hosts(cluster: Cluster, split: Split, addresses: np.ndarray, vector: int, size: int, space: str):
+    """Of each element: the host address by lane, and a mask of the lanes that have one; last, a mask of the
+    lanes in shared memory. Tells of the accesses.
+    """
+    hosts, reached, shared = np.zeros((vector, 32), np.int64), [0] * vector, 0
+    found = whole_warp(cluster, split, addresses, size, space) if vector == 1 else None
+    if found is not None:
+        memory, offsets, places = found
+        hosts[0, split.lanes] = memory.ctypes.data + offsets
+        if cluster.bus.heard:
+            cluster.bus.accesses(cluster, log_rows(split, split.lanes, places, size, write=True))
+        return hosts, [split.mask], 0 if is_global(space, int(addresses[0])) else split.mask
+    for lane, address in zip(split.lanes.tolist(), addresses.tolist(), strict=True):
+        shared |= (not is_global(space, address)) << lane
+        for v in range(vector):
+            view = checked_view(cluster, split, lane, address + v * size, size, space, write=True)
+            if view is not None:
+                hosts[v, lane] = view.ctypes.data
+                reached[v] |= 1 << lane
+    return hosts, reached, shared
+
+
+def _of_halves(instr, vector: int, returns: bool):
+    """The handler for elements of 16 bits, and pairs of them in a register."""
+    operation, kind, count = _decoded(instr)
+    space, size = _space(set(instr.mods)), 2 * count
 
     def run(cluster: Cluster, split: Split, args):
         targets, arg, *sources = args if returns else (None, *args)
         items = slots_of(sources[0])
         third = cluster.read(split, sources[1]) if operation == "cas" else None
-        width = 2 if kind == "bf16" else np.dtype(kind).itemsize
-        size = width * lanes_per
-        addresses, done = cluster.addresses(split, arg), 0
-        if quick:
-            target = targets if returns else -1
-            done = _together(cluster, split, addresses, items[0], third, target, space, operation, kind)
-        for lane, address in zip(split.lanes[done:], addresses[done:], strict=True):
+        for lane, address in zip(split.lanes.tolist(), cluster.addresses(split, arg).tolist(), strict=True):
             for v in range(vector):
-                view = checked_view(
-                    cluster, split, int(lane), int(address) + v * size, size, space, write=True
-                )
+                view = checked_view(cluster, split, lane, address + v * size, size, space, write=True)
                 if view is None:
                     continue
                 old = int.from_bytes(view.tobytes(), "little")
                 b = int(cluster.registers[split.warp, items[v], lane])
                 c = int(third[lane]) if third is not None else 0
-                there = is_global(space, int(address))
-                new = _made(operation, kind, lanes_per, old, b, c, size, there)
+                new = combine(operation, kind, count, old, b, c, size)
                 if new != view.tobytes():  # a failed compare-and-swap is no progress
                     cluster.effects += 1
                     view[:] = np.frombuffer(new, np.uint8)
-                if returns:
-                    output = slots_of(targets)[v]
-                    if output != -1:
-                        cluster.registers[split.warp, output, lane] = old
+                if returns and slots_of(targets)[v] != -1:
+                    cluster.registers[split.warp, slots_of(targets)[v], lane] = old
 
     return run
 
 
-def _made(operation: str, kind, count: int, old: int, b: int, c: int, size: int, in_global: bool) -> bytes:
-    """New bytes of an element, as the memory that it is in makes them."""
-    flushes = operation == "add" and kind is np.float32 and in_global
-    new = (flushed_sum if flushes else combine)(operation, kind, count, old, b, c, size)
-    return _shared_nan(new, old, b) if kind is np.float64 and not in_global else new
-
-
-def _together(
-    cluster: Cluster, split: Split, addresses, item: int, third, target: int, space: str, operation: str, kind
-) -> int:
-    """How many lanes are done at once, from the first one on."""
-    size, lanes = np.dtype(kind).itemsize, split.lanes
-    found = whole_warp(cluster, split, addresses, size, space)
-    if found is None or not found[0].flags.aligned or found[0].ctypes.data % size:
-        return 0
-    memory, offsets, places = found
-    unsigned = np.dtype(f"u{size}")
-    memory, at = memory[: len(memory) // size * size], offsets // size
-    b = cluster.registers[split.warp, item, lanes].astype(unsigned).view(kind)
-    old = np.empty(len(at), unsigned)
-    if np.dtype(kind).kind == "f":
-        flush = kind is np.float32 and is_global(space, int(addresses[0]))
-        done, changed = sums(memory.view(kind), memory.view(unsigned), at, b, flush, old)
-    else:
-        c = b if third is None else third[lanes].astype(unsigned).view(kind)
-        changed = integers(memory.view(kind), at, b, c, OPERATIONS.index(operation), old.view(kind))
-        done = len(at)
-    log_whole(cluster, split, lanes[:done], places[:done], size)
-    cluster.effects += int(changed)
-    if target != -1:
-        cluster.registers[split.warp, target, lanes[:done]] = old[:done]
-    return done
-
-
 def is_global(space: str, address: int) -> bool:
     return space == "global" or (space == "generic" and address_map.is_global(address))
-
-
-def flushed_sum(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:
-    """add.f32 in global memory: subnormal numbers count as zeros of their sign (PTX ISA 9.7.13.6, .add)."""
-    total = int.from_bytes(combine(operation, kind, count, _flush(old), _flush(b), c, size), "little")
-    return _flush(total).to_bytes(size, "little")
-
-
-def _flush(bits: int) -> int:
-    return bits & 0x8000_0000 if bits & 0x7F80_0000 == 0 else bits
 
 
 def combine(operation: str, kind, count: int, old: int, b: int, c: int, size: int) -> bytes:
@@ -252,13 +245,6 @@ def _nan64(*operands: int) -> int:
     """The first operand that is a NaN, or the NaN of an invalid sum."""
     nans = [x for x in operands if x & 0x7FFF_FFFF_FFFF_FFFF > 0x7FF0_0000_0000_0000]
     return nans[0] if nans else 0xFFF8_0000_0000_0000
-
-
-def _shared_nan(raw: bytes, old: int, b: int) -> bytes:
-    """The same sum in shared memory, where a thread adds: what was there goes first, made quiet."""
-    if not np.isnan(np.frombuffer(raw, np.float64)[0]):
-        return raw
-    return (_nan64(old, b & 0xFFFF_FFFF_FFFF_FFFF) | 1 << 51).to_bytes(8, "little")
 
 
 def _to_bf16(values: np.ndarray) -> np.ndarray:
