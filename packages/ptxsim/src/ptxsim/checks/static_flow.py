@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
-from ptxsim.jit import bytecode
+from ptxsim.lowering.cfg import jumps_of
 
 _PASS = {"cvta", "cvt", "mov", "mapa", "shfl"}  # the address is in the first source
 _DEPTH = 24
@@ -108,19 +108,10 @@ def reachable(program, row: int, decide=None, stops=None) -> set[int]:
 
 def next_rows(program, row: int, decide=None) -> list[int]:
     """Rows that may follow a row."""
-    line = program.code[row]
-    kind, guarded = int(line[bytecode.OP]), int(line[bytecode.GUARD]) != 0
-    after = [row + 1] if row + 1 < len(program.code) else []
-    if kind == bytecode.BRA:
-        target = [int(line[bytecode.IMM])]
-        taken = True if not guarded else decide(row) if decide else None
-        return target + after if taken is None else target if taken else after
-    if kind == bytecode.EXIT:
-        return after if guarded else []
-    if kind == bytecode.BRX:
-        first = int(line[bytecode.BRX_TABLE])
-        return [int(t) for t in program.lists[first : first + int(line[bytecode.BRX_TARGETS])]]
-    return after
+    jumps, falls = jumps_of(program).get(row, ([], True))
+    after = [row + 1] if falls and row + 1 < len(program.code) else []
+    taken = decide(row) if decide and jumps and falls else None
+    return (jumps if taken is not False else []) + (after if not taken else [])
 
 
 def targets(instr: Instr) -> list[str]:

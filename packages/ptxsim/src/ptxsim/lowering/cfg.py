@@ -1,6 +1,7 @@
 """Control flow of one PTX function: basic blocks, immediate post-dominators, register liveness.
 
-Works on positions in a flat instruction list; knows nothing of what instructions compute.
+Works on positions in a flat instruction list, or on rows of a lowered program; knows nothing of what
+instructions compute.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import functools
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from ptxsim.jit import bytecode
 
 
 @dataclass
@@ -20,6 +23,24 @@ class Block:
 
 
 EXIT = -1
+
+
+@functools.lru_cache(maxsize=16)
+def jumps_of(program) -> dict[int, tuple[list[int], bool]]:
+    """Row of a branch or exit of a lowered program -> (rows that it may jump to, whether execution may also
+    continue after it).
+    """
+    found: dict[int, tuple[list[int], bool]] = {}
+    columns = program.code[:, [bytecode.OP, bytecode.GUARD, bytecode.IMM]].tolist()
+    for row, (op, guard, target) in enumerate(columns):
+        if op == bytecode.BRA:
+            found[row] = [target], guard != 0
+        elif op == bytecode.EXIT:
+            found[row] = [], guard != 0
+        elif op == bytecode.BRX:
+            first, count = program.code[row, [bytecode.BRX_TABLE, bytecode.BRX_TARGETS]].tolist()
+            found[row] = program.lists[first : first + count].tolist(), False
+    return found
 
 
 def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, bool]) -> list[Block]:

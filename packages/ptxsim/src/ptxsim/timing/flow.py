@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxsim.jit import bytecode
-from ptxsim.lowering.cfg import EXIT, Block, build_blocks, dominators, reverse_postorder
+from ptxsim.lowering.cfg import EXIT, Block, build_blocks, dominators, jumps_of, reverse_postorder
 
 
 @dataclass
@@ -32,21 +31,9 @@ class Flow:
 
 def flow(program) -> Flow:
     """Of a lowered program (lowering/emit.py)."""
-    targets: dict[int, list[int]] = {}
-    falls: dict[int, bool] = {}
-    code = program.code
-    for row, op in enumerate(code[:, bytecode.OP].tolist()):
-        guarded = bool(code[row, bytecode.GUARD])
-        if op == bytecode.BRA:
-            targets[row], falls[row] = [int(code[row, bytecode.IMM])], guarded
-        elif op == bytecode.BRX:
-            first = int(code[row, bytecode.BRX_TABLE])
-            last = first + int(code[row, bytecode.BRX_TARGETS])
-            targets[row] = [int(t) for t in program.lists[first:last]]
-            falls[row] = False
-        elif op == bytecode.EXIT:
-            targets[row], falls[row] = [], guarded
-    return analysed(build_blocks(len(code), targets, falls))
+    jumps = jumps_of(program)
+    targets = {row: to for row, (to, _) in jumps.items()}
+    return analysed(build_blocks(len(program.code), targets, {row: on for row, (_, on) in jumps.items()}))
 
 
 def analysed(blocks: list[Block]) -> Flow:

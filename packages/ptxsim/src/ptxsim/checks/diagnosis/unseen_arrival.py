@@ -16,7 +16,7 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text
-from ptxsim.checks.static_flow import next_rows
+from ptxsim.checks.static_flow import next_rows, reachable
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
 _FULL = 0xFFFF_FFFF
@@ -112,16 +112,7 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
 
 def _way_without_barrier(program, start: int, end: int) -> bool:
     """Can control get from row to row without a barrier of the CTA or cluster, or a wait on an mbarrier?"""
-    seen, todo = set(), next_rows(program, start)
-    while todo:
-        row = todo.pop()
-        if row == end:
-            return True
-        if row in seen or _synchronises(program.instrs[row]):
-            continue
-        seen.add(row)
-        todo += next_rows(program, row)
-    return False
+    return any(end in reachable(program, row, stops=_synchronises) for row in next_rows(program, start))
 
 
 def _synchronises(instr) -> bool:
