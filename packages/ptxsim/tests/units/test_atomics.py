@@ -1,5 +1,6 @@
 """atom and red: a warp at once gives what lanes one after the other give, bit for bit; and what that is."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from ptx_samples import HEAD
@@ -11,6 +12,8 @@ from ptxsim.units import atomics
 FORMS = [
     *(f"{op}.{kind}" for op in ("and", "or", "xor", "exch", "cas") for kind in ("b32", "b64")),
     *(f"add.{kind}" for kind in ("u32", "s32", "u64", "f32", "f64")),
+    *(f"add.noftz.{kind}" for kind in ("f16", "bf16", "f16x2", "bf16x2")),
+    "cas.b16",
     *(f"{op}.u32" for op in ("inc", "dec")),
     *(f"{op}.{kind}" for op in ("min", "max") for kind in ("u32", "s32", "u64", "s64")),
 ]
@@ -22,9 +25,17 @@ SPACES = {
 }
 
 
+HALVES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+
+def bits_of(form: str) -> int:
+    """Of a register that holds an element, or a pair of halves."""
+    return 32 if form.endswith("x2") else int(form[-2:])
+
+
 def kernel(form: str, space: str, returns: bool) -> str:
     """Each thread whose index is not negative updates word index[t] of 8 words; out[t]: what was there."""
-    bits = form[-2:]
+    bits = bits_of(form)
     base, where = SPACES[space]
     where = ".global" if space == "global" else where
     copy = "0" if "shared" not in space else "1"
@@ -42,13 +53,13 @@ def kernel(form: str, space: str, returns: bool) -> str:
   add.u64 %i, %i, %t4; add.u64 %x, %x, %t8; add.u64 %y, %y, %t8; add.u64 %o, %o, %t8;
   mov.b{bits} %old, 0; ld.global.b{bits} %b, [%x]; ld.global.b{bits} %c, [%y]; ld.global.s32 %n, [%i];
   setp.lt.u32 %low, %t, 8; setp.ge.s32 %p, %n, 0;
-  mul.wide.u32 %a, %t, {int(bits) // 8}; add.u64 %w, %memory, %a;
+  mul.wide.u32 %a, %t, {bits // 8}; add.u64 %w, %memory, %a;
   mov.u32 %s, words; cvt.u64.u32 %y, %s; cvta.shared.u64 %y, %y; add.u64 %a, %y, %a;
   @%low ld.global.b{bits} %v, [%w]; @%low st.b{bits} [%a], %v; bar.sync 0;
-  mul.wide.s32 %x, %n, {int(bits) // 8}; add.u64 %a, %base, %x; {address}
+  mul.wide.s32 %x, %n, {bits // 8}; add.u64 %a, %base, %x; {address}
   @%p {update}
   st.global.b{bits} [%o], %old; bar.sync 0;
-  mul.wide.u32 %a, %t, {int(bits) // 8}; add.u64 %a, %y, %a;
+  mul.wide.u32 %a, %t, {bits // 8}; add.u64 %a, %y, %a;
   @!%low bra END; setp.eq.u32 %p, {copy}, 0; @%p bra END; ld.b{bits} %v, [%a]; st.global.b{bits} [%w], %v;
 END: ret;
 }}"""
@@ -56,8 +67,16 @@ END: ret;
 
 def words(rng, form: str, count: int) -> np.ndarray:
     """Bits of numbers: small ones that collide; of floats zeros, subnormal numbers, infinities, NaNs too."""
-    bits, kind = int(form[-2:]), form.split(".")[1][0]
-    if kind != "f":
+    bits, kind = bits_of(form), form.split(".")[-1]
+    if kind.removesuffix("x2") in HALVES:
+        dtype, each = HALVES[kind.removesuffix("x2")], 2 if kind.endswith("x2") else 1
+        special = np.array([0.0, -0.0, 6e-8, np.inf, -np.inf, np.nan, 60000.0, 2e38], np.float32)
+        some = np.where(
+            rng.random(count * each) < 0.4, rng.choice(special, count * each), rng.normal(size=count * each)
+        )
+        with np.errstate(over="ignore"):
+            return some.astype(dtype).view(f"u{bits // 8}").astype(np.uint64)
+    if kind[0] != "f":
         small = rng.integers(0, 5, count).astype(np.uint64)
         return np.where(rng.random(count) < 0.5, small, rng.integers(0, 2**bits, count, np.uint64))
     special = np.array([0.0, -0.0, 1e-40, -2e-40, np.inf, -np.inf, np.nan, 3.5, -1e38, 1.1754944e-38])
@@ -96,8 +115,17 @@ def sum_of(old: int, b: int, bits: int, shared: bool) -> int:
 
 
 def updated(form: str, old: int, b: int, c: int, shared: bool) -> int:
-    operation, kind = form.split(".")
-    bits = int(kind[1:])
+    (operation, *_, kind), bits = form.split("."), bits_of(form)
+    if kind.endswith("x2"):
+        halves = [
+            updated(form[:-2], x & 0xFFFF, y & 0xFFFF, 0, shared) for x, y in ((old, b), (old >> 16, b >> 16))
+        ]
+        return halves[0] | halves[1] << 16
+    if kind in HALVES:
+        with np.errstate(all="ignore"):
+            one, two = np.array([old, b], np.uint16).view(HALVES[kind])
+            total = np.array([one + two])
+        return 0x7FFF if np.isnan(total.astype(np.float32))[0] else int(total.view(np.uint16)[0])
     if kind[0] == "f":
         return sum_of(old, b, bits, shared)
     signed = 1 << bits if kind[0] == "s" else 0
@@ -107,7 +135,7 @@ def updated(form: str, old: int, b: int, c: int, shared: bool) -> int:
 
 def inputs(seed: int, form: str) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
-    memory = words(rng, form, 8).astype(f"u{int(form[-2:]) // 8}")
+    memory = words(rng, form, 8).astype(f"u{bits_of(form) // 8}")
     index = rng.integers(-1, rng.choice([1, 3, 8]), 32).astype(np.int32)
     return memory, index, words(rng, form, 32), words(rng, form, 32)
 

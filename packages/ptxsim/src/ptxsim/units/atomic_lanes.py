@@ -1,7 +1,7 @@
-"""Atomics on words of 32 and 64 bits, lane after lane in ascending order, in compiled code.
+"""Atomics of a warp, lane after lane in ascending order, in compiled code.
 
 The main loop calls it for lanes that all have memory there; atomics.py checks, logs and finds the memory
-itself, and does elements of 16 bits.
+itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import numpy as np
 from numba import carray
 
 from ptxsim.isa.address_map import GLOBAL_BASE, SPACE_GLOBAL, SPACE_LOCAL, WINDOW_MASK
-from ptxsim.isa.mathlib.floating import as_f32, as_f64, f32_result, f64_bits
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import (
     CALLED_BLOCK,
@@ -31,63 +30,9 @@ from ptxsim.jit.loop_memory import read_element, set_word, word, write_element
 from ptxsim.jit.translate import in_window, is_shared, place_name, resolve, shared_place, translate
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-
-OPERATIONS = ("and", "or", "xor", "exch", "cas", "add", "min", "max", "inc", "dec")
-_AND, _OR, _XOR, _EXCH, _CAS, _ADD, _MIN, _MAX, _INC, _DEC = range(len(OPERATIONS))
-
+from ptxsim.units.atomic_values import changed
 
 ADDRESS, OFFSET, SPACE, SIZE, OPERATION, KIND, B, C, TARGET = range(9)
-UNSIGNED, SIGNED, FLOAT = range(3)
-
-
-@inner
-def _integer(operation, signed, bits, was, b, c):
-    """The new value of an element; all are `bits` low bits of words."""
-    up = np.uint64(64 - bits)
-    low = ~np.uint64(0) >> up
-    if operation == _AND:
-        return was & b
-    if operation == _OR:
-        return was | b
-    if operation == _XOR:
-        return was ^ b
-    if operation == _EXCH:
-        return b
-    if operation == _CAS:
-        return c if was == b else was
-    if operation == _ADD:
-        return (was + b) & low
-    if operation == _INC:
-        return np.uint64(0) if was >= b else was + np.uint64(1)
-    if operation == _DEC:
-        return b if was == np.uint64(0) or was > b else was - np.uint64(1)
-    less = np.int64(was << up) < np.int64(b << up) if signed else was < b
-    return was if less == (operation == _MIN) else b
-
-
-@inner
-def _flushed(bits):
-    """A float32, where subnormal numbers count as zeros of their sign."""
-    return bits & np.uint64(0x8000_0000) if bits & np.uint64(0x7F80_0000) == np.uint64(0) else bits
-
-
-@inner
-def _sum(size, in_shared, was, b):
-    """The sum of floats as the memory that holds the first makes it (atomics.py)."""
-    if size == 4:
-        if in_shared:
-            return f32_result(as_f32(was) + as_f32(b))
-        return _flushed(f32_result(as_f32(_flushed(was)) + as_f32(_flushed(b))))
-    total = as_f64(was) + as_f64(b)
-    if total == total:
-        return f64_bits(total)
-    first, second = (was, b) if in_shared else (b, was)
-    nan = np.uint64(0xFFF8_0000_0000_0000)
-    if as_f64(first) != as_f64(first):
-        nan = first
-    elif as_f64(second) != as_f64(second):
-        nan = second
-    return nan | np.uint64(1 << 51) if in_shared else nan
 
 
 @inner
@@ -117,13 +62,10 @@ def _find_hosts(block, m, warp, registers, hosts, control):
 @inner
 def _new(block, shared, l, host, registers):
     """(what is in memory, what lane l makes of it)."""
-    size, kind = word(block, SIZE), word(block, KIND)
-    low = ~np.uint64(0) >> np.uint64(64 - 8 * size)
-    was, b = read_element(host, size, 0), lane_value(registers, word(block, B), l) & low
-    c = lane_value(registers, word(block, C), l) & low
-    if kind == FLOAT:
-        return was, _sum(size, (shared >> l) & 1 != 0, was, b)
-    return was, _integer(word(block, OPERATION), kind == SIGNED, 8 * size, was, b, c)
+    size, was = word(block, SIZE), read_element(host, word(block, SIZE), 0)
+    b, c = lane_value(registers, word(block, B), l), lane_value(registers, word(block, C), l)
+    in_shared = (shared >> l) & 1 != 0
+    return was, changed(word(block, OPERATION), word(block, KIND), size, in_shared, was, b, c)
 
 
 @inner
@@ -131,20 +73,20 @@ def _update(block, m, hosts, shared, registers):
     """Lanes m update the words at their host addresses, of which `shared` lie in shared memory, and get what
     was there: how many change it.
     """
-    changed = 0
+    count = 0
     for l in range(32):
         if (m >> l) & 1:
             was, new = _new(block, shared, l, word(hosts, l), registers)
             if new != was:
-                changed += 1
+                count += 1
                 write_element(word(hosts, l), word(block, SIZE), new)
             if word(block, TARGET) >= 0:
                 set_lane_value(registers, word(block, TARGET), l, was)
-    return changed
+    return count
 
 
 @compiled()
-def update_words(block, m, hosts, shared, registers):
+def update_lanes_at(block, m, hosts, shared, registers):
     return _update(block, m, hosts, shared, registers)
 
 
@@ -163,8 +105,8 @@ def update_lanes(row, m, warp, registers, predicates, control):
             idle = was == new
     if idle:
         return 0
-    changed = _update(block, m, hosts, shared, registers)
-    set_word(control, CHANGED, word(control, CHANGED) + changed)
+    count = _update(block, m, hosts, shared, registers)
+    set_word(control, CHANGED, word(control, CHANGED) + count)
     return 1
 
 

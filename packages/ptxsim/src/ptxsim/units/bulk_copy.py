@@ -7,7 +7,6 @@ st.async, red.async: registers to the shared memory of a CTA of the cluster, whi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_map import TensorMap
-from ptxsim.units.atomics import TYPES, combine
+from ptxsim.units.atomic_values import OPERATIONS, TYPES, reduce_bytes
 from ptxsim.units.bulk_groups import each_lane, open_group, store
 from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import slots_of, unit
 
 _TX = "mbarrier::complete_tx::bytes"
 _SHARED = ("shared::cta", "shared::cluster")
-_OPERATIONS = ("and", "or", "xor", "add", "inc", "dec", "min", "max")
 
 
 class Span(TensorMap):
@@ -60,17 +58,17 @@ class BulkForm:
     from_global: bool
     multicast: bool
     operation: str  # of cp.reduce, else ""
-    kind: Any  # numpy type of its elements, or "bf16"
+    elements: tuple[int, int]  # of atomic_values.TYPES
 
 
 def decode_form(instr) -> BulkForm:
     mods = instr.mods
     spaces = [m for m in mods if m == "global" or m in _SHARED]
     reduce = instr.op == "cp" and mods[0] == "reduce"
-    operation = next((m for m in mods if m in _OPERATIONS), "")
-    kind = TYPES[mods[-1]][0] if reduce else np.uint8
+    operation = next((m for m in mods if m in OPERATIONS), "")
+    elements = TYPES[mods[-1] if reduce else "b32"]
     to_global, from_global = spaces[0] == "global", spaces[1] == "global"
-    return BulkForm(to_global, from_global, "multicast::cluster" in mods, operation, kind)
+    return BulkForm(to_global, from_global, "multicast::cluster" in mods, operation, elements)
 
 
 _LOAD = f"cp.async.bulk .shared::cluster.global.{_TX}"
@@ -172,8 +170,7 @@ def _to_shared(cluster: Cluster, split: Split, args, form: BulkForm, size: int) 
     def finish():
         data = _source(cluster, token, copy, origin)
         for rank in ranks:
-            window = cluster.shared[rank, place[1] : place[1] + size]
-            window[:] = reduced(window, data, form)
+            put(cluster.shared[rank, place[1] : place[1] + size], data, form.operation, *form.elements)
         cluster.bus.copy_write(cluster, token, copy)
         for at in bars:
             bytes_arrive(cluster, split, at, size, token)
@@ -206,22 +203,20 @@ def _to_global(cluster: Cluster, split: Split, args, form: BulkForm, size: int) 
 
     def write(data):
         memory = cluster.launch.memory.view(result.base, size)
-        memory[:] = reduced(memory, data, form)
+        assert memory is not None  # whoever issues a copy looks
+        put(memory, data, form.operation, *form.elements)
         cluster.bus.copy_write(cluster, token, copy)
 
     cluster.tma_bytes += size
     store(cluster, split, "bulk copy", [group], lambda: _source(cluster, token, copy, result), write)
 
 
-def reduced(old: np.ndarray, new: np.ndarray, form: BulkForm) -> np.ndarray:
-    """Bytes that a copy leaves: `new`, or its elements combined with the old ones."""
-    if not form.operation:
-        return new
-    width = 2 if form.kind == "bf16" else np.dtype(form.kind).itemsize
-    raw = f"u{width}"
-    pairs = zip(np.ascontiguousarray(old).view(raw), np.ascontiguousarray(new).view(raw), strict=True)
-    parts = [combine(form.operation, form.kind, 1, int(a), int(b), 0, width) for a, b in pairs]
-    return np.frombuffer(b"".join(parts), np.uint8)
+def put(memory: np.ndarray, data: np.ndarray, operation: str, kind: int, size: int) -> None:
+    """Bytes go to memory, or their elements are combined with those there."""
+    if not operation:
+        memory[:] = data
+        return
+    reduce_bytes(OPERATIONS.index(operation), kind, size, memory.ctypes.data, data.ctypes.data, len(data))
 
 
 # ---- single elements ----
@@ -255,11 +250,11 @@ _REMOTE = f"red.async .relaxed.cluster{{.shared::cluster}}.{_TX}"
     section="9.7.13.8",
 )
 def reduce_async(instr):
-    return _element(instr, next(m for m in instr.mods if m in _OPERATIONS))
+    return _element(instr, next(m for m in instr.mods if m in OPERATIONS))
 
 
 def _element(instr, operation: str):
-    width, kind = int(instr.mods[-1][1:]) // 8, TYPES[instr.mods[-1]][0]
+    kind, width = TYPES[instr.mods[-1]]
 
     def run(cluster: Cluster, split: Split, args):
         values = slots_of(args[1])
@@ -268,7 +263,7 @@ def _element(instr, operation: str):
             place = place_of(cluster, thread, cluster.address(thread, args[0]), False)
             bar = place_of(cluster, thread, cluster.address(thread, args[2]), False)
             if _inside(cluster, thread, place, len(data)) is not None and bar is not None:
-                _send(cluster, thread, place, data, operation, kind, bar)
+                _send(cluster, thread, place, data, (operation, kind, width), bar)
 
     return run
 
@@ -277,22 +272,17 @@ def _raw(value: int, width: int) -> bytes:
     return (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")
 
 
-def _send(cluster: Cluster, split: Lanes, place, data: bytes, operation: str, kind, bar) -> None:
+def _send(cluster: Cluster, split: Lanes, place, data: bytes, how: tuple[str, int, int], bar) -> None:
     size = len(data)
     if place[1] % size:
         cluster.reporter.fault(split, FAULT_MISALIGNED, place[1], 1)
         return
     target = SharedSpan.run(*place, size)
-    copy = BulkCopy("load", NOWHERE, (0,), place[1], size, None, (target,), (bar,), bool(operation))
+    copy = BulkCopy("load", NOWHERE, (0,), place[1], size, None, (target,), (bar,), bool(how[0]))
     token = cluster.bus.copy_issue(cluster, split, copy)
 
     def finish():
-        view = cluster.shared[place[0], place[1] : place[1] + size]
-        if operation:
-            old, new = (int.from_bytes(x, "little") for x in (view.tobytes(), data))
-            view[:] = np.frombuffer(combine(operation, kind, 1, old, new, 0, size), np.uint8)
-        else:
-            view[:] = np.frombuffer(data, np.uint8)
+        put(cluster.shared[place[0], place[1] : place[1] + size], np.frombuffer(data, np.uint8), *how)
         cluster.bus.copy_write(cluster, token, copy)
         bytes_arrive(cluster, split, bar, size, token)
 
