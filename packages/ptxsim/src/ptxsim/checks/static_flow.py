@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ptxsim.events.views import Launch
-from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
+from ptxsim.frontend.ast import Imm, Instr, Pair, Reg, Sym, Vec, registers_of
 from ptxsim.lowering.cfg import jumps_of
+from ptxsim.units.registry import signalled
 
 _PASS = {"cvta", "cvt", "mov", "mapa", "shfl"}  # the address is in the first source
 _DEPTH = 24
@@ -24,24 +25,10 @@ def signal_rows(launch: Launch) -> dict[int, set[int]]:
     values = _Values(launch)
     found = {}
     for row, instr in enumerate(program.instrs):
-        operand = _barrier_operand(instr) if instr is not None else None
+        operand = signalled(instr) if instr is not None else None
         if operand is not None:
             found[row] = values.of(operand.base) and {v + operand.offset for v in values.of(operand.base)}
     return {row: offsets for row, offsets in found.items() if offsets}
-
-
-def _barrier_operand(instr: Instr) -> Mem | None:
-    """The address of the barrier that an instruction signals."""
-    memory = [o for o in instr.operands if isinstance(o, Mem)]
-    if instr.op == "mbarrier" and instr.mods[0] in ("arrive", "arrive_drop", "complete_tx"):
-        return memory[0]
-    if instr.op == "tcgen05" and instr.mods[0] == "commit":
-        return memory[0]
-    if instr.op == "cp" and "mbarrier::complete_tx::bytes" in instr.mods:
-        return memory[-1]
-    if instr.op == "cp" and "arrive" in instr.mods:
-        return memory[0]
-    return None
 
 
 class _Values:

@@ -102,6 +102,7 @@ _OUT = ".global.shared::cta.bulk_group{.hint}"
     ordered="u32 s32 u64 s64 f16 bf16",
     section="9.7.9.25.4.1",
     fire_and_forget=True,
+    signals=_TX,
 )
 def bulk_copy(instr):
     form = decode_form(instr)
@@ -229,6 +230,7 @@ def put(memory: np.ndarray, data: np.ndarray, operation: str, kind: int, size: i
     word="b32 u32 s32 f32",
     double="b64 u64 s64 f64",
     section="9.7.9.12",
+    signals="",
 )
 def store_async(instr):
     return _element(instr, "")
@@ -248,6 +250,7 @@ _REMOTE = f"red.async .relaxed.cluster{{.shared::cluster}}.{_TX}"
     bits="and or xor",
     sum="u32 s32 u64",
     section="9.7.13.8",
+    signals="",
 )
 def reduce_async(instr):
     return _element(instr, next(m for m in instr.mods if m in OPERATIONS))

@@ -294,7 +294,7 @@ def _covered(op: AsyncCopy, mask: int, limits: np.ndarray) -> int:
 # ---- mbarrier ----
 
 
-@unit("cp.async.mbarrier.arrive {.noinc}{.own}.b64 [bar]", section="9.7.13.15.15")
+@unit("cp.async.mbarrier.arrive {.noinc}{.own}.b64 [bar]", section="9.7.13.15.15", signals="")
 def arrive(instr):
     mods = set(instr.mods)
     generic = not {"shared", "shared::cta"} & mods

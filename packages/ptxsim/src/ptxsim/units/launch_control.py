@@ -37,6 +37,7 @@ def sealed(high: int) -> bool:
     f"clusterlaunchcontrol.try_cancel .async{{.shared::cta}}.{_TX}{{.all}}.b128 [a], [bar]",
     all="multicast::cluster::all",
     section="9.7.13.17.1",
+    signals="",
 )
 def try_cancel(instr):
     everywhere, generic = "multicast::cluster::all" in instr.mods, "shared::cta" not in instr.mods

@@ -207,6 +207,7 @@ def inval(instr):
     writes=(0,),
     section="9.7.13.15.13",
     fire_and_forget=True,
+    signals="",
 )
 def arrive(instr):
     mods = set(instr.mods)
@@ -273,6 +274,7 @@ def _completed(cluster: Cluster, split: Split, place: tuple[int, int]) -> None:
     scope="cta cluster",
     section="9.7.13.15.11",
     fire_and_forget=True,
+    signals="complete_tx",
 )
 def expect_tx(instr):
     generic, announce = is_generic(instr), "expect_tx" in instr.mods

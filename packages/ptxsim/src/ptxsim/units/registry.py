@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ptxsim.frontend.ast import Instr, PtxError
+from ptxsim.frontend.ast import Instr, Mem, PtxError
 from ptxsim.isa.syntax import Syntax, conform, syntax
 from ptxsim.jit.bytecode import FIRST_FAST
 from ptxsim.jit.codegen import FastCall
@@ -50,6 +50,7 @@ class UnitSpec:
     section: str  # PTX ISA section
     observer_only: bool = False  # moves no data: run only when there are observers
     fire_and_forget: bool = False  # the thread hands it to another unit of the chip: nothing comes back
+    signals: str | None = None  # it signals the mbarrier at its last address with this modifier; "": always
     fast: FastForm | None = None
     prepare: Callable[[tuple], object] = tuple  # resolved operands -> `args` of its handler
 
@@ -95,6 +96,7 @@ def unit(
     async_destination: bool = False,
     observer_only: bool = False,
     fire_and_forget: bool = False,
+    signals: str | None = None,
     fast: FastForm | None = None,
     prepare: Callable[[tuple], object] = tuple,
     **sets: str,
@@ -103,7 +105,7 @@ def unit(
     by_name: dict[str, list[Syntax]] = {}
     for form in (syntax(box, **sets) for box in boxes):
         by_name.setdefault(name or ".".join(form.name), []).append(form)
-    traits = (writes, async_destination, section, observer_only, fire_and_forget, fast, prepare)
+    traits = (writes, async_destination, section, observer_only, fire_and_forget, signals, fast, prepare)
 
     def register(factory):
         for key, forms in by_name.items():
@@ -125,6 +127,14 @@ def find_unit(instr: Instr) -> UnitSpec | None:
     if instr.op in _ANY_ORDER:
         return next((s for s in UNITS.values() if set(s.name.split(".")) <= set(parts)), None)
     return None
+
+
+def signalled(instr: Instr) -> Mem | None:
+    """The address of the mbarrier that an instruction arrives on, or reports its bytes or its end to."""
+    spec = find_unit(instr)
+    if spec is None or spec.signals is None or (spec.signals and spec.signals not in instr.mods):
+        return None
+    return [operand for operand in instr.operands if isinstance(operand, Mem)][-1]
 
 
 def gathers(instr: Instr | None) -> bool:

@@ -241,6 +241,7 @@ def wait(instr):
     "tcgen05.commit .group.mbarrier::arrive::one{.shared::cluster}.multicast::cluster.b64 [bar], mask",
     section="9.7.16.9.4",
     fire_and_forget=True,
+    signals="",
 )
 def commit(instr):
     mods = set(instr.mods)

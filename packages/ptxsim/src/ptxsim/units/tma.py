@@ -169,6 +169,7 @@ def _many(box: str) -> str:
     columns="im2col im2col::w im2col::w::128",
     section="9.7.9.27.1",
     fire_and_forget=True,
+    signals="mbarrier::complete_tx::bytes",
 )
 def tensor_copy(instr):
     return _tensor_store(instr, None) if "bulk_group" in instr.mods else _tensor_load(instr)
