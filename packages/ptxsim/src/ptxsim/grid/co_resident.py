@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 from collections import deque
 
+from ptxsim.isa.memory_access import ASKS
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
 from ptxsim.machine.tensor_memory import COLUMNS
 
 SMS = 148  # of a B200
-_STRONG = {"relaxed", "acquire", "volatile", "mmio", "cv"}
+_LOOKS = ASKS | {"cv"}
 _INSIDE = {
     "shared",
     "shared::cta",
@@ -41,7 +42,7 @@ def any_talks(instrs: list) -> bool:
 def _talks(op: str, mods: set[str]) -> bool:
     if op == "cp":
         return "reduce" in mods
-    if op == "ld" and not mods & _STRONG:
+    if op == "ld" and not mods & _LOOKS:
         return False
     return op in ("ld", "atom", "red") and not mods & _INSIDE
 

@@ -13,6 +13,7 @@ from ptxsim.isa.operands import type_bits
 from ptxsim.isa.syntax import conform, syntax
 
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # strong operations (PTX ISA 8.4)
+ASKS = {"volatile", "relaxed", "acquire", "mmio"}  # loads of what others may be writing
 _ACCESSES = {  # -> (its value is used, it writes, it is always strong)
     "ld": (True, False, False),
     "st": (False, True, False),

@@ -13,6 +13,7 @@ import zlib
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.isa.memory_access import ASKS
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster_view import Cluster
 from ptxsim.report.findings import Finding
@@ -23,7 +24,7 @@ AGAIN = 3  # times that a state must come back
 AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
 _ACTS = {"st", "atom", "red", "cp", "wgmma", "tcgen05", "mma", "bar", "barrier", "call"}  # not only ask
-_STRONG = {"volatile", "relaxed", "acquire", "mmio", "cv"}
+_LOOKS = ASKS | {"cv"}
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
 
@@ -132,7 +133,7 @@ def polls(cluster: Cluster, livelock: Livelock) -> bool:
 def _polls(program, span: tuple[int, int]) -> bool:
     first, last = loop_around(program, *span)
     inside = filter(None, program.instrs[first : last + 1])
-    return any(instr.name.startswith(POLLS) or _STRONG & set(instr.mods) for instr in inside)
+    return any(instr.name.startswith(POLLS) or _LOOKS & set(instr.mods) for instr in inside)
 
 
 def hopeless(cluster: Cluster, livelock: Livelock) -> bool:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from ptxsim.isa.memory_access import ASKS
 from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.forward_progress import MOST_UNITS
 from ptxsim.machine.split import Split
 
-_STRONG = {"acquire", "relaxed", "volatile", "mmio"}
 Operation = tuple[int, int, int]  # cluster, warp, how many operations the warp did before it
 
 
@@ -52,7 +52,7 @@ def hangs_on_order(program) -> bool:
 def _tells(instr) -> bool:
     if instr.op == "mbarrier":
         return instr.mods[0] == "test_wait" or instr.mods[0] == "try_wait" and len(instr.operands) > 3
-    return instr.op == "atom" or instr.op == "ld" and bool(_STRONG & set(instr.mods))
+    return instr.op == "atom" or instr.op == "ld" and bool(ASKS & set(instr.mods))
 
 
 class LateOperations:

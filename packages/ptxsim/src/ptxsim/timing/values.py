@@ -41,7 +41,8 @@ class Values:
         self.keys: list[tuple] = []
         self.home: list[int] = []  # number -> header of the innermost loop in which it changes, -1 if in none
         self.rows: list[Any] = [describe(i) if i is not None else None for i in instrs]
-        self.once, self.often = self._written()
+        self.once: dict[str, int] = {}  # register that is written once -> number
+        self.often = self._often()
         self.writes = [self._writes(b) for b in range(len(flow.blocks))]
         self.leaves: list[dict[str, int]] = [{} for _ in flow.blocks]  # block -> numbers at its end
         self.result: dict[int, int] = {}  # row of a pure instruction -> number
@@ -50,14 +51,15 @@ class Values:
         for b in flow.order:
             self._block(b)
 
-    def _written(self) -> tuple[dict, set]:
+    def _often(self) -> set[str]:
+        """Registers that are written more often."""
         count: dict[str, int] = {}
         last = None
         for instr, row in zip(self.instrs, self.rows, strict=True):
             for name in row.writes if instr is not None and instr is not last else ():
                 count[name] = count.get(name, 0) + 1
             last = instr
-        return {}, {name for name, times in count.items() if times > 1}
+        return {name for name, times in count.items() if times > 1}
 
     # ---- keys ----
 

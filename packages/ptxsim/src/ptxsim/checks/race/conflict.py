@@ -39,18 +39,10 @@ VERBS = {  # code -> (what the earlier access did, what the later one does)
     NO_TCGEN05_FENCE: ("access", "access"),
     SAME_VALUE: ("write", "write"),
 }
-_SWAPPED = {
-    WRITE_WRITE: WRITE_WRITE,
-    WRITE_READ: READ_WRITE,
-    READ_WRITE: WRITE_READ,
-    NO_FENCE_READ: NO_FENCE_READ,
-    NO_FENCE_WRITE: NO_FENCE_WRITE,
-    NO_TCGEN05_FENCE: NO_TCGEN05_FENCE,
-    SAME_VALUE: SAME_VALUE,
-}
+_SWAPPED = {WRITE_READ: READ_WRITE, READ_WRITE: WRITE_READ}  # the others say nothing of who came first
 _OTHERWISE = (WRITE_WRITE, WRITE_READ, READ_WRITE)
 VERBS |= {UNACQUIRED + code: VERBS[code] for code in _OTHERWISE}
-_SWAPPED |= {UNACQUIRED + code: UNACQUIRED + _SWAPPED[code] for code in _OTHERWISE}
+_SWAPPED |= {UNACQUIRED + code: UNACQUIRED + swapped for code, swapped in _SWAPPED.items()}
 
 
 @dataclass
@@ -104,7 +96,7 @@ class AccessPair:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
         if _issued_first(races, first, second, detail):
-            pair.first, pair.second, pair.code = second, first, _SWAPPED[line[CODE]]
+            pair.first, pair.second, pair.code = second, first, _SWAPPED.get(line[CODE], line[CODE])
         pair.elsewhere = _fenced_elsewhere(races, space, line, clock)
         pair.waited = _has_waited(races, pair.first)
         pair.learn(races, first, second, clock, detail)
