@@ -2,9 +2,10 @@
 
 Before anything is timed the simulator has seen every artifact that will be, at the size it is timed at
 (timeable.py). On the GPU the inputs come from a secret seed, the output is overwritten and L2 flushed
-before each launch, and D is compared after the last: what was timed made it. A time below what the chip can
-do is no time (`floor`). What is timed is an artifact, so that the machine with the GPU runs no Python of a
-student. Not tried on a B200 yet; the tests use a stand-in for the device.
+before each launch. Each launch multiplies other numbers and has its D compared: what was timed made it, and
+nothing that an earlier launch left is of use. A time below what the chip can do is no time (`floor`). What
+is timed is an artifact, so that the machine with the GPU runs no Python of a student. Not tried on a B200
+yet; the tests use a stand-in for the device.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+
+import numpy as np
 
 import utils
 from tirxlab.artifact import Artifact
@@ -24,6 +27,8 @@ from tirxlab.steps import size_text
 Size = tuple[int, int, int]
 PEAK_TFLOPS = 2382  # 148 SMs at 8192 FLOP of dense FP16 a cycle and 1.965 GHz, the highest clock of a B200
 HBM_BYTES = 8.0e9  # a millisecond, of a B200's data sheet: with L2 flushed A and B come from there
+SPARE = 1 << 18  # numbers behind A and B: the inputs of a launch begin anywhere among them
+COLUMNS = 512  # of D, at most, that are compared of each launch
 PART = 0.5  # of the predicted time; predictions are off by 12 to 15 %, docs/timing.md
 
 
@@ -113,14 +118,39 @@ def _right(artifact: Artifact, one: Timed, device: str) -> None:
 
 
 def _measured(artifact: Artifact, one: Timed, device: str) -> float:
-    """Milliseconds of one launch; AssertionError if D is wrong after the last."""
+    """Milliseconds of one launch; AssertionError if one that was timed did not make the D of its inputs.
+
+    Of all but the last some rows are compared.
+    """
     arrays = utils.prepare_data(*one.size, seed=one.seed, device=device)
-    ms = utils.get_device(device).measure(artifact, arrays, warmup=10, repeat=30)
+    pools = _pools(artifact, one)
+    ms, seen = utils.get_device(device).prove(artifact, arrays, pools, warmup=10, repeat=30)
     try:
         _compare(arrays[2], one, device)
+        for launch in seen:
+            _compare_rows(launch, one, pools)
     except AssertionError as error:
         raise AssertionError(f"wrong after it was timed: {error}") from None
     return ms
+
+
+def _pools(artifact: Artifact, one: Timed) -> dict[str, np.ndarray]:
+    """A and B as flat arrays, and as random numbers behind them, from which launches draw other inputs."""
+    A, B, _ = utils.prepare_data(*one.size, seed=one.seed, device="sim")
+    more = np.random.default_rng([one.seed, 1]).standard_normal((2, SPARE), np.float32).astype(A.dtype)
+    flat = [np.concatenate([array.ravel(), rest]) for array, rest in zip((A, B), more, strict=True)]
+    return {buffer.name: pool for buffer, pool in zip(artifact.buffers, flat, strict=False)}
+
+
+def _compare_rows(launch, one: Timed, pools: dict[str, np.ndarray]) -> None:
+    """Rows of what one launch made, in columns that are drawn."""
+    M, N, K = one.size
+    A, B = (
+        pool[launch.at[name] :][: count * K].reshape(count, K)
+        for (name, pool), count in zip(pools.items(), (M, N), strict=True)
+    )
+    columns = np.sort(np.random.default_rng().choice(N, min(N, COLUMNS), replace=False))
+    utils.verify(launch.values[:, columns], A[launch.rows], B[columns])
 
 
 def _compare(result, one: Timed, device: str) -> None:

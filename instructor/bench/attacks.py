@@ -64,6 +64,8 @@ APART = (
     ("cache replay, lazy output on a GPU", "test_grading_speed.py", "D is overwritten before each launch that is timed, compared after the last"),
     ("data kept in L2 from launch to launch", "test_grading_speed.py", "`evict_last`, `createpolicy`, `applypriority`: not timed; L2 is flushed"),
     ("D left in shared memory for the next launch that is timed", "test_grading_speed.py", "what reads memory that nobody has written is not timed"),
+    ("D left anywhere by a kernel that tells a chip from the simulator, as by its addresses", "test_grading_speed.py", "each launch that is timed multiplies other numbers, and its D is compared"),
+    ("no work in one launch of two, as the number of polls of a barrier says: the last may be right", "test_grading_speed.py", "the same: rows of each launch's D are compared"),
     ("D left in local memory, tensor memory or registers for the next launch", "test_grading_speed.py", "the same; registers are followed through the text"),
     ("a time that is too good", "test_grading_speed.py", "below the floor of the chip or of the prediction: no time"),
     ("more or fewer launches than are timed", "test_devices.py", "launches are counted, another number is no time"),

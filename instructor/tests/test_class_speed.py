@@ -45,11 +45,11 @@ def graded(tmp_path_factory):
 def clocked(ms: float):
     """`measure` of a stand-in: it launches, and its clock shows this."""
 
-    def measure(artifact, arrays, **_):
+    def prove(artifact, arrays, pools, **_):
         get_device("sim").run(artifact, arrays)
-        return ms
+        return ms, []
 
-    return measure
+    return prove
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def chip(monkeypatch):
     """The device "cuda": the simulator, with the published time of step 1 for a clock."""
     sim = get_device("sim")
 
-    stand_in = types.SimpleNamespace(NAME="chip", run=sim.run, measure=clocked(REFERENCE_MS))
+    stand_in = types.SimpleNamespace(NAME="chip", run=sim.run, prove=clocked(REFERENCE_MS))
     monkeypatch.setattr(utils, "get_device", lambda name=None: stand_in if name == "cuda" else sim)
     return stand_in
 
@@ -111,7 +111,7 @@ def test_speed_is_entered_once_and_what_failed_is_tried_again(graded, chip):
 def test_what_is_slow_on_the_gpu_loses_its_speed_points_alone(graded, chip):
     made, rows = graded
     row = next(row for row in rows if row["name"] == "right")
-    chip.measure = clocked(2 * REFERENCE_MS)
+    chip.prove = clocked(2 * REFERENCE_MS)
     (row,), _, _ = measure_class(made, [row | {"steps": not_timed(row)}], on_the_chip)
     assert row["earned"] == 4.25 and row["possible"] == 5.0 and "TFLOP/s" in row["steps"][0]["hints"][0]
 

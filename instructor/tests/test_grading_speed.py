@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import types
 
+import numpy as np
 import pytest
 from kernel_variants import solved
 from test_judging import TILE, edited
@@ -14,7 +15,7 @@ from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import load_hidden, speed_seed
 from instructor.autograder.ptx_rules import outlives_a_flush
 from instructor.autograder.submission import Submission
-from tirxlab.devices import DeviceError, driver, get_device
+from tirxlab.devices import DeviceError, cuda, driver, get_device
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox.builder import Builder
 
@@ -33,24 +34,31 @@ def judged():
     return step, work
 
 
-def with_clock(monkeypatch, clock, run=None, last=None):
+def with_clock(monkeypatch, clock, run=None, last=None, other=None):
     """The device "cuda" becomes the simulator with `clock` for a clock.
 
-    `last`: what the last launch that is timed does.
+    `last`: what the last launch that is timed does; `other`: what the one before it does.
     """
     sim = get_device("sim")
 
-    def measure(artifact, arrays, **more):
+    def prove(artifact, arrays, pools, **more):
+        at = dict(zip(pools, (3, 64), strict=True))
+        windows = [
+            pool[at[name] :][: array.size].reshape(array.shape)
+            for (name, pool), array in zip(pools.items(), arrays[:2], strict=True)
+        ]
+        D = np.zeros_like(arrays[2])
+        (other or sim.run)(artifact, [*windows, D])
         (last or sim.run)(artifact, arrays)
-        return clock(artifact, arrays, **more)
+        return clock(artifact, arrays, **more), [cuda.Seen(at, "D", [0, 5], D[[0, 5]])]
 
-    chip = types.SimpleNamespace(NAME="chip", run=run or sim.run, measure=measure)
+    chip = types.SimpleNamespace(NAME="chip", run=run or sim.run, prove=prove)
     monkeypatch.setattr(utils, "get_device", lambda name=None: chip if name == "cuda" else sim)
 
 
-def timed(monkeypatch, judged, clock, run=None, last=None):
+def timed(monkeypatch, judged, clock, **how):
     """Step 1 of the reference, timed with `clock`."""
-    with_clock(monkeypatch, clock, run, last)
+    with_clock(monkeypatch, clock, **how)
     step = copy.deepcopy(judged[0])
     step.timed(*speed.time_step(1, judged[1], "cuda"))
     step.settle()
@@ -84,7 +92,7 @@ def test_a_kernel_that_is_wrong_or_hangs_on_the_gpu_is_not_fast(monkeypatch, jud
         done.outputs["D"][:] = 0
         return done
 
-    step = timed(monkeypatch, judged, lambda *a, **k: 0.0001, zeros)
+    step = timed(monkeypatch, judged, lambda *a, **k: 0.0001, run=zeros)
     assert step.speed == "too slow" and step.hints[0].startswith("wrong on the GPU")
 
 
@@ -92,6 +100,30 @@ def test_what_was_timed_has_to_have_made_d(monkeypatch, judged):
     """A kernel that is right once and lazy when it is timed: D was overwritten before."""
     clock = lambda *a, **k: 0.9 * REFERENCE_MS  # noqa: E731
     step = timed(monkeypatch, judged, clock, last=lambda artifact, arrays: None)
+    assert step.speed == "too slow" and "wrong after it was timed" in step.hints[0]
+
+
+def test_a_launch_that_hands_out_the_d_of_another_is_wrong(monkeypatch, judged):
+    """Wherever it kept it: the inputs are not those of any launch before. The last launch is honest."""
+    sim, kept = get_device("sim"), []
+
+    def first(artifact, arrays, **more):
+        done = sim.run(artifact, arrays, **more)
+        kept.append(done.outputs["D"].copy())
+        return done
+
+    def replays(artifact, arrays):
+        arrays[2][:] = kept[0]
+
+    clock = lambda *a, **k: 0.9 * REFERENCE_MS  # noqa: E731
+    assert timed(monkeypatch, judged, clock).speed == "passed"
+    step = timed(monkeypatch, judged, clock, run=first, other=replays)
+    assert kept and step.speed == "too slow" and "wrong after it was timed" in step.hints[0] and step.ms == {}
+
+
+def test_a_launch_that_does_nothing_now_and_then_is_wrong(monkeypatch, judged):
+    """As one may that asks how often it had to poll: the last is right."""
+    step = timed(monkeypatch, judged, lambda *a, **k: 0.9 * REFERENCE_MS, other=lambda *a: None)
     assert step.speed == "too slow" and "wrong after it was timed" in step.hints[0]
 
 
@@ -174,12 +206,16 @@ def test_outputs_are_overwritten_and_l2_is_flushed_before_each_timed_launch():
     kernel = object.__new__(driver.Kernel)
     kernel.driver, kernel._l2_bytes = Fake(), lambda: 64
     kernel.launch = lambda pointers, stream: calls.append(("launch",))
-    kernel.timed({}, warmup=2, repeat=3, poison=[(4096, 256)], fresh=[(512, 8192, 64)])
+    around = {name: lambda left, name=name: calls.append((name, left)) for name in ("before", "after")}
+    kernel.timed({}, warmup=2, repeat=3, poison=[(4096, 256)], **around)
     names = [call[0] for call in calls]
     assert names.count("launch") == 5
-    for at in [n for n, name in enumerate(names) if name == "launch"][2:]:
-        copied, *before = calls[at - 4 : at]
-        assert copied == ("cuMemcpyDtoDAsync", 512, 8192, 64)
+    for left, at in zip((2, 1, 0), [n for n, name in enumerate(names) if name == "launch"][2:], strict=True):
+        first, *before = calls[at - 4 : at]
+        assert first == ("before", left)
+        assert calls[at + 1][0] == "cuEventRecord" and names.index("after", at) > names.index(
+            "cuEventElapsedTime", at
+        )
         assert [call[0] for call in before] == ["cuMemsetD8Async", "cuMemsetD8Async", "cuEventRecord"]
         assert before[0][1:3] == (4096, driver.POISON) and before[1][3] == 128
 
@@ -203,7 +239,7 @@ def test_a_gpu_that_cannot_be_used_takes_no_points(monkeypatch, judged):
         raise DeviceError("no GPU")
 
     with pytest.raises(DeviceError, match="no GPU"):
-        timed(monkeypatch, judged, lambda *a, **k: 1.0, lost)
+        timed(monkeypatch, judged, lambda *a, **k: 1.0, run=lost)
 
 
 def test_what_is_wrong_is_not_timed(monkeypatch):

@@ -97,6 +97,57 @@ def test_time(us):
     assert us / 1000 <= ms < us / 1000 + 0.05
 
 
+# D = A + 1, slowly; or D is left behind for the next launch, which finds it by a mark and is done.
+SLOW = """
+__device__ void add(const int* A, int* D, int slow) {
+  for (int n = 0; n < slow; ++n) asm volatile("nanosleep.u32 1000;");
+  D[threadIdx.x] = A[threadIdx.x] + 1;
+}
+"""
+KEEPS = {
+    "nothing": """extern "C" __global__ void kernel(const int* A, int* D) { add(A, D, 1000); }""",
+    "shared memory": """
+extern __shared__ volatile int kept[];
+extern "C" __global__ void kernel(const int* A, int* D) {
+  if (kept[0] == 0x600d) { D[threadIdx.x] = kept[1 + threadIdx.x]; return; }
+  add(A, D, 1000);
+  for (int n = 0; n < 8; ++n) { __syncthreads(); kept[1 + threadIdx.x] = D[threadIdx.x]; kept[0] = 0x600d; }
+}""",
+    "local memory": """
+extern "C" __global__ void kernel(const int* A, int* D) {
+  volatile int kept[64];
+  if (kept[7 + A[0] * 0] == 0x600d) { D[threadIdx.x] = kept[9 + A[0] * 0]; return; }
+  add(A, D, 1000);
+  kept[9 + A[0] * 0] = D[threadIdx.x]; kept[7 + A[0] * 0] = 0x600d;
+}""",
+    "other memory": """
+extern "C" __global__ void kernel(const int* A, int* D) {
+  volatile int* kept = D + 64;  // behind D: a driver gives out pages
+  if (kept[32] == 0x600d) { D[threadIdx.x] = kept[threadIdx.x]; return; }
+  add(A, D, 1000);
+  kept[threadIdx.x] = D[threadIdx.x]; kept[32] = 0x600d;
+}""",
+    "a launch in two": """
+extern "C" __global__ void kernel(const int* A, int* D) {
+  if (now() / 1024 % 2) { add(A, D, 1000); } else { D[threadIdx.x] = 0; }
+}""",
+}
+
+
+@pytest.mark.parametrize("where", KEEPS)
+def test_what_a_launch_leaves_for_the_next_is_of_no_use(where):
+    """Inputs differ from launch to launch: what the launch before made is seen to be wrong."""
+    buffers = BufferInfo("A", (32,), "int32", "in"), BufferInfo("D", (32,), "int32", "out")
+    made = artifact(SLOW + KEEPS[where], (BufferParam("A"), BufferParam("D")), buffers, shared_bytes=1024)
+    pool = np.random.default_rng(0).integers(0, 1 << 30, 4096).astype(np.int32)
+    A, D = pool[:32].copy(), np.zeros(32, np.int32)
+    ms, seen = cuda.prove(made, [A, D], {"A": pool}, warmup=2, repeat=20)
+    wrong = [n for n, one in enumerate(seen) if (one.values != pool[one.at["A"] :][one.rows] + 1).any()]
+    print(f"{where}: {ms:.4f} ms, {len(wrong)} of {len(seen)} launches wrong")
+    assert len(seen) == 20 and seen[-1].at == {"A": 0}
+    assert bool(wrong) == (where != "nothing")
+
+
 def test_a_hang_is_killed_and_the_next_run_is_fine(monkeypatch):
     monkeypatch.setenv("LAB_TIMEOUT", "3")
     start = time.monotonic()

@@ -13,6 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -56,17 +57,50 @@ def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -
     Before each one the outputs are overwritten and the L2 cache is flushed. What the last one wrote is in the
     given arrays afterwards.
     """
+    return _timed(artifact, arrays, {}, warmup, repeat)[0]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one launch that was timed has made of its inputs."""
+
+    at: dict[str, int]  # by input, where in its pool it began: elements
+    output: str
+    rows: list[int]
+    values: np.ndarray  # these rows
+
+
+def prove(
+    artifact: Artifact, arrays, pools: dict[str, np.ndarray], *, warmup: int = 10, repeat: int = 30
+) -> tuple[float, list[Seen]]:
+    """`measure`, and rows of each launch's outputs: each has other inputs, from anywhere in their pools.
+
+    pools: by input, a flat array that begins with it and goes on with as random numbers. The last launch has
+    the given inputs.
+    """
+    ms, reply, held = _timed(artifact, arrays, pools, warmup, repeat)
+    info = {buffer.name: buffer for buffer in artifact.outputs}
+    seen = []
+    for one, data in zip(reply["seen"], held, strict=True):
+        values = np.frombuffer(data, np.dtype(info[one["name"]].dtype))
+        shape = len(one["rows"]), *info[one["name"]].shape[1:]
+        seen.append(Seen(one["at"], one["name"], one["rows"], values.reshape(shape)))
+    return ms, seen
+
+
+def _timed(artifact: Artifact, arrays, pools: dict, warmup: int, repeat: int):
+    """(milliseconds, the worker's reply, its bytes beside the outputs)."""
     buffers = by_name(artifact, arrays)
     try:
-        reply, blobs = _ask(artifact, buffers, warmup=warmup, repeat=repeat)
+        reply, blobs = _ask(artifact, buffers, warmup=warmup, repeat=repeat, pools=pools)
     except _Failed as error:
         raise DeviceError(str(error)) from None
     asked = 1 + warmup + repeat  # the first shows that it ends
     if reply["launches"] != asked:
         raise DeviceError(f"{reply['launches']} launches in the place of {asked}: the time says nothing")
-    for buffer, data in zip(artifact.outputs, blobs, strict=True):
+    for buffer, data in zip(artifact.outputs, blobs, strict=False):
         _write(buffers[buffer.name], data)
-    return reply["ms"]
+    return reply["ms"], reply, blobs[len(artifact.outputs) :]
 
 
 def launcher(artifact: Artifact, device: int = 0):
@@ -163,14 +197,18 @@ def _pool() -> _Pool:
     return _Pool([sys.executable, "-m", "tirxlab.devices.worker"])
 
 
-def _ask(artifact: Artifact, buffers: dict, warmup: int, repeat: int) -> tuple[dict, list[bytearray]]:
+def _ask(
+    artifact: Artifact, buffers: dict, warmup: int, repeat: int, pools: dict | None = None
+) -> tuple[dict, list[bytearray]]:
     """One request to the worker, under the time limits."""
+    inputs = [b.name for b in artifact.buffers if b.role == "in"] if pools else []
+    more = [_bytes((pools or {})[name]) for name in inputs]
     head = {"warmup": warmup, "repeat": repeat, "device": _device_of(buffers)}
     limit = _limit()
     with _pool().lock:
         child = _pool().get()
         try:
-            worker.send(child.requests, head, [artifact.to_bytes(), *map(_bytes, buffers.values())])
+            worker.send(child.requests, head, [artifact.to_bytes(), *map(_bytes, buffers.values()), *more])
             reply = child.next(_START_LIMIT)
             if reply is not None and reply[0]["event"] == "launched":
                 reply = child.next(limit)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import re
 import statistics
+from collections.abc import Callable
 
 from tirxlab.artifact import Artifact, TensorMapParam
 from tirxlab.devices import DeviceError
@@ -186,12 +187,20 @@ class Kernel:
         return config
 
     def timed(
-        self, pointers: dict[str, int], warmup: int, repeat: int, stream: int = 0, poison=(), fresh=()
+        self,
+        pointers: dict[str, int],
+        warmup: int,
+        repeat: int,
+        stream: int = 0,
+        poison=(),
+        before: Callable[[int], None] = lambda left: None,
+        after: Callable[[int], None] = lambda left: None,
     ) -> float:
         """Median milliseconds of `repeat` launches by events, the L2 cache flushed before each.
 
         poison: (address, bytes) of what is overwritten before each launch: an output that an earlier launch
-        left is no result of the next. fresh: (address, of a copy, bytes) of what is put back before each.
+        left is no result of the next. before(left), after(left): around each launch, when so many are left;
+        `after` finds it done.
         """
         driver = self.driver
         size = 2 * self._l2_bytes()
@@ -201,9 +210,8 @@ class Kernel:
             for _ in range(warmup):
                 self.launch(pointers, stream)
             times = []
-            for _ in range(repeat):
-                for address, copy, length in fresh:
-                    call(driver.cuMemcpyDtoDAsync, address, copy, length, stream)
+            for left in reversed(range(repeat)):
+                before(left)
                 for address, length in poison:
                     call(driver.cuMemsetD8Async, address, POISON, length, stream)
                 call(driver.cuMemsetD8Async, scratch, 0, size, stream)
@@ -212,6 +220,7 @@ class Kernel:
                 call(driver.cuEventRecord, end, stream)
                 call(driver.cuEventSynchronize, end)
                 times.append(call(driver.cuEventElapsedTime, begin, end))
+                after(left)
         finally:
             for event in (begin, end):
                 driver.cuEventDestroy(event)

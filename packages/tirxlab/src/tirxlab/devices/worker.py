@@ -49,9 +49,12 @@ def main(requests: IO[bytes], replies: IO[bytes]) -> None:
 
 
 def _serve(head: dict, blobs: list[bytearray], replies: IO[bytes]) -> tuple[dict, list]:
-    """Run or time one artifact. Its first blob is the artifact, the others are the buffers in order."""
+    """Run or time one artifact. Its first blob is the artifact; then come the buffers in order, and for each
+    input a pool, where the inputs are to change from launch to launch (launch_inputs.py).
+    """
     from tirxlab.artifact import Artifact
     from tirxlab.devices.driver import Kernel, call
+    from tirxlab.devices.launch_inputs import Inputs
 
     with tempfile.NamedTemporaryFile(suffix=".lab") as file:
         file.write(blobs[0])
@@ -60,7 +63,7 @@ def _serve(head: dict, blobs: list[bytearray], replies: IO[bytes]) -> tuple[dict
     kernel = Kernel(artifact, head["device"])
     driver = kernel.driver
     pointers = {}
-    for buffer, data in zip(artifact.buffers, blobs[1:], strict=True):
+    for buffer, data in zip(artifact.buffers, blobs[1:], strict=False):
         pointers[buffer.name] = int(call(driver.cuMemAlloc, len(data)))
         call(driver.cuMemcpyHtoD, pointers[buffer.name], bytes(data), len(data))
     send(replies, {"event": "launched"})
@@ -69,14 +72,16 @@ def _serve(head: dict, blobs: list[bytearray], replies: IO[bytes]) -> tuple[dict
     with _captured_stdout() as printed:
         call(driver.cuCtxSynchronize)  # also writes out what the kernel printed
     reply = {"event": "done", "seconds": time.perf_counter() - start, "stdout": printed.text, "ms": None}
+    held: list[bytearray] = []
     if head["repeat"]:
         outputs = [(pointers[b.name], len(d)) for b, d in _outputs(artifact, blobs)]
-        inputs = _copies(driver, artifact, blobs, pointers)
+        pools = blobs[1 + len(artifact.buffers) :]
+        inputs = Inputs(driver, artifact, blobs[1:], pools, pointers)
         times = head["warmup"], head["repeat"]
-        reply["ms"] = kernel.timed(pointers, *times, poison=outputs, fresh=inputs)
+        reply["ms"] = kernel.timed(pointers, *times, poison=outputs, before=inputs.before, after=inputs.after)
         call(driver.cuCtxSynchronize)
-        for _, copy, _ in inputs:
-            call(driver.cuMemFree, copy)
+        inputs.free()
+        reply["seen"], held = inputs.seen, inputs.held
     reply["launches"] = kernel.launches
     results = []
     for buffer, data in _outputs(artifact, blobs):
@@ -85,25 +90,12 @@ def _serve(head: dict, blobs: list[bytearray], replies: IO[bytes]) -> tuple[dict
     for pointer in pointers.values():
         call(driver.cuMemFree, pointer)
     call(driver.cuModuleUnload, kernel.module)
-    return reply, results
-
-
-def _copies(driver, artifact, blobs: list[bytearray], pointers: dict[str, int]) -> list[tuple]:
-    """(address, of a copy, bytes) of each input: a kernel could leave its answer in one."""
-    from tirxlab.devices.driver import call
-
-    made = []
-    for buffer, data in zip(artifact.buffers, blobs[1:], strict=True):
-        if buffer.role == "in":
-            copy = int(call(driver.cuMemAlloc, len(data)))
-            call(driver.cuMemcpyHtoD, copy, bytes(data), len(data))
-            made.append((pointers[buffer.name], copy, len(data)))
-    return made
+    return reply, results + held
 
 
 def _outputs(artifact, blobs: list[bytearray]) -> list[tuple]:
     """(buffer, its bytes) of what the kernel writes."""
-    pairs = zip(artifact.buffers, blobs[1:], strict=True)
+    pairs = zip(artifact.buffers, blobs[1:], strict=False)
     return [(buffer, data) for buffer, data in pairs if buffer.role != "in"]
 
 
