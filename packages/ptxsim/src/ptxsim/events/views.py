@@ -19,6 +19,8 @@ class Split(Protocol):
     """Lanes of one warp at one instruction: who makes an event, and where it stands."""
 
     @property
+    def cluster(self) -> Cluster: ...
+    @property
     def warp(self) -> int: ...  # in the cluster
     @property
     def cta(self) -> int: ...  # rank of its CTA

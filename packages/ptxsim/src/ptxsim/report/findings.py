@@ -11,6 +11,8 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.causes.hints import Hints
 from ptxsim.causes.ranking import rank
+from ptxsim.events.views import Cluster, Split
+from ptxsim.frontend.ast import Instr
 from ptxsim.isa.address_map import (
     CONVERT,
     FAULT_BOUNDS,
@@ -199,7 +201,7 @@ class Reporter:
         severity: str,
         message: str,
         hint: str | Cause = "",
-        split=None,
+        split: Split | None = None,
         key=None,
         at: tuple | None = None,
         **evidence,
@@ -232,7 +234,7 @@ class Reporter:
         finding.message, finding.hint = message, self.hints.hint(cause, finding.kind)
         finding.evidence["cause"] = cause.id
 
-    def place(self, split, row: int | None = None) -> dict:
+    def place(self, split: Split, row: int | None = None) -> dict:
         """Where a split stands: CTA, warp, lanes, the line of the source and of the PTX."""
         cluster = split.cluster
         instr = cluster.program.instrs[split.row if row is None else row]
@@ -244,11 +246,11 @@ class Reporter:
         }
         return place | self._text_place(cluster, instr)
 
-    def _text_place(self, cluster, instr) -> dict:
+    def _text_place(self, cluster: Cluster, instr: Instr | None) -> dict:
         """Line, PTX and, where the PTX names files, the kernel and the places in these."""
         if instr is None:
             return {}
-        place = {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
+        place: dict = {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
         chain = self.sources.chain(instr) if self.sources is not None else []
         if chain:
             place |= {
@@ -259,7 +261,7 @@ class Reporter:
             place["source"] = [tuple(at) for at in chain]
         return place
 
-    def row_place(self, cluster, rank: int, row: int) -> dict:
+    def row_place(self, cluster: Cluster, rank: int, row: int) -> dict:
         """The same for a row of the program, whoever executed it, in the CTA of this rank."""
         instr = cluster.program.instrs[row]
         return {
@@ -267,7 +269,7 @@ class Reporter:
             "rank": rank,
         } | self._text_place(cluster, instr)
 
-    def line_text(self, instr) -> str:
+    def line_text(self, instr: Instr | None) -> str:
         """`gemm.cu:123`, `line 123` where the file is not known, else the line of the PTX text."""
         if instr is None:
             return "an unknown line"
@@ -306,8 +308,8 @@ class Reporter:
         """Whether a window offset lies in a buffer that has a name."""
         return any(start <= offset < start + size for _, _, start, size in self.names)
 
-    def fault(self, where, code: int, address: int, lanes: int, of: int = 0) -> None:
-        """An access that left its memory. where: Location of the first of the `lanes` that do; `of` so many
+    def fault(self, where: Split, code: int, address: int, lanes: int, of: int = 0) -> None:
+        """An access that left its memory. where: the first of the `lanes` that do; `of` so many
         lanes that execute it, where that is known.
         """
         kind, text, hint = _FAULTS[code]
@@ -336,7 +338,7 @@ class Reporter:
         return self.memory.describe(address, straddles) if self.memory else hex(address)
 
 
-def _in_shared(instr, address: int) -> bool:
+def _in_shared(instr: Instr, address: int) -> bool:
     """Whether an instruction means shared memory by an address: null is not in it."""
     small = 0 <= address <= WINDOW_MASK
     return bool(is_shared(address)) or small and any(mod.startswith("shared") for mod in instr.mods)
