@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ptxsim.events import views
 from ptxsim.events.records import BarArrival
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit import bytecode
@@ -217,13 +218,21 @@ def _deliver_votes(cluster: Cluster, barrier: CtaBarrier) -> None:
 # ---- barrier.cluster ----
 
 
-def _cluster_barrier(cluster: Cluster) -> dict:
-    """phase: phases completed; arrived: threads, lanes: per warp, in this one; seen: per thread, the phase it
-    arrived in, or -1.
-    """
+@dataclass
+class ClusterBarrier:
+    seen: np.ndarray  # per thread: the phase it arrived in, or -1
+    phase: int = 0  # phases completed
+    arrived: int = 0  # threads, in this one
+    lanes: dict[int, int] = field(default_factory=dict)  # warp -> mask of those
+
+    def missing(self, warp: int, lanes: int) -> int:
+        """Those of some lanes of a warp that have still to arrive."""
+        return lanes & ~self.lanes.get(warp, 0)
+
+
+def cluster_barrier(cluster: views.Cluster) -> ClusterBarrier:
     if ("cluster-bar",) not in cluster.unit_state:
-        seen = np.full(32 * cluster.warps, -1)
-        cluster.unit_state["cluster-bar",] = {"phase": 0, "arrived": 0, "lanes": {}, "seen": seen}
+        cluster.unit_state["cluster-bar",] = ClusterBarrier(np.full(32 * cluster.warps, -1))
     return cluster.unit_state["cluster-bar",]
 
 
@@ -234,14 +243,14 @@ def cluster_arrive(instr):
     def run(cluster: Cluster, split: Split, args):
         if "aligned" in mods:
             require_aligned(cluster, split, leavers_count=False)
-        state = _cluster_barrier(cluster)
-        if state["lanes"].get(split.warp, 0) & split.mask:
+        barrier = cluster_barrier(cluster)
+        if barrier.missing(split.warp, split.mask) != split.mask:
             message = "barrier.cluster.arrive twice without barrier.cluster.wait between"
             hint = "each arrive of a thread is followed by its wait"
             cluster.reporter.add("cluster", "error", message, hint, split)
-        state["lanes"][split.warp] = state["lanes"].get(split.warp, 0) | split.mask
-        state["arrived"] += bin(split.mask).count("1")
-        state["seen"][split.warp * 32 + split.lanes] = state["phase"]
+        barrier.lanes[split.warp] = barrier.lanes.get(split.warp, 0) | split.mask
+        barrier.arrived += split.mask.bit_count()
+        barrier.seen[split.warp * 32 + split.lanes] = barrier.phase
         cluster.bus.cluster_arrive(cluster, split, "relaxed" in mods)
         _complete_cluster(cluster)
 
@@ -249,16 +258,14 @@ def cluster_arrive(instr):
 
 
 def _complete_cluster(cluster: Cluster) -> None:
-    state = cluster.unit_state.get(("cluster-bar",))
-    if (
-        state
-        and state["arrived"]
-        and all(not m & ~state["lanes"].get(w, 0) for w, m in enumerate(cluster.alive))
-    ):
-        state["phase"] += 1
-        state["arrived"], state["lanes"] = 0, {}
+    barrier = cluster.unit_state.get(("cluster-bar",))
+    if barrier is None or not barrier.arrived:
+        return
+    if not any(barrier.missing(w, alive) for w, alive in enumerate(cluster.alive)):
+        barrier.phase += 1
+        barrier.arrived, barrier.lanes = 0, {}
         cluster.bus.cluster_complete(cluster)
-        cluster.wake(("cluster-bar", state["phase"] - 1))
+        cluster.wake(("cluster-bar", barrier.phase - 1))
 
 
 @unit("barrier.cluster.wait {.acquire}{.aligned}", section="9.7.13.3")
@@ -268,17 +275,17 @@ def cluster_wait(instr):
     def run(cluster: Cluster, split: Split, args):
         if "aligned" in mods:
             require_aligned(cluster, split, leavers_count=False)
-        state = _cluster_barrier(cluster)
-        phase = state["seen"].item(split.thread)
+        barrier = cluster_barrier(cluster)
+        phase = barrier.seen.item(split.thread)
         if phase < 0:
             cluster.reporter.add(
                 "cluster", "error", "barrier.cluster.wait without an arrive before it", split=split
             )
             return None
-        if state["phase"] > phase:
+        if barrier.phase > phase:
             cluster.bus.cluster_wait(cluster, split)
             return None
-        return cluster.wait(split, Wait("cluster", ("cluster-bar", phase), {"arrived": state["arrived"]}))
+        return cluster.wait(split, Wait("cluster", ("cluster-bar", phase), {"arrived": barrier.arrived}))
 
     return run
 

@@ -18,6 +18,7 @@ from ptxsim.events.views import Cluster
 from ptxsim.jit import bytecode
 from ptxsim.machine.endless import loop_around, only_asks
 from ptxsim.report.findings import lanes_text
+from ptxsim.units.barriers import cluster_barrier
 
 _JOBS = {
     "TMA": lambda i: i.op == "cp" and "mbarrier::complete_tx::bytes" in i.mods,
@@ -171,13 +172,11 @@ class Model:
         return set(range(base, base + 4)) - {part.where.warp for part in waiter.detail["parts"]}
 
     def _absent_ctas(self) -> str:
-        state = self.cluster.unit_state.get(("cluster-bar",), {})
+        barrier, alive = cluster_barrier(self.cluster), self.cluster.alive
         absent = []
         for cta in range(self.cluster.ctas):
             warps = range(cta * self.cluster.warps_per_cta, (cta + 1) * self.cluster.warps_per_cta)
-            lanes = sum(
-                bin(self.cluster.alive[w] & ~state.get("lanes", {}).get(w, 0)).count("1") for w in warps
-            )
+            lanes = sum(barrier.missing(w, alive[w]).bit_count() for w in warps)
             if lanes:
                 absent.append(f"{lanes} threads of CTA {cta}")
         return ", ".join(absent)
@@ -210,14 +209,11 @@ class Model:
         if waiter.kind == "bar":
             return [self._standing(w) for w in self._missing_at_bar(waiter)]
         if waiter.kind == "cluster":
-            state = self.cluster.unit_state.get(("cluster-bar",), {})
-            return [
-                self._standing(w)
-                for w in self.waiters
-                if any(
-                    self.cluster.alive[k] & m & ~state.get("lanes", {}).get(k, 0) for k, m in w.lanes.items()
-                )
+            barrier, alive = cluster_barrier(self.cluster), self.cluster.alive
+            absent = [
+                w for w in self.waiters if any(barrier.missing(k, alive[k] & m) for k, m in w.lanes.items())
             ]
+            return [self._standing(w) for w in absent]
         if waiter.kind == "wgmma":
             return [self._standing(w) for w in self.waiters if self.absent_warps(waiter) & set(w.lanes)]
         if waiter.kind in ("tmem-alloc", "tmem-pair", "collective"):
