@@ -8,6 +8,7 @@ from ptx_samples import HEAD
 import ptxsim
 from ptxsim.lowering.emit import Program
 from ptxsim.units import atomics
+from ptxsim.units.atomic_values import OPERATIONS, TYPES, reduce_bytes
 
 FORMS = [
     *(f"{op}.{kind}" for op in ("and", "or", "xor", "exch", "cas") for kind in ("b32", "b64")),
@@ -186,3 +187,12 @@ def test_one_lane_that_faults_leaves_the_others(index):
     text = text.replace("@%p atom", "atom")
     result = ptxsim.load(text).launch("k", block=32, args=[memory, where, one, one, out])
     assert memory[0] == 31 and "out-of-bounds" in [f.kind for f in result.findings]
+
+
+@pytest.mark.parametrize("kind, dtype", [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+def test_of_two_zeros_the_negative_one_is_the_less(kind, dtype):
+    for operation, sign in (("min", True), ("max", False)):
+        memory, data = np.array([0.0, -0.0], dtype), np.array([-0.0, 0.0], dtype)
+        number, held = OPERATIONS.index(operation), memory.ctypes.data
+        reduce_bytes(number, *TYPES[kind], held, data.ctypes.data, data.nbytes)
+        assert np.signbit(memory.astype(np.float32)).tolist() == [sign, sign]
