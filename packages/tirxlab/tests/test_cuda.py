@@ -105,30 +105,31 @@ __device__ void add(const int* A, int* D, int slow) {
 }
 """
 KEEPS = {
-    "nothing": """extern "C" __global__ void kernel(const int* A, int* D) { add(A, D, 1000); }""",
+    "nothing": """extern "C" __global__ void kernel(const int* A, int* D, int n) { add(A, D, 1000); }""",
     "shared memory": """
 extern __shared__ volatile int kept[];
-extern "C" __global__ void kernel(const int* A, int* D) {
+extern "C" __global__ void kernel(const int* A, int* D, int n) {
   if (kept[0] == 0x600d) { D[threadIdx.x] = kept[1 + threadIdx.x]; return; }
   add(A, D, 1000);
   for (int n = 0; n < 8; ++n) { __syncthreads(); kept[1 + threadIdx.x] = D[threadIdx.x]; kept[0] = 0x600d; }
 }""",
     "local memory": """
-extern "C" __global__ void kernel(const int* A, int* D) {
-  volatile int kept[64];
-  if (kept[7 + A[0] * 0] == 0x600d) { D[threadIdx.x] = kept[9 + A[0] * 0]; return; }
+extern "C" __global__ void kernel(const int* A, int* D, int n) {
+  volatile int kept[16384];
+  if (kept[7 + n] == 0x600d) { D[threadIdx.x] = kept[9 + n]; return; }
   add(A, D, 1000);
-  kept[9 + A[0] * 0] = D[threadIdx.x]; kept[7 + A[0] * 0] = 0x600d;
+  kept[9 + n] = D[threadIdx.x]; kept[7 + n] = 0x600d;
+  for (int i = 64; i < 16384; ++i) kept[i + n] = i;  // what L1 holds is dropped when the thread ends
 }""",
     "other memory": """
-extern "C" __global__ void kernel(const int* A, int* D) {
+extern "C" __global__ void kernel(const int* A, int* D, int n) {
   volatile int* kept = D + 64;  // behind D: a driver gives out pages
   if (kept[32] == 0x600d) { D[threadIdx.x] = kept[threadIdx.x]; return; }
   add(A, D, 1000);
   kept[threadIdx.x] = D[threadIdx.x]; kept[32] = 0x600d;
 }""",
     "a launch in two": """
-extern "C" __global__ void kernel(const int* A, int* D) {
+extern "C" __global__ void kernel(const int* A, int* D, int n) {
   if (now() / 1024 % 2) { add(A, D, 1000); } else { D[threadIdx.x] = 0; }
 }""",
 }
@@ -138,7 +139,12 @@ extern "C" __global__ void kernel(const int* A, int* D) {
 def test_what_a_launch_leaves_for_the_next_is_of_no_use(where):
     """Inputs differ from launch to launch: what the launch before made is seen to be wrong."""
     buffers = BufferInfo("A", (32,), "int32", "in"), BufferInfo("D", (32,), "int32", "out")
-    made = artifact(SLOW + KEEPS[where], (BufferParam("A"), BufferParam("D")), buffers, shared_bytes=1024)
+    made = artifact(
+        SLOW + KEEPS[where],
+        (BufferParam("A"), BufferParam("D"), ScalarParam("n", "int32", 0)),
+        buffers,
+        shared_bytes=1024,
+    )
     pool = np.random.default_rng(0).integers(0, 1 << 30, 4096).astype(np.int32)
     A, D = pool[:32].copy(), np.zeros(32, np.int32)
     ms, seen = cuda.prove(made, [A, D], {"A": pool}, warmup=2, repeat=20)
