@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import re
+import unicodedata
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -235,11 +236,18 @@ def read_roster(path: Path) -> dict[str, dict[str, str]]:
 def match_roster(roster: dict[str, dict], names: list[str]) -> dict[str, dict]:
     """The rows by the name in the folder. A row may leave out `.tar` or `.py` of a file that is alone.
 
-    Others stay as they are.
+    Others stay as they are. Letters with marks may be written in either way.
     """
-    stems = Counter(map(_stem, names))
-    whole = {_stem(name): name for name in names if stems[_stem(name)] == 1} | {name: name for name in names}
-    return {whole.get(key, key): row for key, row in roster.items()}
+    whole = {name: _composed(name) for name in names}
+    stems, counts = Counter(map(_stem, whole.values())), Counter(whole.values())
+    found = {_stem(one): name for name, one in whole.items() if stems[_stem(one)] == 1}
+    found |= {one: name for name, one in whole.items() if counts[one] == 1}
+    return {key if key in whole else found.get(_composed(key), key): row for key, row in roster.items()}
+
+
+def _composed(name: str) -> str:
+    """Letters with marks as one: macOS writes them apart."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _stem(name: str) -> str:

@@ -25,24 +25,27 @@ def open_tar(data: bytes) -> bytes:
 
 
 def _member(tar: tarfile.TarFile) -> dict[str, str]:
-    found: dict[bool, list[tuple[bytes, dict]]] = {True: [], False: []}  # under its own name; another .py
+    found: tuple[list, ...] = [], [], []  # under its own name; that in a folder; another .py
     for number, member in enumerate(tar):
         if number >= MOST:
             raise ValueError(f"has more than {MOST} members, expected {MEMBER} alone")
         file = tar.extractfile(member) if member.isreg() and _may_be(member.name) else None
         if file and member.size <= LARGEST:
-            named = member.name.removeprefix("./") == MEMBER
-            found[named].append((file.read(LARGEST + 1), _note(member.pax_headers.get("comment", "{}"))))
-    if not found[True] and len(found[False]) != 1:
+            name = member.name.removeprefix("./")
+            rank = 0 if name == MEMBER else 1 if name.endswith(f"/{MEMBER}") else 2
+            found[rank].append((file.read(LARGEST + 1), _note(member.pax_headers.get("comment", "{}"))))
+    best = next(filter(None, found), [])
+    if not found[0] and len(best) != 1:
         raise ValueError(f"holds no {MEMBER} of at most {LARGEST >> 20} MiB")
-    data, note = (found[True] or found[False])[-1]
+    data, note = best[-1]
     return {"text": decoded(data), "student": note.get("student", ""), "lab": note.get("lab", "")}
 
 
 def _may_be(path: str) -> bool:
     """A Python file, under any name that a browser or an editor gave it; none of those that systems hide."""
     *folders, name = path.split("/")
-    return name.lower().endswith(".py") and not name.startswith(".") and ".." not in folders
+    theirs = {"..", "__MACOSX"} & set(folders)
+    return name.lower().endswith(".py") and not name.startswith(".") and not theirs
 
 
 def decoded(data: bytes) -> str:

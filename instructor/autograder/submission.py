@@ -15,6 +15,11 @@ from instructor.autograder.reader import Reader, ReadError
 
 LARGEST_TAR = 4 << 20
 MOST_FILES = 1000  # of a folder that are looked at for another name
+_PACKED = {  # by the first bytes
+    b"PK\3\4": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"Rar!": "RAR",
+    b"7z\xbc\xaf": "7-Zip", b"\x28\xb5\x2f\xfd": "Zstandard",
+}  # fmt: skip
+_PACKED_NAMES = (".zip", ".gz", ".tgz", ".xz", ".txz", ".bz2", ".rar", ".7z", ".zst")
 
 
 class SubmissionError(ValueError):
@@ -43,7 +48,7 @@ def read_submission(path: Path, reader: Reader | None = None) -> Submission:
     `reader`: of opening.py, for many; else one is started where it is needed.
     """
     path = Path(path)  # asked by os.path, which never raises: a folder may be locked, a link lead to itself
-    if os.path.isdir(path) and not os.path.islink(path):
+    if _is_folder(path):
         path = path / _chosen(path)
     if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
         raise SubmissionError(path, "is no plain file")
@@ -54,6 +59,10 @@ def read_submission(path: Path, reader: Reader | None = None) -> Submission:
         raise SubmissionError(path, "no such file") from None
     except OSError as error:
         raise SubmissionError(path, f"cannot be read: {error.strerror}") from None
+    for begins, kind in _PACKED.items():
+        if data.startswith(begins):
+            what = f"is packed with {kind}, which is not opened: hand in {MEMBER}, or what ./lab handin makes"
+            raise SubmissionError(path, what)
     if path.suffix.lower() != ".tar":
         return Submission(path.name, _text(path, data))
     if len(data) > LARGEST_TAR:
@@ -68,8 +77,10 @@ def _without_links(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def _chosen(folder: Path) -> str:
-    """The file to take: under its own name, or the only one under a name that a browser gave it."""
+def _chosen(folder: Path, inside: bool = False) -> str:
+    """The file to take: under its own name, or the only one under a name that a browser gave it; else that of
+    the only folder in it.
+    """
     for usual in (MEMBER, "handin.tar"):
         if os.path.lexists(folder / usual):
             return usual
@@ -83,7 +94,17 @@ def _chosen(folder: Path) -> str:
             return found[0]
         if found:
             raise SubmissionError(folder, f"holds {len(found)} {ending} files, none of them {MEMBER}")
+    packed = [name for name in names if name.lower().endswith(_PACKED_NAMES)]
+    if len(packed) == 1:
+        return packed[0]
+    folders = [name for name in names if not name.startswith((".", "__")) and _is_folder(folder / name)]
+    if len(folders) == 1 and not inside:
+        return f"{folders[0]}/{_chosen(folder / folders[0], inside=True)}"
     raise SubmissionError(folder, f"holds neither {MEMBER} nor handin.tar")
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _from_tar(path: Path, data: bytes, reader: Reader) -> Submission:

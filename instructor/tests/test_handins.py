@@ -180,6 +180,7 @@ def test_a_text_of_cuda_that_no_pattern_gets_through_costs_its_own_time(monkeypa
         ("../gemm_kernels.py", False),
         ("mine/gemm_kernels (1).PY", True),
         ("mine/._gemm_kernels.py", False),  # what macOS adds to each file
+        ("__MACOSX/gemm_kernels.py", False),
     ],
 )
 def test_a_tar_of_a_folder_is_taken_too(name, taken):
@@ -194,3 +195,17 @@ def test_a_tar_of_a_folder_is_taken_too(name, taken):
     else:
         with pytest.raises(ValueError, match="holds no gemm_kernels.py"):
             opening.open_tar(made.getvalue())
+
+
+def test_a_tar_of_a_folder_may_hold_other_files():
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for name, data in (
+            ("hw/gemm_kernels.py", b"x = 1"),
+            ("hw/plots.py", b"y = 2"),
+            ("hw/old.py", b"z = 3"),
+        ):
+            info = tarfile.TarInfo(name)
+            info.size = 5
+            tar.addfile(info, io.BytesIO(data))
+    assert b"x = 1" in opening.open_tar(made.getvalue())

@@ -82,6 +82,13 @@ def test_a_kernel_is_charged_its_own_shared_memory():
         module.launch("one", shared_bytes=60_000, args=[word()])
 
 
+def test_a_thread_has_no_more_local_memory_than_on_a_chip():
+    text = HEAD + ".visible .entry k() { .reg .b32 %r; .local .b8 f[{n}]; st.local.b8 [f], 1; ret; }"
+    assert ptxsim.load(text.replace("{n}", "524288")).launch("k").verdict == "clean"
+    with pytest.raises(ValueError, match="1099511627776 B of local memory; a thread has at most 524288"):
+        ptxsim.load(text.replace("{n}", "1099511627776")).launch("k")
+
+
 def test_an_unmodelled_instruction_refuses_its_kernel_only():
     bad = ".visible .entry bad() { suld.b.1d.b32.trap {%r1}, [surface, {%r2}]; ret; }"
     bad = bad.replace("suld", ".reg .b32 %r<3>;\nsuld").replace("surface", "counter")

@@ -31,7 +31,7 @@ def test_the_line_of_sm_count_gets_another_number(text, count, expected):
 
 def test_numbers_made_of_sm_count_follow():
     space: dict = {}
-    exec(compile(with_sm_count("SM_COUNT = 148\nPAIRS = SM_COUNT // 2", 10), "<test>", "exec"), space)
+    exec(compile(with_sm_count("SM_COUNT: int = 148\nPAIRS = SM_COUNT // 2", 10), "<test>", "exec"), space)
     assert space["PAIRS"] == 5
 
 

@@ -28,7 +28,7 @@ from ptxsim.lowering.emit import Program
 from ptxsim.lowering.programs import Programs
 from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.global_memory import Before, GlobalMemory, shared_layout
+from ptxsim.machine.global_memory import MAX_LOCAL, Before, GlobalMemory, shared_layout
 from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
@@ -143,6 +143,8 @@ class Launch:
         limit = directives.get("maxntid") or directives.get("reqntid")
         if limit and self.threads > math.prod(limit):
             raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
+        if program.local_bytes > MAX_LOCAL:
+            raise ValueError(f"{program.local_bytes} B of local memory; a thread has at most {MAX_LOCAL}")
         self.shared_offsets, self.shared_dynamic, self.shared_end = shared_layout(
             self.shared_variables(), config.shared_bytes
         )

@@ -17,7 +17,7 @@ from types import CodeType, ModuleType
 
 STEPS = tuple(range(1, 11))
 SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
-_DEF = re.compile(r"^def hgemm_v(\d{1,4})\(", re.MULTILINE)
+_DEF = re.compile(r"^def[ \t]+hgemm_v(\d{1,4})[ \t]*\(", re.MULTILINE)
 
 
 class StepError(ValueError):
@@ -146,9 +146,10 @@ def with_sm_count(text: str, sm_count: int | None) -> ast.Module:
     Few SMs make many tiles for each CTA: what goes wrong in the fifth shows at small sizes.
     """
     tree = ast.parse(text)
-    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
     for node in assigned if sm_count is not None else ():
-        named = [getattr(target, "id", "") for target in node.targets] == ["SM_COUNT"]
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        named = [getattr(target, "id", "") for target in targets] == ["SM_COUNT"]
         if named and isinstance(node.value, ast.Constant):
             node.value.value = sm_count
     return tree
@@ -163,7 +164,7 @@ def names_sm_count(text: str, step: int) -> bool:
 
 def _remedy(error: Exception) -> str:
     """What to do about an error at the top of a kernels file, where that is known."""
-    if isinstance(error, ModuleNotFoundError):
+    if isinstance(error, ModuleNotFoundError) or "relative import" in str(error):
         return (
             ": all of your code goes into this file, which may import the standard library, numpy and tirxlab"
         )

@@ -86,6 +86,7 @@ def test_reset_all_begins_anew_where_steps_are_lost(run, tmp_path, text):
 
 TOP = {  # what stands at the top of the file -> the rest of the message
     "from mylib import helper": "No module named 'mylib': all of your code goes into this file",
+    "from .mylib import helper": "no known parent package: all of your code goes into this file",
     "from tirxlab import TMABarr": "; did you mean TMABar?",
     "name = input('your name? ')": "EOF when reading a line: nobody can answer input() here",
 }
@@ -106,3 +107,11 @@ def test_the_tests_tell_of_a_file_in_another_encoding_too(tmp_path):
     done = subprocess.run([*command, "--kernels", str(file)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1 and "this is not UTF-8 text; save the file as UTF-8" in done.stdout
     assert "Traceback" not in done.stdout and "request" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "head", ["def hgemm_v3 (M, N, K):", "def  hgemm_v3(M, N, K):", "def hgemm_v3(\n    M: int, N, K\n):"]
+)
+def test_a_step_is_found_however_its_head_is_spaced(head):
+    text = SKELETON.read_text().replace("def hgemm_v3(M, N, K):", head)
+    assert sections(text)[3].startswith(head) and list(sections(text)) == list(range(11))

@@ -12,6 +12,7 @@ from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SH
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
 SHARED_ALIGN = 1024
+MAX_LOCAL = 512 * 1024  # bytes of a thread (the same guide)
 MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
 SHORT_BASE = 1 << 30  # parameters and constants: their addresses fit the 32-bit pointers that LLVM may make
 

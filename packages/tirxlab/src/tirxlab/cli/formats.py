@@ -9,6 +9,7 @@ from ptxsim import Finding
 from tirxlab.cli.common import UserError
 from tirxlab.cli.outcomes import numberless
 from tirxlab.cli.runs import Outcome
+from tirxlab.steps import sections
 
 FORMATS = ("text", "gcc", "github", "sarif")
 _PLACE = re.compile(r"^[^:\n]+\.py:(\d+): (.+)$", re.MULTILINE)
@@ -49,8 +50,12 @@ def _finding(kind: str, severity: str, message: str, hint: str, line: int, path:
 
 
 def _def_line(path: Path, step: int) -> int:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return next((n for n, line in enumerate(lines, 1) if line.startswith(f"def hgemm_v{step}(")), 1)
+    before, text = "", path.read_text(encoding="utf-8")
+    for number, part in sections(text).items():
+        if number == step:
+            return before.count("\n") + 1
+        before += part
+    return 1
 
 
 def gcc(findings: list[Finding]) -> str:

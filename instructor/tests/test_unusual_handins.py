@@ -1,0 +1,71 @@
+"""Hand-ins that are right and unusual: each is taken, or says in one line what to do."""
+
+import bz2
+import gzip
+import lzma
+
+import pytest
+
+from instructor.autograder import batch
+from instructor.autograder.submission import SubmissionError, read_submission
+
+
+@pytest.mark.parametrize("name", ["gemm_kernels (1).py", "gemm_kernels-2.PY", "kernels.py"])
+def test_the_only_file_of_a_hand_in_is_taken_whatever_its_name(tmp_path, name):
+    (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "notes.txt").write_text("")
+    assert read_submission(tmp_path).text == "x = 1\n"
+    (tmp_path / "other.py").write_text("")
+    with pytest.raises(SubmissionError, match="holds 2 .py files"):
+        read_submission(tmp_path)
+
+
+def test_a_hand_in_may_have_a_folder_around_it(tmp_path):
+    """As unpacked archives have, and what macOS puts beside it."""
+    inner, theirs = tmp_path / "Übung 5 (GEMM)", tmp_path / "__MACOSX"
+    for folder in (inner, theirs, tmp_path / ".git"):
+        folder.mkdir()
+    (inner / "gemm_kernels.py").write_text("x = 1\n")
+    (theirs / "._gemm_kernels.py").write_text("no Python")
+    assert read_submission(tmp_path).text == "x = 1\n"
+    (tmp_path / "other").mkdir()
+    with pytest.raises(SubmissionError, match="holds neither gemm_kernels.py nor handin.tar"):
+        read_submission(tmp_path)
+    (tmp_path / "gemm_kernels.py").write_text("y = 2\n")
+    assert read_submission(tmp_path).text == "y = 2\n"
+
+
+def test_only_one_folder_and_no_link_is_looked_into(tmp_path):
+    (tmp_path / "deep" / "one" / "two").mkdir(parents=True)
+    (tmp_path / "deep" / "one" / "two" / "gemm_kernels.py").write_text("x = 1\n")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "one").symlink_to(tmp_path / "deep" / "one" / "two")
+    for folder in ("deep", "linked"):
+        with pytest.raises(SubmissionError, match="holds neither"):
+            read_submission(tmp_path / folder)
+
+
+@pytest.mark.parametrize(
+    "ending, kind", [(".zip", "zip"), (".tar.gz", "gzip"), (".tar.xz", "xz"), (".tbz2.py", "bzip2")]
+)
+def test_a_packed_hand_in_says_what_it_is(tmp_path, ending, kind):
+    data = {
+        "zip": b"PK\3\4",
+        "gzip": gzip.compress(b"x"),
+        "xz": lzma.compress(b"x"),
+        "bzip2": bz2.compress(b"x"),
+    }[kind]
+    (tmp_path / f"kernels{ending}").write_bytes(data)
+    for path in (tmp_path, tmp_path / f"kernels{ending}"):
+        with pytest.raises(SubmissionError, match=f"is packed with {kind}.*hand in gemm_kernels.py"):
+            read_submission(path)
+
+
+def test_letters_with_marks_find_their_row_in_either_spelling():
+    apart, whole = "Mu\u0308ller.tar", "M\u00fcller.tar"
+    rows = {"M\u00fcller": {"late_days": "1"}}
+    assert batch.match_roster({whole: {}}, [apart]) == {apart: {}}
+    assert batch.match_roster({apart: {}}, [whole]) == {whole: {}}
+    assert batch.match_roster(rows, [apart]) == {apart: {"late_days": "1"}}
+    assert batch.match_roster({whole: {}}, [apart, whole]) == {whole: {}}
+    assert batch.match_roster(rows, [apart, "M\u00fcller.py"]) == rows  # which of them nobody knows
