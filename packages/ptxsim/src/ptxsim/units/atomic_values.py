@@ -1,4 +1,4 @@
-"""What atomics and reducing copies make of an element, in compiled code (PTX ISA 9.7.13.6, .7; 9.7.9.25.4.2).
+"""What atomics, reducing copies and redux make of two elements, in compiled code (PTX ISA 9.7.13.6, .7, .12).
 
 Elements are the low bits of words. Floats add with one rounding to nearest even; a pair of halves in a
 register is one element here, and each half goes by itself.
@@ -26,7 +26,7 @@ from ptxsim.jit.compiled import compiled
 from ptxsim.jit.loop_memory import read_element, write_element
 
 OPERATIONS = ("and", "or", "xor", "exch", "cas", "add", "min", "max", "inc", "dec")
-_AND, _OR, _XOR, _EXCH, _CAS, _ADD, _MIN, _MAX, _INC, _DEC = range(len(OPERATIONS))
+_AND, _OR, _XOR, _EXCH, _CAS, _ADD, MIN, _MAX, _INC, _DEC = range(len(OPERATIONS))
 UNSIGNED, SIGNED, FLOAT, F16, BF16 = range(5)
 TYPES: dict[str, tuple[int, int]] = {  # -> (what it holds, bytes)
     "b16": (UNSIGNED, 2), "b32": (UNSIGNED, 4), "b64": (UNSIGNED, 8), "u32": (UNSIGNED, 4),
@@ -36,7 +36,7 @@ TYPES: dict[str, tuple[int, int]] = {  # -> (what it holds, bytes)
 
 
 @inner
-def _integer(operation, signed, bits, was, b, c):
+def integer(operation, signed, bits, was, b, c):
     """The new value of an element; all are `bits` low bits of words."""
     up = np.uint64(64 - bits)
     low = ~np.uint64(0) >> up
@@ -57,7 +57,7 @@ def _integer(operation, signed, bits, was, b, c):
     if operation == _DEC:
         return b if was == np.uint64(0) or was > b else was - np.uint64(1)
     less = np.int64(was << up) < np.int64(b << up) if signed else was < b
-    return was if less == (operation == _MIN) else b
+    return was if less == (operation == MIN) else b
 
 
 @inner
@@ -91,10 +91,10 @@ def _half(kind, operation, was, b):
     if kind == F16:
         if operation == _ADD:
             return f16_of(f16_f64(was) + f16_f64(b), RN, False)
-        return f16_min(was, b) if operation == _MIN else f16_max(was, b)
+        return f16_min(was, b) if operation == MIN else f16_max(was, b)
     if operation == _ADD:
         return bf16_of(bf16_f64(was) + bf16_f64(b), RN, False)
-    return bf16_min(was, b) if operation == _MIN else bf16_max(was, b)
+    return bf16_min(was, b) if operation == MIN else bf16_max(was, b)
 
 
 @inner
@@ -107,7 +107,7 @@ def changed(operation, kind, size, in_shared, was, b, c):
     if kind >= F16:
         new = _half(kind, operation, was & M16, b & M16)
         return new | _half(kind, operation, was >> W16, b >> W16) << W16 if size == 4 else new
-    return _integer(operation, kind == SIGNED, 8 * size, was, b, c)
+    return integer(operation, kind == SIGNED, 8 * size, was, b, c)
 
 
 @compiled()

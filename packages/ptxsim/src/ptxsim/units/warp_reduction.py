@@ -6,7 +6,7 @@ import numpy as np
 
 from ptxsim.isa.mathlib.floating import CANONICAL32, INFINITY32, MAGNITUDE32
 from ptxsim.isa.mathlib.inner import inner
-from ptxsim.isa.mathlib.integer import M32
+from ptxsim.isa.mathlib.integer import M32, ZERO
 from ptxsim.jit import bytecode
 from ptxsim.jit.called import Block, called
 from ptxsim.jit.compiled import compiled
@@ -15,37 +15,26 @@ from ptxsim.jit.loop_batch import same_in_all
 from ptxsim.jit.loop_memory import word
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
+from ptxsim.units.atomic_values import FLOAT, MIN, OPERATIONS, SIGNED, UNSIGNED, integer
 from ptxsim.units.registry import FastForm, unit
 from ptxsim.units.warp import together
 
-ADD, AND, OR, XOR, MIN, MAX = range(6)
-_OPERATIONS = {"add": ADD, "and": AND, "or": OR, "xor": XOR, "min": MIN, "max": MAX}
-UNSIGNED, SIGNED, FLOAT = range(3)
 _KINDS = {"s32": SIGNED, "f32": FLOAT}
 OPERATION, KIND, ABSOLUTE, KEEPS_NAN, TARGET, SOURCE, MEMBERS = range(7)
 
 
 @inner
-def _ordered(kind, bits):
-    """An int64 that is the greater the greater the number is; -0 is less than +0."""
+def _ordered(bits):
+    """An int64 that is the greater the greater the float32 is; -0 is less than +0."""
     x = np.int64(np.int32(np.uint32(bits)))
-    if kind == UNSIGNED:
-        return np.int64(bits)
-    return x ^ np.int64(0x7FFFFFFF) if kind == FLOAT and x < 0 else x
+    return x ^ np.int64(0x7FFFFFFF) if x < 0 else x
 
 
 @inner
 def _joined(operation, kind, a, b):
-    if operation == ADD:
-        return a + b & M32
-    if operation == AND:
-        return a & b
-    if operation == OR:
-        return a | b
-    if operation == XOR:
-        return a ^ b
-    less = _ordered(kind, a) < _ordered(kind, b)
-    return a if less == (operation == MIN) else b
+    if kind != FLOAT:
+        return integer(operation, kind == SIGNED, 32, a, b, ZERO)
+    return a if (_ordered(a) < _ordered(b)) == (operation == MIN) else b
 
 
 @inner
@@ -87,7 +76,7 @@ def reduce_now(block, values, lanes):
 
 def _block(instr, target: int = 0, source: int = 0, members: int = 0) -> Block:
     mods = instr.mods
-    operation = next(_OPERATIONS[m] for m in mods if m in _OPERATIONS)
+    operation = next(OPERATIONS.index(m) for m in mods if m in OPERATIONS)
     flags = "abs" in mods, "NaN" in mods
     return Block(operation, _KINDS.get(mods[-1], UNSIGNED), *flags, target, source, members)
 
