@@ -187,8 +187,6 @@ def never_waited(cluster: Cluster, histories: dict, reporter: Reporter) -> list[
     """Names of the barrier arrays that are signalled although no thread has waited at any of their elements.
 
     Where there is none, the arrays that are initialised and that nobody waits at.
-
-
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     signalled: dict = {}
@@ -211,8 +209,6 @@ def waited_at(
     at).
 
     The first part holds only barriers that somebody signals.
-
-
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     same = ring_of(histories, place, reporter.shared_array)

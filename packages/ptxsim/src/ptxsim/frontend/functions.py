@@ -38,9 +38,8 @@ _SELECTOR = re.compile(r"b[0-3]{1,4}$|h[01]{1,2}$|[xyzwrgba]$")
 _NOT_BEFORE_LABEL = frozenset("?+-*/%(!~&|^<>=,")  # `a ? b : c` is no label
 _MAX_NESTING = 64
 
-BlockLabels = dict[
-    int, list[tuple[str, int]]
-]  # token index of a `{` -> labels of that block: (name, token index)
+# token index of a `{` -> labels of that block: (name, token index)
+BlockLabels = dict[int, list[tuple[str, int]]]
 
 
 def find_labels(tokens: Tokens) -> BlockLabels:

@@ -27,9 +27,8 @@ class Pool:
     exact: bool  # at_launch is no bound but the number
     free: int = 0
     now: dict[int, int] = field(default_factory=dict)  # warp -> registers of its threads
-    done: dict[int, list[tuple[str, int, int]]] = field(
-        default_factory=dict
-    )  # warp -> (inc or dec, count, row)
+    # warp -> (inc or dec, count, row)
+    done: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)
 
 
 def at_launch(launch) -> tuple[int | None, bool]:

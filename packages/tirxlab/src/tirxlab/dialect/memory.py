@@ -13,9 +13,8 @@ from tvm.tirx import _buffer_view, is_buffer_var
 
 from .state import state
 
-SHARED_LIMIT = (
-    227 * 1024
-)  # bytes of dynamic shared memory one CTA may use (CUDA guide, compute capability 10.0)
+# bytes of dynamic shared memory one CTA may use (CUDA guide, compute capability 10.0)
+SHARED_LIMIT = 227 * 1024
 
 
 class PoolAllocator(SMEMPool):

@@ -18,9 +18,8 @@ import os
 import sys
 from pathlib import Path
 
-LARGEST_PTX = (
-    8 << 20
-)  # bytes: a hundred times what a kernel has; what reads it takes minutes and gigabytes for more
+# bytes: a hundred times what a kernel has; what reads it takes minutes and gigabytes for more
+LARGEST_PTX = 8 << 20
 LONGEST = 5000  # characters of a message: escaped, it still fits into the line that the parent reads
 _LAB = Path(__file__).resolve().parents[5]
 sys.path[:0] = [str(_LAB), *(str(_LAB / "packages" / name / "src") for name in ("tirxlab", "ptxsim"))]

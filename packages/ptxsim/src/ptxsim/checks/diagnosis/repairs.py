@@ -67,9 +67,8 @@ def mending(races, held: frozenset[int], warp: int, at: int) -> list[Repair]:
     order = by_warp(steps)
     if not _reached(order, counts, held, warp, _mark(steps, warp, at)):
         return []
-    upto = (
-        races.record.taken if len(steps) < MOST else MOST * 3 // 4
-    )  # what a repair waits for may come later
+    # what a repair waits for may come later
+    upto = races.record.taken if len(steps) < MOST else MOST * 3 // 4
     done = {number for number in RecordReplay(order, counts).done if number < upto}
     return [
         repair

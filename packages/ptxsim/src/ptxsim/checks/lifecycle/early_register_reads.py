@@ -87,8 +87,6 @@ def _first(program, start: int, names: frozenset, meets: Callable) -> int | None
 
     meets(instr, pending): what is still pending after an instruction; None where that instruction is the
     first use.
-
-
     """
     arriving = {row: (names, 0) for row in next_rows(program, start)}
     todo = deque(arriving)
@@ -128,8 +126,6 @@ def used_before_handed_over(program, load: int) -> bool:
 
     An instruction that reads a register stalls until the load has all its data, so on a chip no later access
     to the same columns can overtake the load. A tcgen05.st of the same warp signals nobody.
-
-
     """
     rows = {load} | rows_before_use(program, load)
     return all(next_rows(program, row) and not _hands_over(program.instrs[row]) for row in rows)

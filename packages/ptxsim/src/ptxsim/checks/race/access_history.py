@@ -65,9 +65,8 @@ class AccessHistory(Observer):
         self.memory = new_shadow(self.reads.size)
         self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
         self.shared = new_shadow(self.window * launch.ctas_per_cluster)
-        self.others = np.zeros(
-            clusters + 2, np.uint8
-        )  # clusters whose accesses this one comes after; 2: but for an acquire
+        # clusters whose accesses this one comes after; 2: but for an acquire
+        self.others = np.zeros(clusters + 2, np.uint8)
         self.orderings, self.strong, self.kinds = _flags(launch.program)
         self.out = {
             space: np.zeros((MAX_CONFLICTS + 1, CONFLICT), np.int64) for space in (SHARED, MEMORY, "tmem")

@@ -87,8 +87,6 @@ class BarrierInit(Observer):
 
         Without a fence every chip is right within one CTA whose threads meet (Triton leaves out both): a
         review.
-
-
         """
         if self.clocks.agent_of(split.warp * 32 + split.leader) in self.bare.pop(place):
             return

@@ -106,9 +106,8 @@ class MissedPhases(Observer):
         self.clocks.changes += 1
         column -= self.clocks.threads
         warp = slice(self.clocks.first_agent(split.warp), self.clocks.first_agent(split.warp + 1))
-        self.clocks.thread_clock[warp, column] = (
-            queue.count
-        )  # of all its lanes: shfl and elect order them too
+        # of all its lanes: shfl and elect order them too
+        self.clocks.thread_clock[warp, column] = queue.count
         if not _waits(cluster, split):
             return
         phase = cluster.mbarriers[place].phase - 1

@@ -103,9 +103,8 @@ class _Search:
         warps = sorted({step.warp for step in steps})
         self.steps = [[step for step in steps if step.warp == warp] for warp in warps]
         self.places = list(counts)
-        self.passed: dict[tuple[int, int], set[int]] = defaultdict(
-            set
-        )  # a wait as (warp, its number there) -> phases that it let pass
+        # a wait as (warp, its number there) -> phases that it let pass
+        self.passed: dict[tuple[int, int], set[int]] = defaultdict(set)
         self.bars = sorted({step.places[0] for step in steps if step.kind == "bar"})
         self.whole = {bar for bar in self.bars if _of_all([s for s in steps if (bar,) == s.places])}
         mbarriers = tuple(MbarrierState(count, count) for count in counts.values())

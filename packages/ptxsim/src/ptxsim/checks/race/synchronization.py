@@ -215,9 +215,8 @@ class Synchronization(Observer):
         same parity that would have let them pass had they come earlier (PTX ISA 9.7.13.15.16).
         """
         column = self.clocks.column("bytes", place) - self.clocks.threads
-        first = (
-            int(agents[0]) - int(agents[0]) % 32
-        )  # what one lane has seen, all have: shfl and elect order them
+        # what one lane has seen, all have: shfl and elect order them
+        first = int(agents[0]) - int(agents[0]) % 32
         known = max(own, int(self.clocks.thread_clock[first : first + 32, column].max()))
         enough = known + (signal.taken - known) % 2
         if self.clocks.threads_per_agent > 1 or enough >= signal.taken:

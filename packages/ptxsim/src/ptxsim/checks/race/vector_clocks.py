@@ -78,9 +78,8 @@ class Signal:
     past: dict = field(default_factory=dict)  # phases complete -> `published` then, of the last ones
     spare: Any = None  # Stamp of an mbarrier: `gathered`, whichever one arrival of this phase is missing
     lacking: Any = None  # Stamp: `spare` of the last phase
-    together: list = field(
-        default_factory=list
-    )  # (agents, their epochs, stamp) of arrivals by one instruction
+    # (agents, their epochs, stamp) of arrivals by one instruction
+    together: list = field(default_factory=list)
     before: list = field(default_factory=list)  # the same of the last phase
     taken: int = -1  # phases complete when a wait passed last
     coming: dict = field(default_factory=dict)  # agent -> (what came before, what it brings, row) of cp.async

@@ -31,9 +31,8 @@ class Barrier:
     slots: int = 1
     init: int | None = None  # arrivals per phase; None for barriers of threads
     bytes: int = 0  # that TMA brings per phase
-    signals: dict[Agent, str] = field(
-        default_factory=dict
-    )  # who completes it -> "arrives", "bytes", "commit"
+    # who completes it -> "arrives", "bytes", "commit"
+    signals: dict[Agent, str] = field(default_factory=dict)
     waiters: list[Agent] = field(default_factory=list)
 
 
