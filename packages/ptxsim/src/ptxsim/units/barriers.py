@@ -33,7 +33,7 @@ class CtaBarrier:
     generation: int = 0
 
 
-def _cta_barrier(cluster: Cluster, cta: int, number: int) -> CtaBarrier:
+def barrier_of_cta(cluster: views.Cluster, cta: int, number: int) -> CtaBarrier:
     return cluster.unit_state.setdefault(("bar", cta, number), CtaBarrier())
 
 
@@ -136,7 +136,7 @@ def _arrive_cta(
     if number > 15:
         cluster.reporter.add("illegal", "error", f"barrier {number}: a CTA has barriers 0..15", split=split)
         return None
-    barrier = _cta_barrier(cluster, split.cta, number)
+    barrier = barrier_of_cta(cluster, split.cta, number)
     if threads is not None and threads % 32:
         message = f"barrier {number}: thread count {threads} is not a multiple of 32"
         hint = "count whole warps"
@@ -154,7 +154,7 @@ def _arrive_cta(
         return None
     if arrive_only:
         return None
-    detail = {"number": number, "arrived": barrier.arrived, "expected": threads}
+    detail = {"number": number, "expected": threads}
     return cluster.wait(split, Wait("bar", key, detail), park=True)
 
 
@@ -167,7 +167,7 @@ def _count_warp(cluster: Cluster, barrier: CtaBarrier, warp: int, together: bool
 
 def _complete_cta(cluster: Cluster, cta: int, number: int) -> bool:
     """Opens the barrier if all its threads have arrived."""
-    barrier = _cta_barrier(cluster, cta, number)
+    barrier = barrier_of_cta(cluster, cta, number)
     expected = barrier.expected if barrier.expected is not None else cluster.cta_alive(cta)
     if not barrier.arrived or barrier.arrived < expected:
         return False
@@ -230,7 +230,7 @@ class ClusterBarrier:
         return lanes & ~self.lanes.get(warp, 0)
 
 
-def cluster_barrier(cluster: views.Cluster) -> ClusterBarrier:
+def barrier_of_cluster(cluster: views.Cluster) -> ClusterBarrier:
     if ("cluster-bar",) not in cluster.unit_state:
         cluster.unit_state["cluster-bar",] = ClusterBarrier(np.full(32 * cluster.warps, -1))
     return cluster.unit_state["cluster-bar",]
@@ -243,7 +243,7 @@ def cluster_arrive(instr):
     def run(cluster: Cluster, split: Split, args):
         if "aligned" in mods:
             require_aligned(cluster, split, leavers_count=False)
-        barrier = cluster_barrier(cluster)
+        barrier = barrier_of_cluster(cluster)
         if barrier.missing(split.warp, split.mask) != split.mask:
             message = "barrier.cluster.arrive twice without barrier.cluster.wait between"
             hint = "each arrive of a thread is followed by its wait"
@@ -275,7 +275,7 @@ def cluster_wait(instr):
     def run(cluster: Cluster, split: Split, args):
         if "aligned" in mods:
             require_aligned(cluster, split, leavers_count=False)
-        barrier = cluster_barrier(cluster)
+        barrier = barrier_of_cluster(cluster)
         phase = barrier.seen.item(split.thread)
         if phase < 0:
             cluster.reporter.add(
@@ -285,7 +285,7 @@ def cluster_wait(instr):
         if barrier.phase > phase:
             cluster.bus.cluster_wait(cluster, split)
             return None
-        return cluster.wait(split, Wait("cluster", ("cluster-bar", phase), {"arrived": barrier.arrived}))
+        return cluster.wait(split, Wait("cluster", ("cluster-bar", phase)))
 
     return run
 

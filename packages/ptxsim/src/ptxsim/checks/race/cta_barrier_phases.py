@@ -17,6 +17,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival
 from ptxsim.events.views import Cluster, Split
 from ptxsim.report.findings import Finding
+from ptxsim.units.barriers import barrier_of_cta
 
 BARRIERS = 16  # CTA barriers of a CTA (9.7.13.1)
 _SETTLED = 2  # phases in a row of which every arrival comes after the one that waits: later ones do too
@@ -76,9 +77,9 @@ class CtaBarrierPhases(Observer):
             return
         lucky = self._by_luck()
         for key, several in self.open.items():
-            barrier = cluster.unit_state.get(("bar", *key))
+            left = key[1] in lucky and barrier_of_cta(cluster, *key).arrived > 0
             for one in several:
-                self._judge(key, one, key[1] in lucky and barrier is not None and barrier.arrived)
+                self._judge(key, one, left)
         ends = ends_in_every_order(cluster, self.races.record) if self.left or lucky else True
         for key, one in self.left.items() if not ends else ():
             self._report(key, one)

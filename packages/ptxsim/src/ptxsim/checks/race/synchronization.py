@@ -11,7 +11,7 @@ from ptxsim.checks.race.vector_clocks import Signal, Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, PhaseWait
 from ptxsim.events.views import Cluster, Scheduled, Split
-from ptxsim.units.barriers import cluster_barrier
+from ptxsim.units.barriers import barrier_of_cluster
 
 _COUNT = (
     "init(count) must equal the number of arrivals in a phase; before a thread arrives again, it must wait "
@@ -90,7 +90,7 @@ class Synchronization(Observer):
 
     def _exits_arrive(self, cluster: Cluster, signal: Signal) -> None:
         """A barrier waits for threads that end without arriving: what they did is over (9.7.13.3)."""
-        barrier = cluster_barrier(cluster)
+        barrier = barrier_of_cluster(cluster)
         late = barrier.seen.reshape(-1, 32) != barrier.phase - 1
         for warp, alive in enumerate(cluster.alive):
             gone = cluster.lanes_at_start(warp) & ~alive

@@ -18,7 +18,7 @@ from ptxsim.events.views import Cluster
 from ptxsim.jit import bytecode
 from ptxsim.machine.endless import loop_around, only_asks
 from ptxsim.report.findings import lanes_text
-from ptxsim.units.barriers import cluster_barrier
+from ptxsim.units.barriers import barrier_of_cluster, barrier_of_cta
 
 _JOBS = {
     "TMA": lambda i: i.op == "cp" and "mbarrier::complete_tx::bytes" in i.mods,
@@ -131,11 +131,10 @@ class Model:
             wants = f"{self.name(waiter.place)}, parity {detail['parity']}"
             return wants, f"it is in phase {barrier.phase} (parity {barrier.phase & 1}), {arrived}{missing}"
         if waiter.kind == "bar":
-            barrier = cluster.unit_state.get(("bar", waiter.cta, detail["number"]))
-            arrived = barrier.arrived if barrier else detail["arrived"]
+            came = barrier_of_cta(cluster, waiter.cta, detail["number"]).arrived
             expected = detail["expected"] or cluster.cta_alive(waiter.cta)
             call = "bar.sync 0, " if detail["expected"] is None else "bar.sync, "
-            return f"{call}CTA barrier {detail['number']}", f"{arrived} of {expected} threads arrived"
+            return f"{call}CTA barrier {detail['number']}", f"{came} of {expected} threads arrived"
         if waiter.kind == "cluster":
             return "the barrier of the cluster (barrier.cluster)", f"missing: {self._absent_ctas()}"
         if waiter.kind == "tmem-alloc":
@@ -172,7 +171,7 @@ class Model:
         return set(range(base, base + 4)) - {part.where.warp for part in waiter.detail["parts"]}
 
     def _absent_ctas(self) -> str:
-        barrier, alive = cluster_barrier(self.cluster), self.cluster.alive
+        barrier, alive = barrier_of_cluster(self.cluster), self.cluster.alive
         absent = []
         for cta in range(self.cluster.ctas):
             warps = range(cta * self.cluster.warps_per_cta, (cta + 1) * self.cluster.warps_per_cta)
@@ -209,7 +208,7 @@ class Model:
         if waiter.kind == "bar":
             return [self._standing(w) for w in self._missing_at_bar(waiter)]
         if waiter.kind == "cluster":
-            barrier, alive = cluster_barrier(self.cluster), self.cluster.alive
+            barrier, alive = barrier_of_cluster(self.cluster), self.cluster.alive
             absent = [
                 w for w in self.waiters if any(barrier.missing(k, alive[k] & m) for k, m in w.lanes.items())
             ]
