@@ -28,6 +28,7 @@ INSTRUCTIONS = (
 )
 WORK = ("warp_instructions", "tensor_operations", "tma_bytes", "busiest")  # counts of a run
 POLLS = 0.005  # part of the warp instructions, at most, that one run polls barriers more often than another
+MOST_FINDINGS, LONGEST = 100, 10_000  # kept of a run; characters of one
 MOST_CTAS = 1024  # of a grid, where D is small
 
 
@@ -93,7 +94,7 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
         done, result = _simulate(run, artifact, A, B, run.record and Flow, checks=not run.drawn)
     except ValueError as error:
         return Judged(False, "error", f"it cannot be launched: {_one_line(error)}")
-    judged = Judged(False, done.verdict, findings=[asdict(finding) for finding in done.findings])
+    judged = Judged(False, done.verdict, findings=kept(done.findings))
     judged.instructions = int(done.stats.get("warp_instructions", 0))
     judged.reason = _problem(run, done, result, A, B)
     judged.right = not judged.reason
@@ -103,6 +104,20 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
         seen.sms = load_rubric().few_sms.get((run.step, run.size), seen.sms)
         _judge_implementation(judged, Case(run, artifact, A, B, result), seen)
     return judged
+
+
+def kept(findings: list) -> list[dict]:
+    """What leaves the process of the run: the first of each kind and some more, none of them long.
+
+    A name in PTX may have a million letters, and as many lines may be told with it.
+    """
+    firsts = {finding.kind: finding for finding in reversed(findings)}
+    some = [f for n, f in enumerate(findings) if n < MOST_FINDINGS or firsts[f.kind] is f]
+    made = [asdict(finding) for finding in some]
+    for one in made:
+        if len(repr(one)) > LONGEST:
+            one |= {"message": one["message"][:LONGEST], "where": {}, "evidence": {}}
+    return made
 
 
 @dataclass(frozen=True)

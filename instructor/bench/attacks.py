@@ -112,6 +112,7 @@ APART = (
     ("a name for a value between the lines of a copy, `Tx.meta_var(0)`", "test_likeness.py", "listed as alike: left out of both texts"),
     ("a method of what a function of Python gives between the lines of a copy", "test_likeness.py", "listed as alike: left out of both texts"),
     ("`if True:` around the lines of a copy", "test_likeness.py", "listed as alike: taken for what stands in it"),
+    ("a name of a million letters, told of thousands of lines: gigabytes of the grader's memory", "test_judging.py", "a run leaves some findings behind, none of them long"),
     ("megabytes of PTX from a short text, read for minutes and kept for each size", "test_worker.py", "8 MiB at most"),
     ("every function of TVM replaced by another (`register_global_func`) for the steps that follow", "test_worker.py", "each draft is made in a process of its own"),
     ("importers, audit hooks, profilers, hooks of fork and of exit for the steps that follow", "test_worker.py", "each draft is made in a process of its own"),

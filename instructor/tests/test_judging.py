@@ -11,6 +11,7 @@ from instructor.autograder import judge as judging
 from instructor.autograder.judge import judge
 from instructor.autograder.plan import Run
 from instructor.solutions import gemm_kernels
+from ptxsim import Finding
 from tirxlab.artifact import ScalarParam
 from tirxlab.sandbox import Builder
 from tirxlab.steps import sections
@@ -106,6 +107,23 @@ def test_a_text_that_is_written_over_is_state():
     keeps = edited('volatile char *text = (char *)"0 launches"; if (threadIdx.x == 0) text[0] = text[0] + 1;')
     judged = judge(RECORDED, keeps)
     assert not judged.right and "keeps global memory" in judged.reason
+
+
+def test_findings_of_any_number_and_length_leave_little_behind():
+    """A shared array of a long name, loaded unwritten in many lines: half a gigabyte of messages."""
+    loads = "".join(f"// @src {n}\\n ld.shared.u32 t, [a]; bar.sync 0;\\n " for n in range(1, 300))
+    name = "v" * 500_000
+    array = f".reg .b32 t, a; .shared .align 4 .b8 {name}[16]; mov.u32 a, {name};"
+    judged = judge(RECORDED, edited(f'asm volatile("{{ {array}\\n {loads} }}");'))
+    assert len(judged.findings) <= judging.MOST_FINDINGS + 5 and len(repr(judged)) < 2_000_000
+    assert any(finding["kind"] == "uninitialized" for finding in judged.findings)
+
+
+def test_a_kind_is_kept_however_many_others_there_are():
+    many = [Finding("race", "review", f"{n}", "", {}, {}) for n in range(500)]
+    found = judging.kept([*many, Finding("uninitialized", "review", "x" * 50_000, "", {}, {})])
+    assert len(found) == judging.MOST_FINDINGS + 1 and found[-1]["kind"] == "uninitialized"
+    assert len(found[-1]["message"]) == judging.LONGEST
 
 
 def test_printing_costs_nothing_and_a_flood_is_cut(monkeypatch):
