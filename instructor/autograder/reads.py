@@ -17,7 +17,9 @@ _MAY_READ = re.compile(
     r"(?<![\w.$%])(?<!::)(?:ldu?|atom|red|cp|tex|tld4|suld|suq|sured|multimem|wmma|call|brx|tensormap|"
     r"clusterlaunchcontrol)(?![\w$])[\w.:]*"
 )
-_ELSEWHERE = {"shared", "local", "param", "const"}  # state spaces
+_ELSEWHERE = {"shared", "local"}  # state spaces
+_NAMED = {"param", "const"}  # the same, but where a register holds the address, it may be any
+_BY_REGISTER = re.compile(r"[^;\[]*\[\s*%")
 _STORE = re.compile(r"cp\.async\.bulk\.(?:commit_group|wait_group\b|tensor\.\dd\.global\.shared::cta\b)")
 _LOAD = re.compile(r"cp\.async\.bulk\.tensor\.\dd\.shared::c\w+\.global\S*\s+\[[^\]]*\],\s*\[(%\w+),")
 _COPY = r"(?:mov\.[bu]64|cvta\.param\.u64)\s+"
@@ -27,7 +29,9 @@ def cannot_read(artifact: Artifact, buffer: str) -> bool:
     """Whether no instruction of the kernel can read this buffer."""
     text = LEFT_OUT.sub(" ", artifact.ptx)
     loads = [
-        _LOAD.match(text, found.start()) for found in _MAY_READ.finditer(text) if not _not_global(found[0])
+        _LOAD.match(text, found.start())
+        for found in _MAY_READ.finditer(text)
+        if not _not_global(found[0], bool(_BY_REGISTER.match(text, found.end())))
     ]
     others = {
         f"{artifact.entry}_param_{number}"
@@ -38,11 +42,12 @@ def cannot_read(artifact: Artifact, buffer: str) -> bool:
     return all(_source(text, register) in others for register in maps)
 
 
-def _not_global(name: str) -> bool:
-    """Whether an instruction of this name reads no global memory."""
+def _not_global(name: str, by_register: bool) -> bool:
+    """Whether an instruction of this name, at such an address, reads no global memory."""
     words = set(re.split(r"[.:]+", name))
+    spaces = _ELSEWHERE if by_register else _ELSEWHERE | _NAMED
     return bool(
-        _STORE.match(name) or (words & {"ld", "atom", "red"} and words & _ELSEWHERE and "global" not in words)
+        _STORE.match(name) or (words & {"ld", "atom", "red"} and words & spaces and "global" not in words)
     )
 
 

@@ -26,8 +26,13 @@ class SubmissionError(ValueError):
     """The file is no submission; one line says why. `what`: the same without our folders, for a student."""
 
     def __init__(self, path: Path, what: str):
-        super().__init__(f"{path}: {what}")
-        self.what = f"{path.name}: {what}"
+        super().__init__(_shown(f"{path}: {what}"))
+        self.what = _shown(f"{path.name}: {what}")
+
+
+def _shown(line: str) -> str:
+    """A file in a hand-in may have any name."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 @dataclass(frozen=True)

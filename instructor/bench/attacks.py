@@ -113,6 +113,8 @@ APART = (
     ("a method of what a function of Python gives between the lines of a copy", "test_likeness.py", "listed as alike: left out of both texts"),
     ("`if True:` around the lines of a copy", "test_likeness.py", "listed as alike: taken for what stands in it"),
     ("a name of a million letters, told of thousands of lines: gigabytes of the grader's memory", "test_judging.py", "a run leaves some findings behind, none of them long"),
+    ("D read by an address of another space, ld.param or ld.const, so that less work once it is there is not looked for", "test_reads.py", "in doubt a kernel can read D"),
+    ("escapes of a terminal in the name of a folder inside a hand-in", "test_unusual_handins.py", "are written as text"),
     ("megabytes of PTX from a short text, read for minutes and kept for each size", "test_worker.py", "8 MiB at most"),
     ("every function of TVM replaced by another (`register_global_func`) for the steps that follow", "test_worker.py", "each draft is made in a process of its own"),
     ("importers, audit hooks, profilers, hooks of fork and of exit for the steps that follow", "test_worker.py", "each draft is made in a process of its own"),

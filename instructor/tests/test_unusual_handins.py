@@ -35,6 +35,15 @@ def test_a_hand_in_may_have_a_folder_around_it(tmp_path):
     assert read_submission(tmp_path).text == "y = 2\n"
 
 
+def test_a_name_in_a_hand_in_reaches_no_terminal_as_it_is(tmp_path):
+    for name in ("a\x1b[2Jb", "c\nd"):
+        (tmp_path / name / name).mkdir(parents=True)
+        (tmp_path / name / name / "gemm_kernels.py").write_bytes(b"\xff")
+        with pytest.raises(SubmissionError) as caught:
+            read_submission(tmp_path / name)
+        assert str(caught.value).isprintable() and caught.value.what.isprintable()
+
+
 def test_only_one_folder_and_no_link_is_looked_into(tmp_path):
     (tmp_path / "deep" / "one" / "two").mkdir(parents=True)
     (tmp_path / "deep" / "one" / "two" / "gemm_kernels.py").write_text("x = 1\n")
