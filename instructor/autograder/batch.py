@@ -80,7 +80,11 @@ class Class:
     @functools.cached_property
     def paths(self) -> dict[str, Path]:
         """The submissions, by names that can be shown and written: folders, and .py and .tar files."""
-        found = [path for path in self.folder.iterdir() if path.name[0] != "." and _may_be_one(path)]
+        found = [
+            path
+            for path in self.folder.iterdir()
+            if path.name[0] != "." and _may_be_one(path) and not _no_hand_in(path)
+        ]
         ours = os.path.realpath(self.out)  # pathlib's resolve raises for a link to itself
         return {plain_name(path.name): path for path in found if os.path.realpath(path) != ours}
 
@@ -165,7 +169,7 @@ def _may_be_one(path: Path) -> bool:
 def _no_hand_in(path: Path) -> bool:
     """Whether it is what a system leaves in any folder, and nothing that somebody could miss."""
     hidden = path.name.startswith(".") and not _may_be_one(path)
-    return hidden or path.name.startswith("._") or path.name == ".git"
+    return hidden or path.name.startswith("._") or path.name in (".git", "__MACOSX")
 
 
 def plain_name(name: str) -> str:

@@ -7,6 +7,7 @@ import lzma
 import pytest
 
 from instructor.autograder import batch
+from instructor.autograder.grading import Options
 from instructor.autograder.submission import SubmissionError, read_submission
 
 
@@ -33,6 +34,13 @@ def test_a_hand_in_may_have_a_folder_around_it(tmp_path):
         read_submission(tmp_path)
     (tmp_path / "gemm_kernels.py").write_text("y = 2\n")
     assert read_submission(tmp_path).text == "y = 2\n"
+
+
+def test_what_macos_puts_beside_the_hand_ins_is_none(tmp_path):
+    for name in ("ana", "__MACOSX"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    with batch.Class(tmp_path / "class", tmp_path / "grades", Options()) as made:
+        assert made.names() == ["ana"] and made.left_out() == []
 
 
 def test_a_name_in_a_hand_in_reaches_no_terminal_as_it_is(tmp_path):
