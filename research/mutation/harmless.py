@@ -41,6 +41,11 @@ ARGUMENTS = (
         "two loads that report to one barrier are issued in the other order",
     ),
     (
+        "change a number",
+        r"(?m)^\s*if warp_id == [0-3]:$",
+        "another warp takes over; what the warps share is handed on by barriers of all of them",
+    ),
+    (
         "change a number|exchange arithmetic",
         r"(?m)^\s*pool\.move_base_to\(",
         "the buffers start at another multiple of 1024",
@@ -101,10 +106,14 @@ def forgiven(row: dict) -> bool:
     return row["outcome"]["kind"] == "review" and bool(findings) and known
 
 
+_INITS = r"(if (warp|lane)_id == 0:|Tx\.ptx\.(tcgen05\.alloc|mbarrier\.init|fence\.proxy_async)\(.*)"
+
+
 def _beside_inits(row: dict, near: str) -> bool:
     """Is only a proxy fence changed that stands beside fence.mbarrier_init, with only inits before both?"""
-    alone = "fence.proxy_async" in row["old"] and row["old"].count("\n") < 2
-    return alone and "fence.mbarrier_init()" in near + row["old"]
+    old = [line.strip() for line in row["old"].split("\n")]
+    alone = len(old) < 3 or all(re.fullmatch(_INITS, line) for line in old)
+    return alone and "fence.proxy_async" in row["old"] and "fence.mbarrier_init()" in near + row["old"]
 
 
 def _beside_proxy_fence(row: dict, near: str) -> bool:

@@ -237,7 +237,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is wh
         7,
         **EIGHT,
         edits=(replace("ld2mma.wait(0, ld_phase.phase)", "mma2ld.wait(0, ld_phase.phase)"),),
-        kind="deadlock",
+        kind="race",
         names="WG1 warp 0 waits for mma2ld (line 824), for which another line waits",
         why="It waits for what it signals itself; the write-back, which it lets starve, has no fault.",
     ),

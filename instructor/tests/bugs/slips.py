@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from barriers import EIGHT_OF_PAIR
 from corpus import Bug, drop, guard, instead, replace
 
 TWO_CTAS = {"size": (384, 256, 320), "ctas": 2}  # three tiles of five K tiles
@@ -291,4 +292,59 @@ ROUNDS = (  # one side does not come to its signal, or its wait, in each round; 
     ),
 )
 
-GROUPS = (INDICES, RINGS, ROLES, PRODUCTS, ROUNDS)
+NAMES = (  # of barriers, and what a store is told of
+    Bug(
+        "each-mma-commits-to-the-barrier-of-the-product",
+        7,
+        **TWO_CTAS,
+        edits=(replace("mma2tma.arrive(stage, cta_group=1", "mma2ld.arrive(stage, cta_group=1"),),
+        kind="race",
+        names="nobody signals mma2tma, for which WG1 warp 3 (line 817) waits",
+        why="Nobody hands the stages back, and the product is announced once a K tile.",
+    ),
+    Bug(
+        "bytes-announced-with-each-block-of-a",
+        10,
+        **TWO_PAIRS,
+        edits=(
+            drop("tma2mma_cta0.arrive(stage, TILE_BYTES)"),
+            drop("if cbx == 0:", nth=0),
+            instead(
+                "Tx.copy_async(Asmem[stage, c, :, :]",
+                "Tx.copy_async(Asmem[stage, c, :, :], A[a_st : a_st + BLK_M, k_st : k_st + BLK_K], **tma)",
+                "if cbx == 0:",
+                "    tma2mma_cta0.arrive(stage, TILE_BYTES)",
+            ),
+        ),
+        kind="mbarrier",
+        names="announces 98304 B (line 1320) twice in a row",
+        why="The arrive has slipped into the loop over the copies of A.",
+    ),
+    Bug(
+        "store-behind-its-commit-group",
+        9,
+        **ONE_PAIR,
+        edits=(
+            drop("Tx.ptx.cp_async.bulk.commit_group()"),
+            instead(
+                "d_st = ", "d_st = Tx.meta_var(d_n_st + i * EPI_N)", "Tx.ptx.cp_async.bulk.commit_group()"
+            ),
+        ),
+        kind="race",
+        names="its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)",
+        why="The group is closed before the store: wait_group waits for an empty one.",
+    ),
+    Bug(
+        "column-of-the-store-from-the-row-of-the-tile",
+        9,
+        **EIGHT_OF_PAIR,
+        edits=(
+            replace("d_n_st = Tx.meta_var(tile_scheduler.n_idx", "d_n_st = Tx.meta_var(tile_scheduler.m_idx"),
+        ),
+        kind="race",
+        names="stores the same tile again: its coordinates did not change",
+        why="Tiles of one row are stored one over the other.",
+    ),
+)
+
+GROUPS = (INDICES, RINGS, ROLES, PRODUCTS, ROUNDS, NAMES)

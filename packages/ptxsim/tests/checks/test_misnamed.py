@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from ptxsim.checks.barrier_history import BarrierHistory, Signals, Waits
-from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.report.findings import Reporter
 
@@ -15,6 +15,7 @@ LOADS, MULTIPLIES, STORES = 0, 1, 2
 NAMES = ["full", "free", "done", "back"]
 SIGNALS = {"full": LOADS, "free": MULTIPLIES, "done": MULTIPLIES, "back": STORES}
 WAITS = {"full": MULTIPLIES, "free": LOADS, "done": STORES, "back": MULTIPLIES}
+TEXT = SimpleNamespace(instrs=[])  # tells of no signal to come
 ROW = {name: 10 + row for row, name in enumerate(NAMES)}  # of the wait that is meant for it
 
 
@@ -24,7 +25,7 @@ def found(renamed: dict[str, str], left_out: str = "", stands: bool = False):
     reporter = Reporter([(name, "uint64", place[name][1], 8) for name in NAMES])
     histories = {at: BarrierHistory(0, 0, 1) for at in place.values()}
     cluster = SimpleNamespace(
-        warps_per_cta=4, ctas=1, waits={}, splits={},
+        warps_per_cta=4, ctas=1, waits={}, splits={}, launch=SimpleNamespace(program=TEXT, shared_offsets={}),
         program=SimpleNamespace(instrs=[SimpleNamespace(src=row, line=row) for row in range(20)]),
     )  # fmt: skip
     for name, warp in SIGNALS.items():
@@ -64,3 +65,38 @@ def test_the_record_parts_most_of_them():
 def test_a_wait_that_is_left_out_is_no_wrong_name(left_out):
     assert found({}) is None
     assert found({}, left_out=left_out) is None
+
+
+def sent(renamed: dict[str, str], left_out: str = ""):
+    """What is said where each signal for a key of `renamed` goes to its value."""
+    place = {name: (0, SHARED_START + 8 * n) for n, name in enumerate(NAMES)}
+    reporter = Reporter([(name, "uint64", place[name][1], 8) for name in NAMES])
+    histories = {at: BarrierHistory(0, 0, 1) for at in place.values()}
+    cluster = SimpleNamespace(
+        warps_per_cta=4, ctas=1, waits={}, splits={}, launch=SimpleNamespace(program=TEXT, shared_offsets={}),
+        program=SimpleNamespace(instrs=[SimpleNamespace(src=row, line=row) for row in range(20)]),
+    )  # fmt: skip
+    for name, warp in SIGNALS.items():
+        if name != left_out:
+            source = "arrive", warp, 1 + NAMES.index(name)
+            histories[place[renamed.get(name, name)]].sources[source] = Signals(
+                1, 4, announces=name == "full"
+            )
+    histories[place["full"]].sources["load", LOADS, 5] = Signals(1, 4)
+    for name, warp in WAITS.items():
+        histories[place[name]].waits[warp] = Waits(0, 1, rows={ROW[name]})
+    return missent(cluster, histories, reporter)
+
+
+@pytest.mark.parametrize("meant, named", [(a, b) for a in NAMES for b in NAMES if a != b])
+def test_a_signal_that_names_another_barrier(meant, named):
+    told = sent({meant: named})
+    line = f"line {1 + NAMES.index(meant)}"
+    assert f"nobody signals {meant}, for which" in told.text and line in told.text
+    assert told.cause.id == "one-missent" or told.row == 1 + NAMES.index(meant)
+
+
+@pytest.mark.parametrize("left_out", NAMES)
+def test_a_signal_that_is_left_out_is_no_wrong_name(left_out):
+    assert sent({}) is None
+    assert sent({}, left_out) is None

@@ -160,6 +160,11 @@ AT_BARRIERS = (
         text="{name} was signalled by a thread{line}, not by a commit",
     ),
     Cause(
+        "commit-lanes",
+        30,
+        "the one elected thread that issued the MMAs commits them",
+    ),
+    Cause(
         "again",
         170,
         _PHASE,

@@ -19,8 +19,29 @@ AT_RINGS = (
         185,
         "one of the two waits is meant for the barrier that nobody waits for: a role waits for what the "
         "other role signals",
-        text="two lines wait for {name}: {who} ({line}) and {other} ({there}), and nobody ever waits for "
-        "{ignored}: one of the waits names the wrong barrier",
+        text="two lines wait for {name}, {both}, and nobody ever waits for {ignored}: one of the waits names "
+        "the wrong barrier",
+    ),
+    Cause(
+        "missent",
+        185,
+        "signal in this line the barrier that is waited for and that nobody signals",
+        text="nobody signals {silent}, for which {waiter} {waits}, and {who} {signals} {name} ({line}), as "
+        "another line does: that line names the wrong barrier",
+    ),
+    Cause(
+        "one-missent",
+        185,
+        "one of the two signals is meant for the barrier that nobody signals: each barrier is signalled by "
+        "one line",
+        text="nobody signals {silent}, for which {waiter} {waits}, and two lines signal {name}: {both}; one "
+        "of them names the wrong barrier",
+    ),
+    Cause(
+        "announced-twice",
+        40,
+        "announce the bytes of all copies of a stage in one arrive: does it stand in a loop over the copies?",
+        text="{who} announces {bytes} B ({line}) twice in a row, and goes to no other barrier in between",
     ),
     Cause(
         "outside-array",

@@ -177,6 +177,12 @@ ELSEWHERE = (
         text="{name} has completed {phases} phases and been waited for {waits}",
     ),
     Cause(
+        "stores-pending",
+        170,
+        "first the copies, then commit_group, then wait_group, all by one thread; then a barrier with the "
+        "threads that write the buffer again",
+    ),
+    Cause(
         "waits-less",
         170,
         "who reads a buffer waits in every round until it is full: does the wait stand in front of the loop, "
@@ -194,6 +200,12 @@ ELSEWHERE = (
         170,
         "the tile's row and column must differ for every CTA that stores: do they depend on every index of "
         "the CTA?",
+    ),
+    Cause(
+        "same-tile-again",
+        170,
+        "the coordinates of the store must follow the tile of each round: does its row depend on the row of "
+        "the tile, and its column on the column?",
     ),
     Cause(
         "same-row",
@@ -362,6 +374,18 @@ ELSEWHERE = (
         "unseen-load",
         270,
         "every load must be waited for: do the loop that loads and the loop that waits run equally often?",
+    ),
+    Cause(
+        "left-blocks",
+        280,
+        "does every CTA of a cluster, every warpgroup and every warp store its part? Look for a condition "
+        "around the store, then at what its row and its column depend on",
+    ),
+    Cause(
+        "stores-outside",
+        280,
+        "stores went past the end of the output instead: is their row or column taken from an index of the "
+        "grid where the CTA's rank in its cluster is meant, or scaled twice?",
     ),
     Cause(
         "incomplete-output",

@@ -69,6 +69,11 @@ RIVALS = (
         "mbarrier deadlock",
     ),
     _rival(
+        "other-signal",
+        "is another barrier meant, one that these threads arrive on themselves",
+        "commit-lanes empty-commit",
+    ),
+    _rival(
         "extra-signal",
         "is it signalled more often than this thread waits for it",
         "not-flipped again again-ahead stale flipped-early missed",
@@ -137,9 +142,11 @@ SHOWN = _ids(
     "endless endless-wait grid shared-place shared-id not-all-threads aligned two-roles left-over mma-lanes "
     "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
     "pair registers no-init overlap same-columns two-uses loaded-twice load-apart no-sync no-group-sync "
-    "misnamed one-misnamed others-columns same-tile bytes-elsewhere several-lines moved-columns all-write "
+    "announced-twice misnamed one-misnamed missent one-missent others-columns same-tile bytes-elsewhere "
+    "several-lines moved-columns all-write "
     "tcgen05-fence unacquired group-late others-waited late products-pending past-shared copy-fence "
-    "proxy-fence incomplete-output unwritten-local"
+    "proxy-fence incomplete-output left-blocks "
+    "stores-outside stores-pending same-tile-again waits-less unwritten-local"
 )
 
 

@@ -287,8 +287,7 @@ def _commit_ranks(cluster: Cluster, split: Split, place, mask: int) -> list[int]
     if not split.alone:
         name = cluster.reporter.shared_name(place[1])
         message = f"tcgen05.commit to {name} issued by {len(split.lanes)} lanes: each is an arrival"
-        hint = "the one elected thread that issued the MMAs commits them"
-        cluster.reporter.add("illegal", "error", message, hint, split, key="commit-lanes")
+        cluster.reporter.add("illegal", "error", message, CAUSES["commit-lanes"], split, key="commit-lanes")
     beyond = mask >> cluster.ctas
     if beyond:
         first = cluster.ctas + (beyond & -beyond).bit_length() - 1

@@ -184,6 +184,14 @@ OF_CAUSES = {
         "m_st, n_st and the row must differ for every CTA that stores: check them, the extents of cta_id, "
         "the scheduler's number of clusters and the number given to init"
     ),
+    "same-tile-again": (
+        "the coordinates of the store must follow the tile of each round: its rows (m_st) come from m_idx, "
+        "its columns (n_st, d_st) from n_idx"
+    ),
+    "stores-outside": (
+        "stores went past the end of the output instead: is their row (m_st) or column (n_st) taken from bx, "
+        "where the CTA's rank in its cluster (cbx) is meant, or scaled twice?"
+    ),
     "bytes-announced": _BYTES,
     "bytes": _BYTES,
     "bytes-only": "the thread that issues the copies must also execute arrive(bytes), once per phase",

@@ -1,4 +1,5 @@
-"""A wait that names another barrier than is meant: nobody waits for one barrier, and two lines for another.
+"""A wait, or a signal, that names another barrier than is meant: nobody waits for one barrier (or signals
+it), and two lines wait for another (or signal it).
 
 Who signals the neglected barrier is not the one that should wait for it, and whoever waits for what it
 signals itself waits for nothing: so the record often tells which of the two lines is wrong.
@@ -12,6 +13,7 @@ from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import never_waited
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.static_flow import signal_rows
 from ptxsim.events.views import Cluster
 from ptxsim.report.findings import Reporter
 
@@ -20,10 +22,11 @@ _ALL_LANES = 0xFFFF_FFFF
 
 @dataclass
 class Line:
-    """A line that waits for elements of one array of barriers, and the warps that come there."""
+    """A line that waits for elements of one array of barriers, or signals them; the warps that come there."""
 
     row: int  # one of its rows
     warps: set[int]
+    announces: bool = False  # a signal: with bytes to come
 
 
 def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
@@ -39,6 +42,27 @@ def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | 
             wrong = _wrong(lines, set(_signals(histories, array, reporter)), set(signals))
             return _told(cluster, array, ignored, signals, wrong) if wrong else None
     return None
+
+
+def missent(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
+    """The signal that names another barrier than the one that is waited for and that nobody signals."""
+    arrays = sorted({reporter.shared_array(place[1]) for place in histories})
+    signals = {array: _signal_lines(cluster, histories, array, reporter) for array in arrays}
+    doubly = [array for array in arrays if len(signals[array]) == 2]
+    waits = {array: _lines(cluster, histories, array, reporter) for array in arrays if not signals[array]}
+    silent = [array for array, lines in waits.items() if lines] if doubly else []
+    silent = [array for array in silent if array not in _by_text(cluster, reporter)]
+    if len(silent) != 1:
+        return None
+    array, waiter = doubly[0], waits[silent[0]][0]
+    wrong = _wrong_signals(signals[array], waits[silent[0]], _is_loaded_to(histories, array, reporter))
+    verb = agree(_who(cluster, waiter.warps), "waits")
+    facts = {"silent": silent[0], "waiter": _at(cluster, waiter), "waits": verb, "name": array}
+    if len(wrong) > 1:
+        return reason("one-missent", both=" and ".join(_at(cluster, line) for line in wrong), **facts)
+    who = _who(cluster, wrong[0].warps)
+    facts |= {"who": who, "signals": agree(who, "signals"), "line": _source(cluster, wrong[0])}
+    return reason("missent", wrong[0].row, **facts)
 
 
 def _array_of(names: list[str]) -> str:
@@ -67,6 +91,19 @@ def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) ->
     return list(lines.values())
 
 
+def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:
+    """Who arrives on elements of this array, or commits to them, line by line."""
+    lines: dict[str, Line] = {}
+    mine = [h for place, h in histories.items() if reporter.shared_array(place[1]) == array]
+    for history in mine:
+        for (how, warp, row), signals in history.sources.items():
+            if how != "load":
+                line = lines.setdefault(phrases.source_line(cluster.program, row), Line(row, set()))
+                line.warps.add(warp)
+                line.announces |= signals.announces
+    return list(lines.values())
+
+
 def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
     """Which of two lines is meant to wait for the other barrier; both, if either may be. A barrier that
     nobody has signalled may be left over: then only who waits for its own signals is wrong for sure.
@@ -80,19 +117,40 @@ def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
     return others if len(others) == 1 else lines
 
 
+def _wrong_signals(lines: list[Line], waiters: list[Line], loaded: bool) -> list[Line]:
+    """Who waits for the silent barrier is not the one to signal it; bytes are announced where they come."""
+    theirs = set().union(*(line.warps for line in waiters))
+    lost = [line for line in lines if line.announces and not loaded]
+    others = lost or [line for line in lines if not line.announces and not line.warps & theirs]
+    return others if len(others) == 1 else lines
+
+
+def _by_text(cluster: Cluster, reporter: Reporter) -> set[str]:
+    """Arrays of barriers that some instruction of the program signals, if only later."""
+    return {reporter.shared_array(at) for offsets in signal_rows(cluster.launch).values() for at in offsets}
+
+
+def _is_loaded_to(histories: dict, array: str, reporter: Reporter) -> bool:
+    mine = [h for place, h in histories.items() if reporter.shared_array(place[1]) == array]
+    return any(how == "load" for h in mine for how, _, _ in h.sources)
+
+
 def _told(cluster: Cluster, array: str, ignored: str, signals: dict[int, int], wrong: list[Line]) -> Reason:
-    who = _who(cluster, wrong[0].warps)
-    facts = {
-        "ignored": ignored + _by(cluster, signals),
-        "name": array,
-        "who": who,
-        "waits": agree(who, "waits"),
-        "line": phrases.source_line(cluster.program, wrong[0].row),
-    }
+    facts = {"ignored": ignored + _by(cluster, signals), "name": array}
     if len(wrong) == 1:
-        return reason("misnamed", wrong[0].row, **facts)
-    line = phrases.source_line(cluster.program, wrong[1].row)
-    return reason("one-misnamed", None, other=_who(cluster, wrong[1].warps), there=line, **facts)
+        who = _who(cluster, wrong[0].warps)
+        facts |= {"who": who, "waits": agree(who, "waits")}
+        return reason("misnamed", wrong[0].row, line=_source(cluster, wrong[0]), **facts)
+    return reason("one-misnamed", both=" and ".join(_at(cluster, line) for line in wrong), **facts)
+
+
+def _source(cluster: Cluster, line: Line) -> str:
+    return phrases.source_line(cluster.program, line.row)
+
+
+def _at(cluster: Cluster, line: Line) -> str:
+    """`WG0 (line 12)`."""
+    return f"{_who(cluster, line.warps)} ({_source(cluster, line)})"
 
 
 def _by(cluster: Cluster, signals: dict[int, int]) -> str:

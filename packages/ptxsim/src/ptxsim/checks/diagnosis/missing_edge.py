@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.out_of_step import (
     committed_early,
     hands_back_more,
@@ -57,7 +58,9 @@ def missing(races, pair: AccessPair) -> Edge:
         return overlapping(pair, threads) or edge("issuers", threads=threads, what=what)
     text = _same_output(races, pair)
     if text:
-        return Edge(CAUSES["same-tile" if pair.space == "memory" else "same-row"], text)
+        again = first.kind == "result" and first.by == pair.second.by
+        tile = "same-tile-again" if again else "same-tile"
+        return Edge(CAUSES[tile if pair.space == "memory" else "same-row"], text)
     if first.kind == "other":
         return Edge(_cause(races, pair), "they are in different clusters of the grid, which nothing orders")
     if first.kind == "cp.async" and not pair.waited:
@@ -68,7 +71,9 @@ def missing(races, pair: AccessPair) -> Edge:
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
-        return Edge(_cause(races, pair), own if first.kind in ("ld", "st") else group)
+        if first.kind in ("ld", "st"):
+            return Edge(_cause(races, pair), own)
+        return Edge(CAUSES["stores-pending"], group)
     return _wait(races, pair)
 
 
@@ -151,6 +156,9 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
     """A barrier that hands one access on: who makes the other one was to wait, be it the earlier here. Where
     memory is freed, perhaps nobody is there to wait.
     """
+    wrong = misnamed(races.cluster, history_of(races.cluster), races.reporter)
+    if wrong is not None:
+        return Edge(wrong.cause, wrong.text)
     name, first = barrier_of(races, place), pair.first
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     if freed and place in _never_waited_for(races):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of, ring_of
+from ptxsim.checks.diagnosis.misnamed import missent
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import phase_name, source_line, times
 from ptxsim.checks.race.barrier_record import MOST
@@ -45,6 +46,9 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
         name, passed = barrier_of(races, place), _let_pass(races, pair)
         text = f"{name} was waited for, but this MMA is of the next product: it came too early{passed}"
         return Edge(CAUSES["not-free"], text)
+    wrong = missent(races.cluster, history_of(races.cluster), races.reporter)
+    if wrong is not None:
+        return Edge(wrong.cause, wrong.text)
     warp = races.clocks.warp_of(pair.first.by)
     sources = history_of(races.cluster)[place].sources
     row = next((row for how, w, row in sources if how == "commit" and w == warp), None)

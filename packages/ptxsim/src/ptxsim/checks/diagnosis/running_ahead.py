@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of, waited_at
-from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
@@ -16,7 +16,8 @@ from ptxsim.events.views import Cluster
 def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
     history = histories[place]
-    found = loads_and_commits(cluster, place, reporter) or _several_lines(cluster, place, history)
+    found = loads_and_commits(cluster, place, reporter) or missent(cluster, histories, reporter)
+    found = found or _several_lines(cluster, place, history)
     ignored = never_waited(cluster, histories, reporter)
     if found is None and ignored:
         return misnamed(cluster, histories, reporter) or reason("ahead-unwaited", names=" or ".join(ignored))
@@ -274,7 +275,23 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
         named = misnamed(cluster, history_of(cluster), reporter)
         return named or reason("ahead-unwaited", names=" or ".join(ignored))
     who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
-    return shifted(cluster, place, reporter) or reason("arrives-again", who=who, count=history.count)
+    found = shifted(cluster, place, reporter) or announced_twice(cluster, place, reporter)
+    return found or reason("arrives-again", who=who, count=history.count)
+
+
+def announced_twice(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """A thread that walks round a ring announces bytes twice at one element before it goes on to the next."""
+    record = record_of(cluster)
+    if record is None or len(ring_of(history_of(cluster), place, reporter.shared_array)) < 2:
+        return None
+    last: dict[int, tuple] = {}  # warp -> its last step at a barrier: line and barriers
+    for step in (s for s in record.steps if s.kind in ("wait", "arrive", "commit")):
+        line = phrases.source_line(cluster.program, step.row)
+        if step.more and step.places == (place,) and last.get(step.warp) == (line, step.places):
+            who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
+            return reason("announced-twice", step.row, who=who, bytes=step.more, line=line)
+        last[step.warp] = line, step.places
+    return None
 
 
 def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:

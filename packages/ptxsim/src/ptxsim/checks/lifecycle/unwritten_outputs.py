@@ -42,16 +42,38 @@ def marked_arrays(arrays: dict[str, np.ndarray]) -> list[Marked]:
 
 def report_unwritten(marked: list[Marked], reporter) -> None:
     """A finding for every array of which a part, and not all, still holds its mark."""
+    outside = any(f.evidence.get("cause") == "useless-stores" for f in reporter.by_identity.values())
     for output in marked:
-        left = _bits(output.array) == output.mark
+        left = (_bits(output.array) == output.mark).reshape(output.array.shape)
         count = int(left.sum())
         if not 0 < count < left.size:
             continue
-        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(left)), output.array.shape))
+        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(left)), left.shape))
+        where, every = _blocks(left)
         reporter.add(
             "uninitialized", "error",
-            f"{output.name}: {count} of {left.size} elements were never written "
+            f"{output.name}: {count} of {left.size} elements were never written{where} "
             f"(the first one is {output.name}{list(first)})",
-            CAUSES["incomplete-output"],
+            CAUSES["stores-outside" if outside else "left-blocks" if every else "incomplete-output"],
             key=("output", output.name), buffer=output.name,
         )  # fmt: skip
+
+
+def _blocks(left: np.ndarray) -> tuple[str, bool]:
+    """`, rows 128 to 255 of every 256`, and whether such blocks come again and again; "" for another pattern.
+
+    left: (M, N) bool, another number of axes has no such words.
+    """
+    for axis, name in enumerate(("rows", "columns")) if left.ndim == 2 else ():
+        whole = left.all(axis=1 - axis)
+        if not (left == np.expand_dims(whole, 1 - axis)).all():
+            continue
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], whole, [False])).astype(np.int8)))
+        starts, ends = edges[::2], edges[1::2]
+        text = f", {name} {starts[0]} to {ends[0] - 1}"
+        if len(starts) == 1:
+            return text, False
+        if len(set(ends - starts)) == len(set(np.diff(starts))) == 1:
+            return f"{text} of every {starts[1] - starts[0]}", True
+        return f"{text} and others", False
+    return "", False

@@ -20,7 +20,7 @@ class UselessStores(Observer):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
-        self.stores: dict[int, list] = {}  # of an array -> [a map, first place, boxes outside, inside]
+        self.stores: dict[int, list] = {}  # of an array -> [a map, first outside, CTA, boxes outside, inside]
         self.loads: dict[Place, list[Load]] = {}  # that report to a barrier, since its last phase
         self.empty: dict[str, list[Load]] = {}  # array of barriers -> those of phases that bring only zeros
         self.apart: dict[
@@ -30,6 +30,8 @@ class UselessStores(Observer):
         self.inside: dict[tuple[int, int], list[Load]] = {}  # map, CTA -> those of its last phase inside
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
+        if copy.kind == "store":
+            self._stores(split.cta, copy)
         for place in copy.barriers:
             self.loads.setdefault(place, []).append((copy, split.at()))
 
@@ -46,11 +48,10 @@ class UselessStores(Observer):
             self.empty.setdefault(array, []).extend(loads)
             self.phases += 1
 
-    def copy_write(self, cluster: Cluster, token, copy: BulkCopy) -> None:
-        if copy.kind == "store":
-            tensor, start = copy.tensor, copy.start
-            counts = self.stores.setdefault(tensor.segment, [tensor, start, 0, 0])
-            counts[2 if tensor.misses(start) else 3] += 1
+    def _stores(self, cta: int, copy: BulkCopy) -> None:
+        tensor, start = copy.tensor, copy.start
+        counts = self.stores.setdefault(tensor.segment, [tensor, start, cta, 0, 0])
+        counts[3 if tensor.misses(start) else 4] += 1
 
     def finish(self, cluster: Cluster) -> None:
         for array, loads in self.empty.items():
@@ -66,13 +67,13 @@ class UselessStores(Observer):
             cause = CAUSES["gaps" if step > width else "useless-loads"]
             cost = sum(load.size for load, _ in loads)
             self.reporter.add("out-of-bounds", "review", message, cause, where, ("zeros", array), cost=cost)
-        for tmap, start, outside, inside in self.stores.values():
+        for tmap, start, cta, outside, inside in self.stores.values():
             if inside or not outside:
                 continue
             at = f"column {start[0]}, row {start[1]}" if tmap.rank == 2 else str(tuple(start))
             message = (
-                f"all TMA stores of CTA {cluster.cta_ids[0]} lie outside of {tmap.name or 'a tensor'}, from "
-                f"{at} on (innermost first {tmap.dims}): nothing is written, its work is for nothing"
+                f"all TMA stores of CTA {cluster.cta_ids[cta]} lie outside of {tmap.name or 'a tensor'}, "
+                f"from {at} on (innermost first {tmap.dims}): nothing is written, its work is for nothing"
             )
             key = ("outside", tmap.name)
             finding = self.reporter.add("out-of-bounds", "review", message, CAUSES["useless-stores"], key=key)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
 from ptxsim.events.records import Place
 
 
 def wrong_name(model: Model, waiter: Waiter) -> Found | None:
-    """One wait names another barrier than is meant; told of whoever stands at a barrier."""
+    """A wait or a signal names another barrier than is meant; told of whoever stands at a barrier."""
     if waiter.kind != "mbarrier":
         return None
-    answer = misnamed(model.cluster, model.histories, model.reporter)
+    record = model.cluster, model.histories, model.reporter
+    answer = misnamed(*record) or missent(*record)
     return Found(answer.cause, answer.text, waiter) if answer is not None else None
 
 
