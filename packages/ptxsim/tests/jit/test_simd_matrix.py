@@ -1,10 +1,10 @@
-"""Tiles move as numpy and ml_dtypes move them: chunks into shared memory, operands out, results to cells."""
+"""Tiles move as numpy and ml_dtypes move them: operands out of shared memory, results to cells."""
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxsim.jit.simd_matrix import accumulate, gather_halves, store_chunks
+from ptxsim.jit.simd_matrix import accumulate, gather_halves
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
@@ -18,20 +18,6 @@ def test_every_pattern(kind):
     with np.errstate(invalid="ignore"):
         wanted = window.view(DTYPES[kind]).reshape(-1, 8)[numbers].reshape(256, 256).astype(np.float32)
     assert np.array_equal(values.view(np.uint32), wanted.view(np.uint32))
-
-
-@pytest.mark.parametrize("first, step", [(0, 4096), (6, 4096), (34, 176)])
-@pytest.mark.parametrize("frozen", [True, False])
-def test_boxes_lie_anywhere_in_global_memory_and_keep_every_bit(first, step, frozen):
-    random = np.random.default_rng(step + first)
-    memory = random.integers(0, 256, 1 << 16, dtype=np.uint8)  # signalling NaNs among the doubles
-    memory.flags.writeable = not frozen
-    box = np.ndarray((15, 4), np.complex128, memory, first, (step, 16))
-    window, numbers = np.zeros(256, np.complex128), random.permutation(256)[:60].reshape(15, 4)
-    store_chunks(window, numbers, box)
-    rows = [memory[first + i * step :][: 4 * 16].tobytes() for i in range(15)]
-    assert window[numbers].tobytes() == b"".join(rows)
-    assert not np.delete(window.view(np.uint8).reshape(256, 16), numbers.reshape(-1), 0).any()
 
 
 @pytest.mark.parametrize("add", [True, False])

@@ -59,12 +59,13 @@ def expected_load(tmap: TensorMap, start: tuple[int, ...], size: int) -> np.ndar
     return memory
 
 
-@settings(max_examples=80, deadline=None)
-@given(boxes())
-def test_load(case):
+@settings(max_examples=120, deadline=None)
+@given(boxes(), st.sampled_from(["program", "adverse"]))
+def test_load(case, order):
+    """In program order the main loop does it, else the handler."""
     tmap, start = case
     size = room(tmap)
-    out, result = load_box(tmap, start, size)
+    out, result = load_box(tmap, start, size, order=order)
     assert np.array_equal(out, expected_load(tmap, start, size)) and not result.findings
     assert result.stats["tma_bytes"] == box_bytes(tmap)
 
@@ -210,14 +211,18 @@ setp.eq.u32 %k, %r3, 3; @!%k ld.shared.b32 %r8, [%r7+384]; @!%k st.global.b32 [%
 barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret; }}"""
 
 
-@pytest.mark.parametrize("order", ["program", "adverse", 4])
-def test_multicast(order):
+ORDERS = [("program", False), ("program", True), ("adverse", True), (4, True)]  # and whether it is checked
+
+
+@pytest.mark.parametrize("order, checks", ORDERS)
+def test_multicast(order, checks):
     """Each CTA sends its row to the three others, whose own barriers hear of it."""
     array, out = np.arange(128, dtype=np.int32).reshape(4, 32), np.full((4, 4, 32), -1, np.int32)
+    args = [TensorMap(array, (32, 1)), out]
     result = ptxsim.load(MULTICAST).launch(
-        "k", grid=4, block=32, shared_bytes=512, args=[TensorMap(array, (32, 1)), out], order=order
+        "k", grid=4, block=32, shared_bytes=512, args=args, order=order, checks=checks
     )
-    assert result.verdict == "clean", result.findings
+    assert result.verdict == ("clean" if checks else "not checked"), result.findings
     expected = np.broadcast_to(array, (4, 4, 32)).copy()
     expected[np.arange(4), np.arange(4)] = -1
     assert np.array_equal(out, expected) and result.stats["tma_bytes"] == 512
@@ -241,14 +246,13 @@ mad.lo.u32 %r7, %r1, 4, %r0; ld.shared.b32 %r8, [%r7]; st.global.b32 [%o], %r8;
 barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret; }}"""
 
 
-@pytest.mark.parametrize("order", ["program", "adverse", 4])
-def test_pair_reports_to_one_barrier(order):
+@pytest.mark.parametrize("order, checks", ORDERS)
+def test_pair_reports_to_one_barrier(order, checks):
     """cta_group::2: the load of CTA 1 counts on the barrier of CTA 0."""
     array, out = np.arange(64, dtype=np.int32).reshape(2, 32), np.zeros((2, 32), np.int32)
     module = ptxsim.load(PAIR.replace("GROUP", "cta_group::2."))
-    result = module.launch(
-        "k", grid=2, block=32, shared_bytes=256, args=[TensorMap(array, (32, 1)), out], order=order
-    )
+    args = [TensorMap(array, (32, 1)), out]
+    result = module.launch("k", grid=2, block=32, shared_bytes=256, args=args, order=order, checks=checks)
     assert not [f for f in result.findings if f.severity == "error"], result.findings
     assert np.array_equal(out, array)
 

@@ -54,7 +54,7 @@ class BrxColumn(IntEnum):
 
 
 class UnitColumn(IntEnum):
-    """Rows UNIT; the first of all, the others of FAST_ISSUE."""
+    """Rows UNIT; the first of all, the others of FAST_ISSUE and FAST_EITHER."""
 
     UNIT_FORM = Column.DST1  # 0, ONLY_OBSERVED, FAST_ISSUE, or a fast form (units/registry.py)
     UNIT_LIST = Column.DST0  # where the list of slots that the instruction reads starts
@@ -63,10 +63,10 @@ class UnitColumn(IntEnum):
 
 
 class CalledColumn(IntEnum):
-    """Rows UNIT of FAST_CALLED; IMM is the address of the code (jit/called.py)."""
+    """Rows UNIT of FAST_CALLED and FAST_EITHER; IMM is the address of the code (jit/called.py)."""
 
     CALLED_BLOCK = Column.SRC0  # address of what the code must know
-    CALLED_HEARD = Column.SRC1  # 1 if the loop calls it with observers, too
+    CALLED_HEARD = Column.SRC3  # 1 if the loop calls it with observers, too
 
 
 class Operation(IntEnum):
@@ -121,6 +121,20 @@ class CtaColumn(IntEnum):
     CT_SHARED = 1  # host address of its shared memory
 
 
+class BarrierColumn(IntEnum):
+    """An mbarrier of the cluster (machine/mbarrier.py)."""
+
+    MB_PLACE = 0  # its address in the .shared::cluster window
+    MB_LIVES = 1  # 1: initialised, and not invalidated since
+    MB_EXPECTED = 2  # arrivals a phase needs
+    MB_PENDING = 3  # arrivals still missing in this phase
+    MB_TX = 4  # bytes announced and not yet delivered
+    MB_PHASE = 5  # phases completed
+    MB_ANNOUNCED = 6  # bytes of this phase
+    MB_DELIVERED = 7
+    MB_TOLD = 8  # phase of which splits that sleep know
+
+
 class LogColumn(IntEnum):
     """One access of one lane, for observers."""
 
@@ -171,8 +185,8 @@ class Control(IntEnum):
     BATCH = 35  # splits in the batch; 0: run SPLIT alone
     BATCH_PTR = 36
     ALIVE_PTR = 37  # lanes of each warp that have not exited
-    PHASES = 38  # mbarriers whose phase the loop knows
-    PHASE_PTR = 39
+    BARRIERS = 38  # rows of the table of mbarriers
+    BARRIER_PTR = 39
     ISSUED = 40  # instructions that left their operands behind
     ISSUED_PTR = 41
     FAST_DONE = 42  # unit instructions done without Python
@@ -183,8 +197,15 @@ class Control(IntEnum):
     CHANGED = 47  # words of memory that its atomics have changed since then
     MARKED = 48  # accumulators of wgmma whose registers hold marks, since an instruction on them is pending
     LOCAL_WRITTEN = 49  # a flag for each byte of local memory, where there are observers
-    NEW_COUNT = 50  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 51
+    HAPPENED = 50  # compiled code has done what splits that stand may wait for
+    PHASES_DONE = 51  # that it has completed since Python looked
+    BARRIER_ROOM = 52  # rows that the table of mbarriers has room for
+    MAPS = 53  # tensor maps that compiled code knows (machine/map_table.py)
+    MAPS_PTR = 54
+    COPIES = 55  # by such maps since Python looked
+    COPIES_PTR = 56
+    NEW_COUNT = 57  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 58
 
 
 class Reason(IntEnum):
@@ -206,8 +227,8 @@ def _publish(*tables: type[IntEnum]) -> None:
 
 
 ROW_COLUMNS = (Column, AccessColumn, BrxColumn, UnitColumn, CalledColumn)
-_publish(*ROW_COLUMNS, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn, LogColumn)
-_publish(Control, Reason)
+_publish(*ROW_COLUMNS, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn)
+_publish(BarrierColumn, LogColumn, Control, Reason)
 
 COLUMNS = len(Column)
 OPERAND_COLUMNS = {member.name.lower(): int(member) for table in ROW_COLUMNS for member in table}
@@ -226,19 +247,18 @@ ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  #
 LOG_BYTES, SPLIT_BYTES = 8 * LOG_COLUMNS, 8 * SPLIT_COLUMNS
 
 # UNIT_FORM: it does nothing without observers (fences, hints); or what the main loop does by itself:
-# leave the operands to another unit, call compiled code by its address, or a fast form that is part of the
-# loop (units/registry.py)
-ONLY_OBSERVED, FAST_ISSUE, FAST_CALLED, FIRST_FAST = range(1, 5)
+# leave the operands to another unit, call compiled code by its address, the latter and else the former, or a
+# fast form that is part of the loop (units/registry.py)
+ONLY_OBSERVED, FAST_ISSUE, FAST_CALLED, FAST_EITHER, FIRST_FAST = range(1, 6)
 
 # a batch: splits that one call of the main loop runs, and where each is: not in it, moving, standing at
 # something that Python must do, out of instructions, or gone
 BATCH_LIST, BATCH_STATE = range(2)
 ABSENT, MOVING, STANDS, PAUSED, GONE = range(5)
-PHASE_PLACE, PHASE_NUMBER, PHASE_COLUMNS = range(3)  # table of mbarriers
-PHASE_ROOM = 64  # mbarriers of a cluster that the main loop knows
+MB_COLUMNS = len(BarrierColumn)
 # instructions that left their operands behind; LOGGED: accesses in the log that came before; the values of
 # the slots that the instruction reads follow from VALUES on
 ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK, ISSUE_LOGGED, ISSUE_VALUES = range(5)
 ISSUE_MOST = 14  # values of one instruction; tcgen05.mma has 13
 ISSUE_ROOM, ISSUE_COLUMNS = 16, ISSUE_VALUES + ISSUE_MOST
-PHASE_BYTES, ISSUE_BYTES = 8 * PHASE_COLUMNS, 8 * ISSUE_COLUMNS
+BARRIER_BYTES, ISSUE_BYTES = 8 * MB_COLUMNS, 8 * ISSUE_COLUMNS

@@ -92,6 +92,16 @@ def retry_standing(control):
 
 
 @inner
+def retry_happened(control):
+    """The same if compiled code has done what they may wait for; whether it has."""
+    happened = word(control, HAPPENED) != 0
+    if happened:
+        set_word(control, HAPPENED, 0)
+        retry_standing(control)
+    return happened
+
+
+@inner
 def admit(control):
     """Takes the splits that a branch has created into the batch."""
     for i in range(word(control, NEW_COUNT)):

@@ -19,7 +19,7 @@ from ptxsim.isa.mathlib.inner import WHOLE, inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.compiled import generated
 from ptxsim.jit.intrinsics import *  # noqa: F403
-from ptxsim.jit.loop_batch import issue, next_split, retry_standing, settle_split
+from ptxsim.jit.loop_batch import issue, next_split, retry_happened, retry_standing, settle_split
 from ptxsim.jit.loop_divergence import branch_index, diverge, join, leave
 from ptxsim.jit.loop_memory import (
     access_size,
@@ -44,10 +44,11 @@ def fast_unit(c, row, m, w, g, pc, lists, registers, predicates, rank, control):
     kind = c[UNIT_FORM]
     observed = word(control, LOG_ON) != 0
     in_place = observed and (m != FULL or word(control, ISSUES) == 0)
-    if kind == FAST_ISSUE:
-        done = issue(c, m, g, pc, lists, registers, predicates, control)
-    if kind == FAST_CALLED and not (in_place or observed and c[CALLED_HEARD] == 0):
+    either = kind == FAST_EITHER
+    if (either or kind == FAST_CALLED) and not (in_place or observed and c[CALLED_HEARD] == 0):
         done = call_unit(c[IMM], row, m, w, registers, predicates, control) != 0
+    if kind == FAST_ISSUE or either and not done:
+        done = issue(c, m, g, pc, lists, registers, predicates, control)
     # {{fast: each}}
     set_word(control, FAST_DONE, word(control, FAST_DONE) + done)
     return done
@@ -195,7 +196,7 @@ def run(control):
     while True:
         if batch and not next_split(control):
             together += 1
-            if together < MOST_TOGETHER and fast_together(control):
+            if together < MOST_TOGETHER and (retry_happened(control) or fast_together(control)):
                 continue
             return REASON_STANDS
         reason = run_split(control)

@@ -1,7 +1,7 @@
-"""Tiles on their way, compiled: into shared memory, out of it as operands, from a product to tensor memory.
+"""Tiles on their way, compiled: out of shared memory as operands, from a product to tensor memory.
 
 A tile in shared memory is a list of 16-byte chunks; four chunks are one vector of 32 halves. What it buys:
-128 x 8 chunks are stored in 1.3 us (numpy 4.3), decoded in 2.7 us (numpy 16, by fancy indexing and astype);
+128 x 8 chunks are decoded in 2.7 us (numpy 16, by fancy indexing and astype);
 128 x 256 results are added in 5 us (numpy 22, row by row and again for NaNs).
 """
 
@@ -104,9 +104,7 @@ def lane_products(typingctx, sums, a, b, steps):
     return types.void(types.uint64, types.uint64, types.uint64, types.uint64), codegen
 
 
-_SOURCE = """from numba import types
-
-from ptxsim.jit.compiled import generated
+_SOURCE = """from ptxsim.jit.compiled import generated
 from ptxsim.jit.simd_matrix import CHUNK, STEP, decode_bf16, decode_f16
 
 
@@ -118,16 +116,6 @@ def gather(window, numbers, out, bfloat):
             decode_bf16(start, first + 8 * i, target + 2 * CHUNK * i)
         else:
             decode_f16(start, first + 8 * i, target + 2 * CHUNK * i)
-
-
-_BOX = types.Array(types.complex128, 2, "A", readonly=True, aligned=False)
-
-
-@generated(types.void(types.complex128[::1], types.int64[:, ::1], _BOX), nogil=True)
-def store(window, numbers, box):
-    for i in range(numbers.shape[0]):
-        for j in range(numbers.shape[1]):
-            window[numbers[i, j]] = box[i, j]
 
 
 @generated(nogil=True)
@@ -155,11 +143,6 @@ def gather_halves(window: np.ndarray, numbers: np.ndarray, kind: str) -> np.ndar
     out = np.empty((*numbers.shape[:-1], 8 * numbers.shape[-1]), np.float32)
     _compiled().gather(window, numbers, out, kind == "bf16")
     return out
-
-
-def store_chunks(window: np.ndarray, numbers: np.ndarray, box: np.ndarray) -> None:
-    """Stores a box, complex128 (rows, chunks of a row), to chunks of a shared memory window of that type."""
-    _compiled().store(window, numbers, box)
 
 
 def accumulate(cells: np.ndarray, product: np.ndarray, cell, entry, size, add: bool) -> None:

@@ -31,6 +31,7 @@ from ptxsim.jit.bytecode import (
     COLUMNS,
     EXIT,
     FAST_CALLED,
+    FAST_EITHER,
     FAST_ISSUE,
     GUARD,
     IMM,
@@ -42,14 +43,11 @@ from ptxsim.jit.bytecode import (
     ST,
     UNIT,
     UNIT_FORM,
-    UNIT_LIST,
-    UNIT_PREDICATES,
-    UNIT_SLOTS,
 )
 from ptxsim.jit.called import Block, address_of
 from ptxsim.jit.loop_memory import WHOLE_WARP
 from ptxsim.lowering import cfg
-from ptxsim.lowering.fast_unit_forms import fast_columns
+from ptxsim.lowering.fast_unit_forms import fast_columns, issued_slots
 from ptxsim.lowering.instruction_selection import (
     UNPACK,
     Row,
@@ -90,8 +88,9 @@ class Program:
             block = form.encode(self.instrs[row], self.args[row], self.slots.unset)
             if block is not None:
                 self.blocks.append(block)
+                kind = FAST_EITHER if self.code[row, UNIT_FORM] == FAST_ISSUE else FAST_CALLED
                 columns = [UNIT_FORM, IMM, CALLED_BLOCK, CALLED_HEARD]
-                self.code[row, columns] = FAST_CALLED, address_of(form.called), block.address, form.unheard
+                self.code[row, columns] = kind, address_of(form.called), block.address, form.unheard
 
     @functools.cached_property
     def gathers(self) -> list[bool]:
@@ -116,11 +115,7 @@ class Program:
     @functools.cached_property
     def issued_slots(self) -> list[list[int]]:
         """Per row of an instruction that the main loop issues: what it leaves, ~slot of predicates."""
-        columns = self.code[:, [UNIT_LIST, UNIT_SLOTS, UNIT_PREDICATES]].tolist()
-        forms = zip(self.code[:, [OP, UNIT_FORM]].tolist(), columns, strict=True)
-        spans = [columns if form == [UNIT, FAST_ISSUE] else (0, 0, 0) for form, columns in forms]
-        lists = self.lists.tolist()
-        return [lists[a : a + n] + [~slot for slot in lists[a + n : a + n + p]] for a, n, p in spans]
+        return issued_slots(self.code, self.lists.tolist())
 
     @functools.cached_property
     def plain_loads(self) -> set[int]:

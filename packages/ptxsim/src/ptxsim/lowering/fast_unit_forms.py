@@ -6,10 +6,24 @@ only leave their operands to another unit of the chip.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptxsim.frontend.ast import Sink
 from ptxsim.isa.operands import MemArg, PredArg
-from ptxsim.jit.bytecode import FAST_ISSUE, ISSUE_MOST
+from ptxsim.jit.bytecode import (
+    FAST_EITHER,
+    FAST_ISSUE,
+    ISSUE_MOST,
+    OP,
+    UNIT,
+    UNIT_FORM,
+    UNIT_LIST,
+    UNIT_PREDICATES,
+    UNIT_SLOTS,
+)
 from ptxsim.units.registry import fast_number
+
+_ISSUED = [OP, UNIT_FORM, UNIT_LIST, UNIT_SLOTS, UNIT_PREDICATES]
 
 
 def fast_columns(row, args: tuple, lists: list[int]) -> dict[str, int]:
@@ -45,3 +59,13 @@ def _issue(args: tuple, lists: list[int]) -> dict[str, int]:
     lists += [*slots, *predicates]
     counts = {"unit_slots": len(slots), "unit_predicates": len(predicates)}
     return {"unit_form": FAST_ISSUE, "unit_list": start, **counts}
+
+
+def issued_slots(code: np.ndarray, lists: list[int]) -> list[list[int]]:
+    """Per row: the slots, and ~slot of the predicates, that `_issue` wrote down."""
+    found = []
+    for kind, form, start, slots, predicates in code[:, _ISSUED].tolist():
+        issued = kind == UNIT and form in (FAST_ISSUE, FAST_EITHER)
+        end = start + slots
+        found.append([*lists[start:end], *(~s for s in lists[end : end + predicates])] if issued else [])
+    return found

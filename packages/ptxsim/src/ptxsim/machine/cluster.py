@@ -22,8 +22,10 @@ from ptxsim.machine.control_words import describe
 from ptxsim.machine.forward_progress import held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.left_behind import take_over
 from ptxsim.machine.local_log import without_local
-from ptxsim.machine.mbarrier import MBarrier
+from ptxsim.machine.map_table import MapTable
+from ptxsim.machine.mbarrier_table import MBarriers
 from ptxsim.machine.split import BLOCK, PARK, Lanes, Split, Splits, Wait
 from ptxsim.machine.tensor_memory import TensorMemory
 from ptxsim.machine.watchdog import Watchdog
@@ -65,13 +67,13 @@ class Cluster:
             self.fresh[slot] = UNSET & (1 << bits) - 1
         self.predicates = np.zeros((self.warps, len(slots.predicates) + 1), np.int64)
         self.living = np.zeros(self.warps, np.int64)
-        self.phases = np.zeros((bytecode.PHASE_ROOM, bytecode.PHASE_COLUMNS), np.int64)
         self.split_table = np.zeros((self.warps * 32, bytecode.SPLIT_COLUMNS), np.int64)
         self.group_table = np.zeros((self.warps * 32, bytecode.GROUP_COLUMNS), np.int64)
         self.cta_table = np.zeros((self.ctas, bytecode.CT_COLUMNS), np.int64)
         self.access_log = np.zeros((LOG_CAPACITY if self.bus.heard else 32, bytecode.LOG_COLUMNS), np.int64)
         self.control = np.zeros(bytecode.CONTROL_WORDS, np.int64)
         self.words = self.control.ctypes.data
+        self.mbarriers, self.maps = MBarriers(self.control), MapTable(self)
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
         with_tmem = self.ctas if launch.uses_tmem else 0
@@ -100,7 +102,7 @@ class Cluster:
         self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
         self.local[:], self.local_written[:] = 0xFF, 0
         self.launch.fill_changing(self)
-        self.mbarriers: dict[tuple[int, int], MBarrier] = {}
+        self.mbarriers.clear()
         for memory in self.tmem:
             memory.clear()
         self.engine = Engine(self.order)
@@ -116,8 +118,6 @@ class Cluster:
         first = self.split_table[::32]  # of each warp
         first[:, bytecode.SP_STATE], first[:, bytecode.SP_MASK] = bytecode.RUNNABLE, self.alive
         first[:, bytecode.SP_WARP] = range(self.warps)
-        self.control[bytecode.PHASES] = 0
-        self.phase_rows: dict[tuple[int, int], int] = {}
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
         self.apart: set[int] = set()  # warps whose lanes went on apart
         self.watchdog = Watchdog(self, self.launch.max_instructions)
@@ -304,9 +304,7 @@ class Cluster:
         if word(bytecode.NEW_COUNT):
             self._adopt()
         if word(bytecode.TENSOR_OPERATIONS) or word(bytecode.CHANGED):
-            self.tensor_operations += word(bytecode.TENSOR_OPERATIONS)
-            self.effects += word(bytecode.CHANGED)
-            self.control[bytecode.TENSOR_OPERATIONS] = self.control[bytecode.CHANGED] = 0
+            take_over(self)
         if logged := word(bytecode.LOG_USED):
             self.tell_log(logged)
             self.control[bytecode.LOG_USED] = self.told = 0

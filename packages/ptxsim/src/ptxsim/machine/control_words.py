@@ -19,7 +19,6 @@ def describe(cluster: Cluster) -> None:
         bytecode.CT_PTR: cluster.cta_table,
         bytecode.LOG_PTR: cluster.access_log,
         bytecode.ALIVE_PTR: cluster.living,
-        bytecode.PHASE_PTR: cluster.phases,
         bytecode.LOCAL_PTR: cluster.local,
         bytecode.LOCAL_WRITTEN: cluster.local_written,
     }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from ptxsim.jit import bytecode
+from ptxsim.jit.called import Block, called
+from ptxsim.jit.intrinsics import column
+from ptxsim.jit.loop_memory import word
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes, Location, Split, Wait
-from ptxsim.units.registry import always, unit
+from ptxsim.units.registry import FastForm, always, unit
 
 
 def each_lane(split: Split) -> list[Location]:
@@ -82,7 +86,20 @@ def store(cluster: Cluster, split: Split, what: str, groups: list[BulkGroup], re
     cluster.engine.submit(Work(None, first, f"{what} (read)"))
 
 
-@unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True)
+@called
+def nothing_pending(row, m, warp, registers, predicates, control):
+    """Where work completes at once, a group holds nothing that is still to be done; a wait comes after what
+    was handed over.
+    """
+    waits = word(column(row, bytecode.CALLED_BLOCK), 0)
+    return int(word(control, bytecode.EAGER) != 0 and not (waits and word(control, bytecode.ISSUED)))
+
+
+_COMMITS = FastForm(lambda instr, args, unset: Block(0), called=nothing_pending)
+_WAITS = FastForm(lambda instr, args, unset: Block(1), called=nothing_pending)
+
+
+@unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True, fast=_COMMITS)
 @always
 def commit_group(cluster: Cluster, split: Split, args):
     for lane in split.lanes.tolist():
@@ -91,7 +108,7 @@ def commit_group(cluster: Cluster, split: Split, args):
             cluster.bus.bulk_commit(cluster, split.at(1 << lane))
 
 
-@unit("cp.async.bulk.wait_group {.read} n", section="9.7.9.25.4")
+@unit("cp.async.bulk.wait_group {.read} n", section="9.7.9.25.4", fast=_WAITS)
 def wait_group(instr):
     reading = "read" in instr.mods
 

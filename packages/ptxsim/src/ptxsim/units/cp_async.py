@@ -328,8 +328,7 @@ def arrive(instr):
 
 def _count_up(cluster: Cluster, split: Split, place, barrier) -> None:
     """Without .noinc the phase expects the arrival that the copies will make (PTX ISA 9.7.13.15.15)."""
-    barrier.pending += 1
-    if barrier.pending > MAX_COUNT:
+    if not barrier.expect_one_more():
         name = cluster.reporter.shared_name(place[1])
         cluster.reporter.add(
             "mbarrier", "error", f"{name}: more than {MAX_COUNT} pending arrivals", "", split

@@ -10,13 +10,19 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Arrival
 from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC
 from ptxsim.jit import bytecode
-from ptxsim.jit.translate import resolve, shared_address, shared_fault, shared_place
+from ptxsim.jit.translate import resolve, shared_fault, shared_place
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
 from ptxsim.machine.split import Lanes, Split
-from ptxsim.units.registry import always, unit
-
-_SPACES = {"shared", "shared::cta", "shared::cluster"}
+from ptxsim.units.mbarrier_lanes import (
+    fast_init,
+    fast_signal,
+    init_lanes,
+    inval_lanes,
+    is_generic,
+    signal_lanes,
+)
+from ptxsim.units.registry import FastForm, always, unit
 
 
 def place_of(cluster: Cluster, split: Lanes, address: int, generic: bool) -> tuple[int, int] | None:
@@ -98,25 +104,9 @@ def complete_if_ready(cluster: Cluster, place: tuple[int, int]) -> None:
     barrier = cluster.mbarriers[place]
     cluster.effects += 1
     if barrier.try_complete_phase():
-        row = cluster.phase_rows[place]
-        if row < bytecode.PHASE_ROOM:
-            cluster.phases[row, bytecode.PHASE_NUMBER] = barrier.phase
+        barrier.words[bytecode.MB_TOLD] = barrier.phase
         cluster.bus.phase_complete(cluster, place)
         cluster.wake(("mbarrier", place))
-
-
-def publish(cluster: Cluster, place: tuple[int, int]) -> None:
-    """Tells the main loop of a barrier made or gone, if it has room for it (`wait_passed`)."""
-    barrier, rows, table = cluster.mbarriers.get(place), cluster.phase_rows, cluster.phases
-    row = rows.setdefault(place, len(rows))
-    if row < bytecode.PHASE_ROOM:
-        table[row, bytecode.PHASE_PLACE] = shared_address(*place) if barrier else -1
-        table[row, bytecode.PHASE_NUMBER] = barrier.phase if barrier else 0
-        cluster.control[bytecode.PHASES] = min(len(rows), bytecode.PHASE_ROOM)
-
-
-def is_generic(instr) -> bool:
-    return not _SPACES & set(instr.mods)
 
 
 def same_value(values: list[int]) -> bool:
@@ -142,7 +132,11 @@ def _by_place(cluster: Cluster, split: Split, arg, generic: bool) -> dict[tuple[
     return found
 
 
-@unit("mbarrier.init {.own}.b64 [bar], count", section="9.7.13.15.9")
+@unit(
+    "mbarrier.init {.own}.b64 [bar], count",
+    section="9.7.13.15.9",
+    fast=FastForm(fast_init, called=init_lanes),
+)
 def init(instr):
     generic = is_generic(instr)
 
@@ -170,27 +164,28 @@ def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int],
             "mbarrier", severity, f"{name} is initialised {how}", hint, split, key=key, barrier=wrong
         )
     try:
-        barrier = MBarrier.with_count(count)
+        barrier = cluster.mbarriers.make(place, count)
     except MBarrierError as error:
         cluster.reporter.add("mbarrier", "error", f"{name}: {error}", "", split, barrier=name)
-        barrier = MBarrier(1, 1)
-    cluster.mbarriers[place] = barrier
-    publish(cluster, place)
+        barrier = cluster.mbarriers.make(place, 1)
     rank, offset = place
     cluster.shared[rank, offset : offset + 8].view(np.uint64)[0] = barrier.state()
     cluster.effects += 1
     cluster.bus.mbarrier_init(cluster, split, lane, place)
 
 
-@unit("mbarrier.inval {.own}.b64 [bar]", section="9.7.13.15.10")
+@unit(
+    "mbarrier.inval {.own}.b64 [bar]",
+    section="9.7.13.15.10",
+    fast=FastForm(fast_init, called=inval_lanes),
+)
 def inval(instr):
     generic = is_generic(instr)
 
     def run(cluster: Cluster, split: Split, args):
         for _, place in _places(cluster, split, args[0], generic):
             if find_barrier(cluster, split, place, "mbarrier.inval"):
-                del cluster.mbarriers[place]
-                publish(cluster, place)
+                cluster.mbarriers.remove(place)
 
     return run
 
@@ -208,6 +203,7 @@ def inval(instr):
     section="9.7.13.15.13",
     fire_and_forget=True,
     signals="",
+    fast=FastForm(fast_signal, called=signal_lanes),
 )
 def arrive(instr):
     mods = set(instr.mods)
@@ -275,6 +271,7 @@ def _completed(cluster: Cluster, split: Split, place: tuple[int, int]) -> None:
     section="9.7.13.15.11",
     fire_and_forget=True,
     signals="complete_tx",
+    fast=FastForm(fast_signal, called=signal_lanes),
 )
 def expect_tx(instr):
     generic, announce = is_generic(instr), "expect_tx" in instr.mods

@@ -2,51 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import PhaseWait
-from ptxsim.isa.address_map import WINDOW_MASK
-from ptxsim.isa.mathlib.inner import inner
-from ptxsim.isa.operands import MemArg, PredArg
-from ptxsim.jit import bytecode
-from ptxsim.jit.intrinsics import lane_value, set_mask
-from ptxsim.jit.loop_batch import lowest_lane, same_in_all
-from ptxsim.jit.loop_memory import word
-from ptxsim.jit.translate import shared_place
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.mbarrier import phases_since
 from ptxsim.machine.split import Split, Wait
-from ptxsim.units.mbarrier import find_barrier, is_generic, place_of, same_value
+from ptxsim.units.mbarrier import find_barrier, place_of, same_value
+from ptxsim.units.mbarrier_lanes import fast_wait, is_generic, wait_passed
 from ptxsim.units.registry import FastForm, unit
-
-
-@inner
-def wait_passed(c, m, registers, predicates, rank, control):
-    """mbarrier.try_wait.parity on a phase of an own barrier that is complete (PTX ISA 9.7.13.15.16)."""
-    leader = lowest_lane(m)
-    place = (np.int64(lane_value(registers, c[bytecode.SRC0], leader)) + c[bytecode.IMM]) & WINDOW_MASK
-    parity = np.int64(lane_value(registers, c[bytecode.SRC1], leader))
-    if shared_place(place)[0] != rank or parity & ~np.int64(1):  # neither 0 nor 1: the handler tells
-        return False
-    row = word(control, bytecode.PHASE_PTR)
-    for _ in range(word(control, bytecode.PHASES)):
-        if word(row, bytecode.PHASE_PLACE) == place:
-            if word(row, bytecode.PHASE_NUMBER) & 1 == parity:
-                return False
-            done = same_in_all(registers, c[bytecode.SRC0], m) and same_in_all(registers, c[bytecode.SRC1], m)
-            if done:
-                set_mask(predicates, c[bytecode.DST0], m, m)
-            return done
-        row += bytecode.PHASE_BYTES
-    return False
-
-
-def _fast_wait(instr, args: tuple) -> dict | None:  # type: ignore[return]  # None for other operands
-    """Waits for a parity of a barrier in the .shared window."""
-    match args:
-        case (PredArg(code), MemArg(slot, offset), int(token), *_):
-            if "parity" in instr.mods and {"shared", "shared::cta"} & set(instr.mods):
-                return {"dst0": code >> 1, "src0": slot, "imm": offset, "src1": token}
 
 
 @unit(
@@ -58,7 +21,7 @@ def _fast_wait(instr, args: tuple) -> dict | None:  # type: ignore[return]  # No
     scope="cta cluster",
     writes=(0,),
     section="9.7.13.15.16",
-    fast=FastForm(_fast_wait, each="wait_passed"),
+    fast=FastForm(fast_wait, called=wait_passed, gathers=True),
 )
 def wait(instr):
     mods = set(instr.mods)
@@ -74,8 +37,8 @@ def wait(instr):
                 _no_parity(cluster, split, token & 0xFFFF_FFFF)
             barrier = find_barrier(cluster, split, place, "wait")
             if barrier is not None and not parity:
-                _of_this_phase_or_the_last(cluster, split, barrier.phase - (token >> 32))
-            if barrier is None or (barrier.passed(token) if parity else barrier.passed_state(token)):
+                _of_this_phase_or_the_last(cluster, split, phases_since(barrier.phase, token))
+            if barrier is None or (barrier.passed(token) if parity else phases_since(barrier.phase, token)):
                 passed |= lanes
                 if barrier is not None:
                     asked = barrier.phase - 1 & 1
@@ -122,8 +85,8 @@ def _no_parity(cluster: Cluster, split: Split, value: int) -> None:
 
 def _of_this_phase_or_the_last(cluster: Cluster, split: Split, behind: int) -> None:
     """A state is one of the current phase or of the one before (PTX ISA 9.7.13.15.16)."""
-    if behind & 0xFFFF_FFFF > 1:
-        message = f"waits by a state that is {behind & 0xFFFF_FFFF} phases old: what that does is not defined"
+    if behind > 1:
+        message = f"waits by a state that is {behind} phases old: what that does is not defined"
         hint = "wait by the state of this round's own arrival"
         cluster.reporter.add("mbarrier", "review", message, hint, split, key=("old state",))
 

@@ -161,8 +161,9 @@ def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
         if launch.memory.find(address + PARAM_WINDOW) is not None:
             why, hint = f"means a kernel parameter {IN_PARAM_SPACE}", CONVERT
         cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
-    elif launch.memory.logged(address):
-        made.at = address
+    else:
+        cluster.maps.add(address, made)
+        made.at = address if launch.memory.logged(address) else 0
     return made
 
 

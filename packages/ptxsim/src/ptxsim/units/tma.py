@@ -6,20 +6,21 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import BulkCopy
-from ptxsim.isa.layouts.swizzle import SPAN, Mode
+from ptxsim.isa.layouts.swizzle import SPAN
 from ptxsim.isa.number_formats import canonical_nans
-from ptxsim.jit.simd_matrix import store_chunks
 from ptxsim.jit.translate import shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.split import Lanes, Split
+from ptxsim.machine.tensor_box import ALIGNMENT, move
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.bulk_groups import each_lane, open_group, store
 from ptxsim.units.mbarrier import bytes_arrive, place_of
-from ptxsim.units.registry import unit
+from ptxsim.units.registry import FastForm, unit
 from ptxsim.units.tensormap import find_map
-from ptxsim.units.tma_boxes import Part, box_index, boxes, columns, end_of, span_of, spans_of
+from ptxsim.units.tma_boxes import Part, boxes, columns, end_of, span_of, spans_of
+from ptxsim.units.tma_called import copy_box, fast_copy
 from ptxsim.units.tma_im2col import mode_of
 from ptxsim.units.tma_start import check_start
 
@@ -29,44 +30,17 @@ REDUCTIONS = {
 }
 
 
-def read_box(cluster: Cluster, tmap: TensorMap, start: tuple[int, ...]) -> np.ndarray:
-    """complex128 (rows, chunks of a row), 16 bytes each, of a box in global memory; outside elements are the
-    map's fill value.
-    """
-    memory, size = cluster.launch.memory.arrays[tmap.segment], tmap.dtype.itemsize
-    if tmap.element_strides == (1, 1) and tmap.holds(start):
-        shape, step = (tmap.box[1], tmap.box[0] * size // 16), tmap.strides[0]
-        first = tmap.byte_offset + start[1] * step + start[0] * size
-        return np.ndarray(shape, np.complex128, memory, first, (step, 16))
-    memory = memory[tmap.byte_offset :]
-    offsets, inside = box_index(tmap, start)
-    elements = np.zeros(offsets.shape, f"u{size}")
-    if tmap.fill == "nan":
-        elements[:] = _nan_bits(tmap.dtype)
-    flat = memory[: len(memory) // size * size].view(f"u{size}")
-    elements[inside] = flat[offsets[inside] // size]
-    return elements.view(np.complex128)
-
-
-def _nan_bits(dtype) -> int:
-    """The special NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes for floating types.
-
-    An H200 fills with 0x7FF7, whatever the type (seen with float16 and float32).
-    """
-    return {2: 0x7FF7, 4: 0x7FF7_7FF7, 8: 0x7FF7_7FF7_7FF7_7FF7}.get(np.dtype(dtype).itemsize, 0x7F)
-
-
 def write_box(
     cluster: Cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None
 ) -> None:
     """Writes uint8 (rows, bytes of a row) to a box of global memory; outside elements are dropped."""
-    memory = cluster.launch.memory.arrays[tmap.segment][tmap.byte_offset :]
-    size = tmap.dtype.itemsize
-    offsets, inside = box_index(tmap, start)
-    flat = memory[: len(memory) // size * size].view(tmap.dtype if reduce else f"u{size}")
-    values = np.ascontiguousarray(data).view(flat.dtype).reshape(offsets.shape)
-    index = offsets[inside] // size
-    flat[index] = canonical_nans(reduce(flat[index], values[inside])) if reduce else values[inside]
+    array, rows = cluster.launch.memory.rows[tmap.segment][2], np.ascontiguousarray(data).reshape(-1)
+    if reduce:
+        held = np.empty_like(rows)
+        move(tmap, start, array, held, None, loads=True)
+        found = reduce(held.view(tmap.dtype), rows.view(tmap.dtype))
+        rows = canonical_nans(found).view(np.uint8)
+    move(tmap, start, array, rows, None, loads=False)
 
 
 # ---- operands ----
@@ -108,12 +82,9 @@ def _tensor(
         return None, ()
 
 
-_ALIGNMENT: dict[Mode, int] = {0: 128, 32: 128, 64: 512, 128: 1024, "128_atom32": 512, "128_atom64": 256}
-
-
 def _report_alignment(cluster: Cluster, split: Lanes, offset: int, tmap: TensorMap) -> None:
     """Shared addresses of tensor copies are aligned to 128 B, swizzled ones to their pattern (5.5.7)."""
-    need = _ALIGNMENT[tmap.swizzle]
+    need = ALIGNMENT[tmap.swizzle]
     if offset % 128:
         message = f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B"
         cluster.reporter.add("misaligned", "error", message, "", split)
@@ -170,6 +141,7 @@ def _many(box: str) -> str:
     section="9.7.9.27.1",
     fire_and_forget=True,
     signals="mbarrier::complete_tx::bytes",
+    fast=FastForm(fast_copy, called=copy_box),
 )
 def tensor_copy(instr):
     return _tensor_store(instr, None) if "bulk_group" in instr.mods else _tensor_load(instr)
@@ -197,7 +169,7 @@ def _load_one(
     if tmap is None or place is None or bar is None:
         return
     check_start(cluster, split, tmap, start, store=False)
-    if place[1] % _ALIGNMENT[tmap.swizzle]:
+    if place[1] % ALIGNMENT[tmap.swizzle]:
         _report_alignment(cluster, split, place[1], tmap)
     if place[0] != bar[0] and not multicast:
         _check_barrier(cluster, split, place, bar, pair)
@@ -228,9 +200,9 @@ def _load_box(cluster: Cluster, split: Lanes, part: Part, ranks: tuple[int, ...]
 
     def finish():
         if not cluster.dry:
-            data = read_box(cluster, tmap, start)
+            array, at = cluster.launch.memory.rows[tmap.segment][2], (rows.offset, rows.first)
             for span in targets:
-                store_chunks(cluster.shared_chunks[span.rank], span.chunks, data)
+                move(tmap, start, array, cluster.shared[span.rank], at, loads=True)
         cluster.bus.copy_write(cluster, token, copy)
         cluster.tma_bytes += size
         for place in barriers:
@@ -296,7 +268,7 @@ def _store_one(cluster: Cluster, split: Split, what: tuple, lanes: list[int], op
     tmap, start, place = what
     first = split.at(1 << lanes[0])
     check_start(cluster, first, tmap, start, store=True)
-    if place[1] % _ALIGNMENT[tmap.swizzle]:
+    if place[1] % ALIGNMENT[tmap.swizzle]:
         _report_alignment(cluster, first, place[1], tmap)
     if isinstance(tmap, Im2colMap):
         parts = columns(cluster, first, tmap, start, place[1], "im2col_no_offs", [])

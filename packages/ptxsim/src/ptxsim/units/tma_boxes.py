@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxsim.events.records import SharedSpan, Tensor
-from ptxsim.isa.layouts.swizzle import SPAN, Mode, swizzle
+from ptxsim.isa.layouts.swizzle import Mode
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.split import Lanes
+from ptxsim.machine.tensor_box import CHUNK, chunk_place, pitch_of, swizzle_words
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.tma_im2col import pieces
 
@@ -28,14 +29,10 @@ class Rows(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def span_of(rank: int, rows: Rows) -> SharedSpan:
-    """Their chunks (rows, chunks of a row) in the window of a CTA.
-
-    A row that is narrower than the swizzle has the swizzle's width to itself, as on an H200
-    (research/chip/im2col.py): what is left of that is not written.
-    """
-    number, inner = np.arange(rows.first, rows.last), np.arange(0, rows.inner, 16)
-    address = rows.offset + number[:, None] * max(rows.inner, SPAN[rows.swizzle]) + inner[None, :]
-    return SharedSpan.of(rank, swizzle(address, rows.swizzle) >> 4)
+    """Their chunks (rows, chunks of a row) in the window of a CTA."""
+    number, inner = np.arange(rows.first, rows.last)[:, None], np.arange(0, rows.inner, CHUNK)[None, :]
+    layout = pitch_of(rows.inner, rows.swizzle), *swizzle_words(rows.swizzle)
+    return SharedSpan.of(rank, chunk_place(rows.offset, *layout, number, inner) // CHUNK)
 
 
 @functools.lru_cache(maxsize=4096)

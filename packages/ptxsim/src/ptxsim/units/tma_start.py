@@ -11,8 +11,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.split import Lanes
 from ptxsim.machine.tensor_map import TensorMap
-
-UNIT = 16  # bytes; along the innermost dimension TMA works in these
+from ptxsim.units.tma_called import UNIT
 
 
 def check_start(cluster: Cluster, split: Lanes, tmap: TensorMap, start: tuple[int, ...], store: bool) -> None:

@@ -28,32 +28,29 @@ def fast_group(instr, args: tuple, unset) -> Block:
 
 
 @inner
-def _split(control, w):
-    """Address of the row of a warp's first split."""
-    return word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * 32 * w
-
-
-@inner
 def _predicates(control, w):
     return np.uint64(word(control, bytecode.P_PTR) + w * word(control, bytecode.P_STRIDE))
 
 
 @inner
-def _stands(control, w, row):
-    """Whether a whole warp stands at the instruction of this row."""
-    split = _split(control, w)
-    here = word(control, bytecode.CODE_PTR) + bytecode.ROW_BYTES * word(split, bytecode.SP_PC)
+def _standing(control, w, row):
+    """The split that is a whole warp and stands at the instruction of this row; -1 if there is none."""
     guard = mask_of(_predicates(control, w), column(row, bytecode.GUARD))
-    stands = batch_state(control, 32 * w) == bytecode.STANDS and np.uint64(here) == row
-    return stands and word(split, bytecode.SP_MASK) & guard == bytecode.FULL
+    for g in range(32 * w, 32 * w + 32):
+        if batch_state(control, g) == bytecode.STANDS:
+            split = word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * g
+            here = word(control, bytecode.CODE_PTR) + bytecode.ROW_BYTES * word(split, bytecode.SP_PC)
+            whole = word(split, bytecode.SP_MASK) & guard == bytecode.FULL
+            return g if whole and np.uint64(here) == row else -1
+    return -1
 
 
 @inner
-def _goes_on(control, w):
-    split = _split(control, w)
+def _goes_on(control, g):
+    split = word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * g
     set_word(split, bytecode.SP_PC, word(split, bytecode.SP_PC) + 1)
     set_word(control, bytecode.EXECUTED, word(control, bytecode.EXECUTED) + 1)
-    set_batch_state(control, 32 * w, bytecode.MOVING)
+    set_batch_state(control, g, bytecode.MOVING)
 
 
 @inner
@@ -81,12 +78,12 @@ def whole_group(row, m, warp, registers, predicates, control):
     if not simple or word(control, bytecode.MARKED) or first % per_cta + WARPS > per_cta:
         return 0
     for w in range(first, first + WARPS):
-        if w != warp and not _stands(control, w, row):
+        if w != warp and _standing(control, w, row) < 0:
             return 0
     if not _multiply(control, block, first):
         return 0
     for w in range(first, first + WARPS):
         if w != warp:
-            _goes_on(control, w)
+            _goes_on(control, _standing(control, w, row))
     set_word(control, bytecode.TENSOR_OPERATIONS, word(control, bytecode.TENSOR_OPERATIONS) + 1)
     return 1

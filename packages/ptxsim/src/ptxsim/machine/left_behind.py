@@ -1,0 +1,19 @@
+"""What compiled code of units has done since Python looked, for those who count and who sleep."""
+
+from __future__ import annotations
+
+from ptxsim.jit import bytecode
+
+
+def take_over(cluster) -> None:
+    control = cluster.control
+    cluster.tensor_operations += control.item(bytecode.TENSOR_OPERATIONS)
+    cluster.effects += control.item(bytecode.CHANGED)
+    control[bytecode.TENSOR_OPERATIONS] = control[bytecode.CHANGED] = 0
+    if control[bytecode.PHASES_DONE]:
+        for place in cluster.mbarriers.went_on():
+            cluster.wake(("mbarrier", place))
+    if control[bytecode.COPIES]:
+        for stores, tmap, start in cluster.maps.copies():
+            cluster.watchdog.rounds.copies("store" if stores else "load", tmap, start)
+            cluster.tma_bytes += tmap.box_bytes

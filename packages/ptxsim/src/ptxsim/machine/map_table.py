@@ -1,0 +1,54 @@
+"""The tensor maps by which compiled code copies, and its copies, of which Python is told afterwards.
+
+A row names the 128 bytes that a map was made of: where memory holds others now, the handler looks at them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.jit import bytecode
+from ptxsim.machine.im2col_map import Im2colMap
+from ptxsim.machine.tensor_box import map_words
+from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
+
+ROOM = 32  # maps, and copies before Python must look
+MT_ADDRESS, MT_SEGMENT, MT_WORDS, MT_BYTES = range(4)  # columns; the bytes as words are the last of them
+MT_COLUMNS = MT_BYTES + MAP_BYTES // 8
+CP_STORES, CP_MAP, CP_START = range(3)  # columns of a copy; coordinates are the last of them
+CP_COLUMNS = CP_START + 5
+
+
+class MapTable:
+    """Those of a cluster."""
+
+    def __init__(self, cluster):
+        self._control, self._memory = cluster.control, cluster.launch.memory
+        self._rows = np.zeros((ROOM, MT_COLUMNS), np.int64)
+        self._copies = np.zeros((ROOM, CP_COLUMNS), np.int64)
+        self._control[bytecode.MAPS_PTR] = self._rows.ctypes.data
+        self._control[bytecode.COPIES_PTR] = self._copies.ctypes.data
+        self._maps: list[TensorMap] = []
+        for address, tmap in cluster.launch.maps.items():
+            self.add(address, tmap)
+
+    def add(self, address: int, tmap: TensorMap) -> None:
+        """The map that memory holds at an address."""
+        data = self._memory.view(address, MAP_BYTES)
+        if data is None or tmap.packed > 1 or isinstance(tmap, Im2colMap):
+            return
+        known = self._rows[: len(self._maps), MT_ADDRESS].tolist()
+        row = known.index(address) if address in known else len(known)
+        if row == ROOM:
+            return
+        self._maps[row:] = [tmap, *self._maps[row + 1 :]]
+        self._rows[row, :MT_BYTES] = address, tmap.segment, map_words(tmap).ctypes.data
+        self._rows[row, MT_BYTES:] = np.frombuffer(data.tobytes(), np.int64)
+        self._control[bytecode.MAPS] = len(self._maps)
+
+    def copies(self) -> list[tuple[bool, TensorMap, tuple[int, ...]]]:
+        """(stores?, map, coordinates) of what compiled code has copied since it was asked."""
+        rows = self._copies[: self._control.item(bytecode.COPIES)].tolist()
+        self._control[bytecode.COPIES] = 0
+        found = [(bool(stores), self._maps[number], start) for stores, number, *start in rows]
+        return [(stores, tmap, tuple(start[: tmap.rank])) for stores, tmap, start in found]

@@ -1,0 +1,146 @@
+"""The box of a tiled map on its way between global and shared memory, as compiled code (PTX ISA 5.5).
+
+A map is known by its words (`map_words`); a box by the coordinates of its first element, innermost first. In
+shared memory its rows lie PITCH bytes apart, in chunks of 16 bytes that the swizzle moves about.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import register_jitable as both
+
+from ptxsim.isa.layouts.swizzle import SPAN, XORS, Mode
+from ptxsim.isa.mathlib.inner import inner
+from ptxsim.jit.compiled import compiled
+from ptxsim.jit.intrinsics import load8, load64, store8, store64
+from ptxsim.jit.loop_memory import word
+from ptxsim.machine.tensor_map import TensorMap
+
+CHUNK = 16
+AXES = 5
+RANK, SIZE, ROWS, ROW_BYTES, BYTES, PITCH, MASK, SHIFT, ALIGN, FILL, OFFSET = range(11)
+DIMS, STRIDES, BOX, STEPS, MAP_WORDS = (OFFSET + 1 + AXES * i for i in range(5))
+# Of shared addresses of tensor copies: 128 B, and the pattern of a swizzle (PTX ISA 5.5.7)
+ALIGNMENT: dict[Mode, int] = {0: 128, 32: 128, 64: 512, 128: 1024, "128_atom32": 512, "128_atom64": 256}
+# The NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes for floating types, eight bytes of it: an H200 fills
+# with 0x7FF7, whatever the type (seen with float16 and float32)
+_NANS = {
+    1: 0x7F7F_7F7F_7F7F_7F7F,
+    2: 0x7FF7_7FF7_7FF7_7FF7,
+    4: 0x7FF7_7FF7_7FF7_7FF7,
+    8: 0x7FF7_7FF7_7FF7_7FF7,
+}
+
+
+def swizzle_words(mode: Mode) -> tuple[int, int]:
+    """MASK and SHIFT of a swizzle that TMA knows."""
+    ((mask, shift),) = XORS[mode] or ((0, 0),)
+    return mask, shift
+
+
+def pitch_of(row_bytes: int, mode: Mode) -> int:
+    """A row that is narrower than the swizzle has the swizzle's width to itself, as on an H200
+    (research/chip/im2col.py): what is left of that is not written.
+    """
+    return max(row_bytes, SPAN[mode])
+
+
+def map_words(tmap: TensorMap) -> np.ndarray:
+    """int64 (MAP_WORDS,); kept with the map."""
+    known = vars(tmap).get("_words")
+    if known is None:
+        known = vars(tmap)["_words"] = np.zeros(MAP_WORDS, np.int64)
+        size, row = tmap.dtype.itemsize, tmap.row_bytes
+        known[:DIMS] = (
+            *(
+                tmap.rank,
+                size,
+                tmap.rows,
+                row,
+                tmap.box_bytes,
+                pitch_of(row, tmap.swizzle),
+                *swizzle_words(tmap.swizzle),
+            ),
+            *(ALIGNMENT[tmap.swizzle], _NANS[size] if tmap.fill == "nan" else 0, tmap.byte_offset),
+        )
+        by_axis = tmap.dims, (size, *tmap.strides), tmap.box, tmap.element_strides
+        for start, values in zip((DIMS, STRIDES, BOX, STEPS), by_axis, strict=True):
+            known[start : start + tmap.rank] = values
+    return known
+
+
+@both
+def chunk_place(offset, pitch, mask, shift, row, inner):
+    """Where byte `inner` of a row lies in the window; a multiple of CHUNK goes to one."""
+    address = offset + row * pitch + inner
+    return address ^ ((address >> shift) & mask)
+
+
+@inner
+def _row(tmap, start, number):
+    """(distance of a row of the box from the first element of the tensor, whether it lies in the tensor)."""
+    distance, inside, rest = word(start, 0) * word(tmap, SIZE), True, number
+    for axis in range(1, word(tmap, RANK)):
+        step = word(tmap, STEPS + axis)
+        count = (word(tmap, BOX + axis) + step - 1) // step
+        position = word(start, axis) + rest % count * step
+        rest //= count
+        inside = inside and 0 <= position < word(tmap, DIMS + axis)
+        distance += position * word(tmap, STRIDES + axis)
+    return distance, inside
+
+
+@inner
+def _some_bytes(source, target, first, end):
+    for i in range(first, end):
+        store8(np.uint64(target + i), load8(np.uint64(source + i)))
+
+
+@inner
+def _chunk(source, target, first, end, fill, loads):
+    """Bytes from `first` on, before `end`, of a chunk; in shared memory the others become the fill value."""
+    if first <= 0 and end >= CHUNK:
+        low, high = load64(np.uint64(source)), load64(np.uint64(source + 8))
+        store64(np.uint64(target), low)
+        store64(np.uint64(target + 8), high)
+        return
+    if loads:
+        store64(np.uint64(target), np.uint64(fill))
+        store64(np.uint64(target + 8), np.uint64(fill))
+    _some_bytes(source, target, max(first, 0), min(end, CHUNK))
+
+
+@inner
+def move_box(tmap, tensor, start, window, offset, first, loads, linear):
+    """Loads a box, or stores it. tensor: host address of its first element; window: of a CTA's shared memory;
+    first: number of the row there that the box begins with. linear: in the window row follows row.
+    """
+    pitch = word(tmap, ROW_BYTES) if linear else word(tmap, PITCH)
+    mask = 0 if linear else word(tmap, MASK)
+    inner = word(start, 0)
+    low = max(0, -inner) * word(tmap, SIZE)
+    high = min(word(tmap, BOX), word(tmap, DIMS) - inner) * word(tmap, SIZE)
+    for number in range(word(tmap, ROWS)):
+        distance, inside = _row(tmap, start, number)
+        end = high if inside else 0
+        for j in range(0, word(tmap, ROW_BYTES), CHUNK):
+            here = window + chunk_place(offset, pitch, mask, word(tmap, SHIFT), first + number, j)
+            far = tensor + distance + j
+            if loads:
+                _chunk(far, here, low - j, end - j, word(tmap, FILL), True)
+            else:
+                _chunk(here, far, low - j, end - j, 0, False)
+
+
+@compiled("void(int64, int64, int64, int64, int64, int64, boolean, boolean)")
+def _move_now(tmap, tensor, start, window, offset, first, loads, linear):
+    move_box(tmap, tensor, start, window, offset, first, loads, linear)
+
+
+def move(tmap: TensorMap, start: tuple[int, ...], array: int, window: np.ndarray, at, loads: bool) -> None:
+    """The same for Python. array: host address of the tensor's array; at: (offset in the window, first row),
+    or None for a window that holds just the rows of the box, one after the other.
+    """
+    words, place = map_words(tmap), np.array(start, np.int64)
+    addresses = words.ctypes.data, array + tmap.byte_offset, place.ctypes.data, window.ctypes.data
+    _move_now(*addresses, *(at or (0, 0)), loads, at is None)
