@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tma_kernels import load_box
 from warp_kernels import register_kernel
 
 import ptxsim
-from ptxsim.units.tma import _nan_bits
 
 TINY = np.float32(2.0**-140)
 
@@ -38,7 +38,9 @@ def test_add_of_floats_in_shared_memory_keeps_subnormal_numbers():
 
 @pytest.mark.parametrize("dtype, bits", [(np.float16, 0x7FF7), (np.float32, 0x7FF7_7FF7)])
 def test_elements_outside_a_tensor_map_are_filled_with_this_nan(dtype, bits):
-    assert _nan_bits(dtype) == bits
+    tmap = ptxsim.TensorMap(np.zeros((4, 64), dtype), (16, 4), fill="nan")
+    out, _ = load_box(tmap, (0, 4), 1024)
+    assert (out[: tmap.box_bytes].view(f"u{tmap.dtype.itemsize}") == bits).all()
 
 
 @pytest.mark.parametrize("offset, kinds", [(0, set()), (64, {"misaligned"})])
