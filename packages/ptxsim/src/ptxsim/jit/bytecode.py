@@ -135,6 +135,13 @@ class BarrierColumn(IntEnum):
     MB_TOLD = 8  # phase of which splits that sleep know
 
 
+class TmemColumn(IntEnum):
+    """Tensor memory of a CTA."""
+
+    TM_CELLS = 0  # host address of its cells, row by row
+    TM_OWNER = 1  # of the allocation that holds each column, 0 for none
+
+
 class LogColumn(IntEnum):
     """One access of one lane, for observers."""
 
@@ -204,8 +211,9 @@ class Control(IntEnum):
     MAPS_PTR = 54
     COPIES = 55  # by such maps since Python looked
     COPIES_PTR = 56
-    NEW_COUNT = 57  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 58
+    TMEM_PTR = 57  # tensor memories of the CTAs
+    NEW_COUNT = 58  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 59
 
 
 class Reason(IntEnum):
@@ -228,7 +236,7 @@ def _publish(*tables: type[IntEnum]) -> None:
 
 ROW_COLUMNS = (Column, AccessColumn, BrxColumn, UnitColumn, CalledColumn)
 _publish(*ROW_COLUMNS, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn)
-_publish(BarrierColumn, LogColumn, Control, Reason)
+_publish(BarrierColumn, TmemColumn, LogColumn, Control, Reason)
 
 COLUMNS = len(Column)
 OPERAND_COLUMNS = {member.name.lower(): int(member) for table in ROW_COLUMNS for member in table}
@@ -255,7 +263,7 @@ ONLY_OBSERVED, FAST_ISSUE, FAST_CALLED, FAST_EITHER, FIRST_FAST = range(1, 6)
 # something that Python must do, out of instructions, or gone
 BATCH_LIST, BATCH_STATE = range(2)
 ABSENT, MOVING, STANDS, PAUSED, GONE = range(5)
-MB_COLUMNS = len(BarrierColumn)
+MB_COLUMNS, TM_COLUMNS = len(BarrierColumn), len(TmemColumn)
 # instructions that left their operands behind; LOGGED: accesses in the log that came before; the values of
 # the slots that the instruction reads follow from VALUES on
 ISSUE_ROW, ISSUE_SPLIT, ISSUE_MASK, ISSUE_LOGGED, ISSUE_VALUES = range(5)

@@ -78,6 +78,7 @@ class Cluster:
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
         with_tmem = self.ctas if launch.uses_tmem else 0
         self.tmem = [TensorMemory(self.choices.neighbours) for _ in range(with_tmem)]
+        self.tmem_table = np.array([memory.addresses() for memory in self.tmem], np.int64)
         own = 2, self.warps * 32, max(self.program.local_bytes, 1)
         self.local, self.local_written = np.zeros(own, np.uint8)
         self.cta_table[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]

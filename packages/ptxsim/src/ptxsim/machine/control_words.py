@@ -21,6 +21,7 @@ def describe(cluster: Cluster) -> None:
         bytecode.ALIVE_PTR: cluster.living,
         bytecode.LOCAL_PTR: cluster.local,
         bytecode.LOCAL_WRITTEN: cluster.local_written,
+        bytecode.TMEM_PTR: cluster.tmem_table,
     }
     in_place = cluster.late.on or cluster.bus.in_place
     numbers = {

@@ -14,6 +14,7 @@ ANY_BASE = (
     "take the address that tcgen05.alloc has written (allocated_addr=tmem_addr[0]): it need not be column 0, "
     "as two CTAs of this kernel fit on one SM"
 )
+NEVER_WRITTEN = 0xFFFF_FFFF  # an address in shared memory as it is when a CTA starts
 POISON = 0xFFFF_DEAD  # a NaN: what was never written shows
 
 
@@ -33,6 +34,10 @@ class TensorMemory:
         self._known: dict[tuple[int, int], bool] = {}  # answers of `allocated` since the last change
         self.permit = True  # tcgen05.relinquish_alloc_permit gives it up
         self._count = 0
+
+    def addresses(self) -> tuple[int, int]:
+        """Of its cells and of the owners of its columns, as bytecode.TmemColumn names them."""
+        return self.cells.ctypes.data, self.owner.ctypes.data
 
     def allocate(self, columns: int) -> int | None:
         """First column of a new allocation, or None while no room is free."""

@@ -12,12 +12,11 @@ import numpy as np
 
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split, Wait
-from ptxsim.machine.tensor_memory import COLUMNS, split_address
+from ptxsim.machine.tensor_memory import COLUMNS, NEVER_WRITTEN, split_address
 from ptxsim.units.mbarrier import place_of
 from ptxsim.units.registry import always, unit
 from ptxsim.units.warp import require_aligned
 
-NEVER_WRITTEN = 0xFFFF_FFFF  # shared memory as it is when a CTA starts
 _NO_ADDRESS = "at an address that nothing has written (all bits are 1)"
 _READ_EARLY = "alloc writes the address to shared memory: a barrier of the threads, then all read it there"
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}

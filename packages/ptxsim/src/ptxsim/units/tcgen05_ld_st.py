@@ -13,15 +13,17 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Commit, TmemCells
 from ptxsim.isa.address_map import WINDOW_MASK
 from ptxsim.isa.layouts.tmem import LOAD_SHAPES, load_layout
+from ptxsim.jit.called import Block
 from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.machine.tensor_memory import COLUMNS, split_address
+from ptxsim.machine.tensor_memory import COLUMNS, NEVER_WRITTEN, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
-from ptxsim.units.registry import refuse, slots_of, unit
-from ptxsim.units.tcgen05_alloc import NEVER_WRITTEN, freed_by, unwritten
+from ptxsim.units.registry import FastForm, refuse, slots_of, unit
+from ptxsim.units.tcgen05_alloc import freed_by, unwritten
+from ptxsim.units.tcgen05_lanes import cells_block, move_cells
 from ptxsim.units.warp import WHOLE_WARP_DONE, require_aligned
 
 # ---- ld, st, wait ----
@@ -125,6 +127,7 @@ def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str)
     writes=(0,),
     async_destination=True,
     section="9.7.16.8.1",
+    fast=FastForm(lambda *given: _fast_cells(*given), called=move_cells),
     prepare=lambda args: (*vector(args[0]), *args[1:]),
     **_NUMBERS,
 )
@@ -172,6 +175,7 @@ def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
 @unit(
     *_boxes("tcgen05.st", "unpack::16b", "[a], r", "[a], column, r"),
     section="9.7.16.8.2",
+    fast=FastForm(lambda *given: _fast_cells(*given), called=move_cells),
     prepare=lambda args: (vector(args[-1])[1], *args[:-1]),
     **_NUMBERS,
 )
@@ -199,6 +203,17 @@ def store(instr):
         defer(cluster, split, place, (), finish)
 
     return run
+
+
+def _fast_cells(instr, args: tuple, unset) -> Block | None:
+    stores, (shape, count) = instr.mods[0] == "st", shape_of(instr)
+    slots, address, *rest = args if stores else args[1:]
+    packed = {"pack::16b", "unpack::16b"} & set(instr.mods)
+    split_column = getattr(instr.operands[-2 if stores else -1], "bits", None) if rest else 0
+    if split_column is None:
+        return None
+    layout = (_packed_cells if packed else cells)(shape, count, split_column)
+    return cells_block(address, stores, slots, layout)
 
 
 def defer(cluster: Cluster, split: Split, cells: TmemCells, targets: tuple, finish) -> None:

@@ -10,8 +10,8 @@ from ptxsim.isa.layouts.tmem import result_layout
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import accumulate
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.tensor_memory import COLUMNS, LANES
-from ptxsim.units.tcgen05_alloc import NEVER_WRITTEN, unwritten
+from ptxsim.machine.tensor_memory import COLUMNS, LANES, NEVER_WRITTEN
+from ptxsim.units.tcgen05_alloc import unwritten
 
 
 @functools.lru_cache(maxsize=64)
