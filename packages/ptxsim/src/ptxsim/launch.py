@@ -224,21 +224,20 @@ class Launch:
 
     def fill_fixed(self, cluster: Cluster) -> None:
         """Constants, symbols and special registers of every warp that are the same in every cluster."""
-        for key, position in self.program.slots.fixed.items():
-            column = cluster.registers[:, self.program.slots.register_slots + position]
-            if key[0] == "const":
-                column[:] = np.uint64(key[1])
-            elif key[0] == "sym":
+        slots, values, others = self.program.slots.constants
+        cluster.registers[:, slots] = values
+        for key, slot in others:
+            column = cluster.registers[:, slot]
+            if key[0] == "sym":
                 self._symbol(cluster, key[1], key[2], column)
             elif not depends_on_cluster(key[1]):
                 self._special(cluster, key[1], column)
 
     def fill_changing(self, cluster: Cluster) -> None:
         """Special registers that tell a cluster from others, and special predicates."""
-        for key, position in self.program.slots.fixed.items():
+        for key, slot in self.program.slots.constants[2]:
             if key[0] == "special" and depends_on_cluster(key[1]):
-                column = cluster.registers[:, self.program.slots.register_slots + position]
-                self._special(cluster, key[1], column)
+                self._special(cluster, key[1], cluster.registers[:, slot])
         explicit = self.program.slots.predicates.get("%is_explicit_cluster")
         if explicit is not None:
             cluster.predicates[:, explicit] = 0xFFFF_FFFF * int(self.ctas_per_cluster > 1)

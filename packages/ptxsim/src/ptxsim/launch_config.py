@@ -69,30 +69,26 @@ class LaunchConfig:
         return x, y, z
 
     def _check(self) -> None:
-        rules = [
-            (self.threads > 1024, f"block {self.block} has {self.threads} threads; a CTA has at most 1024"),
-            (_any_above(self.grid, MAX_GRID), f"grid {self.grid} has an extent above {MAX_GRID}"),
-            (_any_above(self.block, MAX_BLOCK), f"block {self.block} has an extent above {MAX_BLOCK}"),
-            (
-                any(g % c for g, c in zip(self.grid, self.cluster, strict=True)),
-                f"grid {self.grid} is not a multiple of cluster {self.cluster} (in CTAs)",
+        rules = {
+            "block {block} has {threads} threads; a CTA has at most 1024": self.threads > 1024,
+            f"grid {{grid}} has an extent above {MAX_GRID}": _any_above(self.grid, MAX_GRID),
+            f"block {{block}} has an extent above {MAX_BLOCK}": _any_above(self.block, MAX_BLOCK),
+            "grid {grid} is not a multiple of cluster {cluster} (in CTAs)": any(
+                g % c for g, c in zip(self.grid, self.cluster, strict=True)
             ),
-            (
-                self.ctas_per_cluster > 16,
-                f"cluster {self.cluster} has {self.ctas_per_cluster} CTAs; at most 16 are possible",
+            "cluster {cluster} has {ctas} CTAs; at most 16 are possible": self.ctas_per_cluster > 16,
+            f"{{shared}} B of dynamic shared memory; a CTA has at most {MAX_SHARED}": (
+                not 0 <= self.shared_bytes <= MAX_SHARED
             ),
-            (
-                not 0 <= self.shared_bytes <= MAX_SHARED,
-                f"{self.shared_bytes} B of dynamic shared memory; a CTA has at most {MAX_SHARED}",
+            "max_instructions is a positive number (got {most})": (
+                self.max_instructions is not None and self.max_instructions < 1
             ),
-            (
-                self.max_instructions is not None and self.max_instructions < 1,
-                f"max_instructions is a positive number (got {self.max_instructions})",
-            ),
-        ]
-        for wrong, message in rules:
+        }
+        for message, wrong in rules.items():
             if wrong:
-                raise ValueError(message)
+                told = {"threads": self.threads, "ctas": self.ctas_per_cluster, "shared": self.shared_bytes}
+                shape = {"grid": self.grid, "block": self.block, "cluster": self.cluster}
+                raise ValueError(message.format(**told, **shape, most=self.max_instructions))
 
 
 def _any_above(shape: Extents, limits: Extents) -> bool:

@@ -212,8 +212,9 @@ class Control(IntEnum):
     COPIES = 55  # by such maps since Python looked
     COPIES_PTR = 56
     TMEM_PTR = 57  # tensor memories of the CTAs
-    NEW_COUNT = 58  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 59
+    LEFT = 58  # lanes of a batch have left the kernel since Python looked
+    NEW_COUNT = 59  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 60
 
 
 class Reason(IntEnum):
@@ -248,7 +249,7 @@ TURN = 16 * 2520  # instructions a split runs before others get a turn; most pol
 MOST_TOGETHER = 256  # times that barriers open for a batch before Python looks whether it goes round
 
 # a batch goes on with its next split
-QUIET_REASONS = (int(Reason.REASON_UNIT), int(Reason.REASON_BUDGET), int(Reason.REASON_GONE))
+QUIET_REASONS = tuple(int(Reason[f"REASON_{name}"]) for name in ("UNIT", "BUDGET", "GONE", "EXIT"))
 SPLIT_COLUMNS, GROUP_COLUMNS, SEG_COLUMNS = len(SplitColumn), len(GroupColumn), len(SegmentColumn)
 CT_COLUMNS, LOG_COLUMNS = len(CtaColumn), len(LogColumn)
 ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  # of one row of a table

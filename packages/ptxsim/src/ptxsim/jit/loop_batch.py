@@ -127,6 +127,16 @@ def next_split(control):
 
 
 @inner
+def leave_warp(control, g):
+    """Lanes that have left the kernel are alive no more; Python hears of it when all stand."""
+    w = word(word(control, SP_PTR) + SPLIT_BYTES * g, SP_WARP)
+    alive = word(control, ALIVE_PTR)
+    set_word(alive, w, word(alive, w) & ~word(control, EXITED))
+    set_word(control, EXITED, 0)
+    set_word(control, LEFT, 1)
+
+
+@inner
 def settle_split(control, reason):
     """Notes where words[SPLIT] has come to, and what it created; False if Python is needed at once."""
     g = word(control, SPLIT)
@@ -138,4 +148,6 @@ def settle_split(control, reason):
         set_batch_state(control, g, PAUSED)
     elif reason == REASON_GONE or reason == REASON_EXIT or reason == REASON_BAD_INDEX:
         set_batch_state(control, g, GONE)
-    return reason in QUIET_REASONS and word(control, EXITED) == 0
+    if word(control, EXITED) != 0 and reason != REASON_BAD_INDEX:
+        leave_warp(control, g)
+    return reason in QUIET_REASONS

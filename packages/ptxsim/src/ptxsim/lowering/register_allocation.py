@@ -8,6 +8,10 @@ is coded as 2 * index + negated.
 
 from __future__ import annotations
 
+import functools
+
+import numpy as np
+
 from ptxsim.frontend.ast import (
     Function,
     Imm,
@@ -147,6 +151,15 @@ class RegisterAllocator:
         if isinstance(mem.base, Sym):
             return self._fix(("sym", mem.base.name, mem.base.offset + mem.offset)), 0
         return self.value(mem.base, "b64"), mem.offset
+
+    @functools.cached_property
+    def constants(self) -> tuple[np.ndarray, np.ndarray, list[tuple[tuple, int]]]:
+        """Slots of constants and their values, (constants, 1); (what it holds, slot) of other fixed slots."""
+        fixed = [(key, self.register_slots + at) for key, at in self.fixed.items()]
+        values = {slot: key[1] for key, slot in fixed if key[0] == "const"}
+        others = [(key, slot) for key, slot in fixed if slot not in values]
+        slots = np.array(list(values), np.int64)
+        return slots, np.array(list(values.values()), np.uint64)[:, None], others
 
     def is_parameter(self, name: str) -> bool:
         """Of the kernel: its address is one of .param space, which ld.param takes (PTX ISA 5.1.6.1)."""

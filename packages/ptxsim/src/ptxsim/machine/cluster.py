@@ -19,6 +19,7 @@ from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.choices import choices
 from ptxsim.machine.control_words import describe
+from ptxsim.machine.exits import take_leave
 from ptxsim.machine.forward_progress import held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.launch_view import Launch
@@ -104,6 +105,7 @@ class Cluster:
         self.local[:], self.local_written[:] = 0xFF, 0
         self.launch.fill_changing(self)
         self.mbarriers.clear()
+        self.control[[bytecode.LEFT, bytecode.COPIES]] = 0
         for memory in self.tmem:
             memory.clear()
         self.engine = Engine(self.order)
@@ -311,6 +313,8 @@ class Cluster:
             self.control[bytecode.LOG_USED] = self.told = 0
         if word(bytecode.EXITED):
             self._exited(split)
+        elif word(bytecode.LEFT):
+            take_leave(self)
 
     def unit(self, split: Split, row: int, mask: int) -> bool:
         """Runs the unit instruction at which a split stands for the lanes in mask; False if it must sleep."""
@@ -372,16 +376,10 @@ class Cluster:
         control[bytecode.FAULTS] = 0
 
     def _exited(self, split: Split) -> None:
-        """Lanes have left the kernel; barriers of a CTA count only threads that are still there."""
-        w = split.warp
-        live = self.alive[w] & ~self.control.item(bytecode.EXITED)
+        """Lanes of a split have left the kernel."""
+        self.living[split.warp] &= ~self.control.item(bytecode.EXITED)
         self.control[bytecode.EXITED] = 0
-        self.alive[w] = self.living[w] = live
-        self.effects += 1
-        for key in [k for k in self.waiting if k[0] in ("meet", "gather") and k[1] == w]:
-            self.wake(key)
-        for hook in self.launch.exit_hooks:
-            hook(self, split.cta)
+        take_leave(self)
 
     def executed(self) -> int:
         """Warp instructions that this machine has run so far."""

@@ -27,7 +27,7 @@ class MBarriers(Mapping[Place, MBarrier]):
     def clear(self) -> None:
         """A new cluster has none."""
         self._rows: dict[Place, MBarrier] = {}
-        self._control[bytecode.BARRIERS] = 0
+        self._control[bytecode.BARRIERS] = self._control[bytecode.PHASES_DONE] = 0
 
     def get(self, place, default=None):
         if self._control.item(bytecode.BARRIERS) != len(self._rows):
