@@ -227,11 +227,23 @@ class Launch:
         slots, values, others = self.program.slots.constants
         cluster.registers[:, slots] = values
         for key, slot in others:
-            column = cluster.registers[:, slot]
             if key[0] == "sym":
-                self._symbol(cluster, key[1], key[2], column)
-            elif not depends_on_cluster(key[1]):
-                self._special(cluster, key[1], column)
+                self._symbol(cluster, key[1], key[2], cluster.registers[:, slot])
+        special = [(key[1], slot) for key, slot in others if key[0] == "special"]
+        fixed = [(name, slot) for name, slot in special if not depends_on_cluster(name)]
+        if fixed:
+            cluster.registers[:, [slot for _, slot in fixed]] = self._specials(cluster, fixed)
+
+    def _specials(self, cluster: Cluster, fixed: list[tuple[str, int]]) -> np.ndarray:
+        """Values of special registers, (warps, registers, 32), kept for launches of the same shape."""
+        key = self.grid, self.block, self.cluster, self.shared_bytes, self.grid_barrier
+        known = self.program.special_values
+        if key not in known:
+            known.clear()
+            known[key] = np.zeros((cluster.warps, len(fixed), _WARP_SIZE), np.uint64)
+            for i, (name, _) in enumerate(fixed):
+                self._special(cluster, name, known[key][:, i])
+        return known[key]
 
     def fill_changing(self, cluster: Cluster) -> None:
         """Special registers that tell a cluster from others, and special predicates."""

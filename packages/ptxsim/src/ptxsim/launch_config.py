@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,30 @@ def extents(shape: Shape) -> Extents:
     return (*given, *(1,) * (3 - len(given)))  # type: ignore[return-value]
 
 
+@functools.lru_cache(maxsize=64)
+def check(grid: Extents, block: Extents, cluster: Extents, shared: int, most: int | None) -> None:
+    """ValueError for what no chip can launch."""
+    threads, ctas = math.prod(block), math.prod(cluster)
+    rules = [
+        (threads > 1024, f"block {block} has {threads} threads; a CTA has at most 1024"),
+        (_any_above(grid, MAX_GRID), f"grid {grid} has an extent above {MAX_GRID}"),
+        (_any_above(block, MAX_BLOCK), f"block {block} has an extent above {MAX_BLOCK}"),
+        (
+            any(g % c for g, c in zip(grid, cluster, strict=True)),
+            f"grid {grid} is not a multiple of cluster {cluster} (in CTAs)",
+        ),
+        (ctas > 16, f"cluster {cluster} has {ctas} CTAs; at most 16 are possible"),
+        (
+            not 0 <= shared <= MAX_SHARED,
+            f"{shared} B of dynamic shared memory; a CTA has at most {MAX_SHARED}",
+        ),
+        (most is not None and most < 1, f"max_instructions is a positive number (got {most})"),
+    ]
+    for wrong, message in rules:
+        if wrong:
+            raise ValueError(message)
+
+
 @dataclass(frozen=True)
 class LaunchConfig:
     """What Module.launch says of a launch besides its kernel and arguments."""
@@ -43,7 +68,7 @@ class LaunchConfig:
     def of(cls, grid: Shape, block: Shape, cluster: Shape, shared_bytes: int = 0, **more) -> LaunchConfig:
         """From extents of any length; ValueError for what no chip can launch."""
         config = cls(extents(grid), extents(block), extents(cluster), shared_bytes, **more)
-        config._check()
+        check(config.grid, config.block, config.cluster, config.shared_bytes, config.max_instructions)
         return config
 
     def in_clusters_of(self, required: Sequence[int] | None) -> LaunchConfig:
@@ -51,7 +76,7 @@ class LaunchConfig:
         if not required or self.cluster != (1, 1, 1):
             return self
         config = replace(self, cluster=extents(required))
-        config._check()
+        check(config.grid, config.block, config.cluster, config.shared_bytes, config.max_instructions)
         return config
 
     @property
@@ -67,28 +92,6 @@ class LaunchConfig:
         """Those of the grid, along each dimension."""
         x, y, z = (g // c for g, c in zip(self.grid, self.cluster, strict=True))
         return x, y, z
-
-    def _check(self) -> None:
-        rules = {
-            "block {block} has {threads} threads; a CTA has at most 1024": self.threads > 1024,
-            f"grid {{grid}} has an extent above {MAX_GRID}": _any_above(self.grid, MAX_GRID),
-            f"block {{block}} has an extent above {MAX_BLOCK}": _any_above(self.block, MAX_BLOCK),
-            "grid {grid} is not a multiple of cluster {cluster} (in CTAs)": any(
-                g % c for g, c in zip(self.grid, self.cluster, strict=True)
-            ),
-            "cluster {cluster} has {ctas} CTAs; at most 16 are possible": self.ctas_per_cluster > 16,
-            f"{{shared}} B of dynamic shared memory; a CTA has at most {MAX_SHARED}": (
-                not 0 <= self.shared_bytes <= MAX_SHARED
-            ),
-            "max_instructions is a positive number (got {most})": (
-                self.max_instructions is not None and self.max_instructions < 1
-            ),
-        }
-        for message, wrong in rules.items():
-            if wrong:
-                told = {"threads": self.threads, "ctas": self.ctas_per_cluster, "shared": self.shared_bytes}
-                shape = {"grid": self.grid, "block": self.block, "cluster": self.cluster}
-                raise ValueError(message.format(**told, **shape, most=self.max_instructions))
 
 
 def _any_above(shape: Extents, limits: Extents) -> bool:

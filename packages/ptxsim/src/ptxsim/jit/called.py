@@ -14,6 +14,7 @@ from numba import types
 
 from ptxsim.isa.mathlib.inner import WHOLE
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.host import address_in_host
 
 _SIGNATURE = (types.uint64, types.int64, types.int64, types.uint64, types.uint64, types.int64)
 
@@ -38,6 +39,8 @@ class Block:
 
     def __init__(self, *values: int | np.ndarray):
         self._arrays = [value for value in values if isinstance(value, np.ndarray)]  # kept alive
-        numbers = [value.ctypes.data if isinstance(value, np.ndarray) else int(value) for value in values]
+        numbers = [
+            address_in_host(value) if isinstance(value, np.ndarray) else int(value) for value in values
+        ]
         self._words = np.array(numbers, np.int64)
-        self.address = self._words.ctypes.data
+        self.address = address_in_host(self._words)

@@ -80,6 +80,7 @@ class Program:
     copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
     called: list[tuple[int, FastForm]]  # rows whose compiled code the main loop will call
     blocks: list[Block] = field(default_factory=list)  # what that code must know
+    special_values: dict[tuple, np.ndarray] = field(default_factory=dict)  # of the shape of the last launch
 
     def link(self) -> None:
         """Puts the addresses of compiled code into rows that the main loop can do by it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.jit import bytecode
+from ptxsim.jit.host import address_in_host
 from ptxsim.machine.cluster_view import Cluster
 
 POLLS = 20  # unit instructions in a row without an effect that end a turn
@@ -26,8 +27,8 @@ class BatchScheduler:
         self.issued = np.zeros((bytecode.ISSUE_ROOM, bytecode.ISSUE_COLUMNS), np.uint64)
         self.width = bytecode.ISSUE_VALUES + max(map(len, cluster.program.issued_slots), default=0)
         control = cluster.control
-        control[bytecode.BATCH_PTR] = self.members.ctypes.data
-        control[bytecode.ISSUED_PTR] = self.issued.ctypes.data
+        control[bytecode.BATCH_PTR] = address_in_host(self.members)
+        control[bytecode.ISSUED_PTR] = address_in_host(self.issued)
 
     def start(self) -> None:
         """Forgets the cluster before."""

@@ -15,6 +15,7 @@ from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.isa.operands import UNSET
 from ptxsim.jit import bytecode
 from ptxsim.jit.codegen import cold_address
+from ptxsim.jit.host import address_in_host
 from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.choices import choices
@@ -73,7 +74,7 @@ class Cluster:
         self.cta_table = np.zeros((self.ctas, bytecode.CT_COLUMNS), np.int64)
         self.access_log = np.zeros((LOG_CAPACITY if self.bus.heard else 32, bytecode.LOG_COLUMNS), np.int64)
         self.control = np.zeros(bytecode.CONTROL_WORDS, np.int64)
-        self.words = self.control.ctypes.data
+        self.words = address_in_host(self.control)
         self.mbarriers, self.maps = MBarriers(self.control), MapTable(self)
         self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
@@ -82,12 +83,12 @@ class Cluster:
         self.tmem_table = np.array([memory.addresses() for memory in self.tmem], np.int64)
         own = 2, self.warps * 32, max(self.program.local_bytes, 1)
         self.local, self.local_written = np.zeros(own, np.uint8)
-        self.cta_table[:] = [(rank, window.ctypes.data) for rank, window in enumerate(self.shared)]
+        self.cta_table[:] = [(rank, address_in_host(window)) for rank, window in enumerate(self.shared)]
 
     def map_memory(self) -> None:
         """Tells the main loop where global memory is now."""
         self.segment_table = self.launch.memory.table()
-        self.control[bytecode.SEG_PTR] = self.segment_table.ctypes.data
+        self.control[bytecode.SEG_PTR] = address_in_host(self.segment_table)
         self.control[bytecode.SEGMENTS] = len(self.segment_table)
         self.control[bytecode.LAST_SEGMENT] = 0
 

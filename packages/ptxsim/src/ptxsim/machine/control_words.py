@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.jit import bytecode
+from ptxsim.jit.host import address_in_host
 from ptxsim.machine.cluster_view import Cluster
 
 
@@ -40,6 +41,6 @@ def describe(cluster: Cluster) -> None:
         bytecode.ISSUES: 0 if in_place else bytecode.ISSUE_ROOM,
     }
     for word, array in arrays.items():
-        cluster.control[word] = array.ctypes.data
+        cluster.control[word] = address_in_host(array)
     for word, number in numbers.items():
         cluster.control[word] = number

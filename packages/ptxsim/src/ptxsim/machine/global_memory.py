@@ -9,6 +9,7 @@ import ctypes
 import numpy as np
 
 from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SHARED_START
+from ptxsim.jit.host import address_in_host
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
 SHARED_ALIGN = 1024
@@ -62,7 +63,7 @@ class GlobalMemory:
         short: below 2^32 in its window, as parameters and constants are. at: at this address.
         """
         raw = array.reshape(-1).view(np.uint8)
-        host = raw.ctypes.data
+        host = address_in_host(raw)
         for base, end, known, _ in self.rows:
             if known == host and end - base == raw.nbytes and raw.nbytes:
                 return base

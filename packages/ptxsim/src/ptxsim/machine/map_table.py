@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.jit import bytecode
+from ptxsim.jit.host import address_in_host
 from ptxsim.machine.im2col_map import Im2colMap
 from ptxsim.machine.tensor_box import map_words
 from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
@@ -26,8 +27,8 @@ class MapTable:
         self._control, self._memory = cluster.control, cluster.launch.memory
         self._rows = np.zeros((ROOM, MT_COLUMNS), np.int64)
         self._copies = np.zeros((ROOM, CP_COLUMNS), np.int64)
-        self._control[bytecode.MAPS_PTR] = self._rows.ctypes.data
-        self._control[bytecode.COPIES_PTR] = self._copies.ctypes.data
+        self._control[bytecode.MAPS_PTR] = address_in_host(self._rows)
+        self._control[bytecode.COPIES_PTR] = address_in_host(self._copies)
         self._maps: list[TensorMap] = []
         for address, tmap in cluster.launch.maps.items():
             self.add(address, tmap)
@@ -42,7 +43,7 @@ class MapTable:
         if row == ROOM:
             return
         self._maps[row:] = [tmap, *self._maps[row + 1 :]]
-        self._rows[row, :MT_BYTES] = address, tmap.segment, map_words(tmap).ctypes.data
+        self._rows[row, :MT_BYTES] = address, tmap.segment, address_in_host(map_words(tmap))
         self._rows[row, MT_BYTES:] = np.frombuffer(data.tobytes(), np.int64)
         self._control[bytecode.MAPS] = len(self._maps)
 

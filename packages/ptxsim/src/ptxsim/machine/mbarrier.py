@@ -13,6 +13,7 @@ from numba.extending import register_jitable as both
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.host import address_in_host
 from ptxsim.jit.loop_memory import set_word, word
 
 MAX_COUNT = (1 << 20) - 1  # PTX ISA 9.7.13.15.1: counts 1 .. 2^20 - 1, tx-count within +- 2^20 - 1
@@ -99,7 +100,7 @@ def complete_phase(barrier):
 BEGIN, ARRIVE, DROP, MOVE_TX, COMPLETE = range(5)
 
 
-@compiled("int64(int64, int64, int64)")
+@compiled()
 def apply(rule, barrier, number):
     """One rule, for Python."""
     if rule == BEGIN:
@@ -138,7 +139,7 @@ class MBarrier:
         self.move(row)
 
     def move(self, row: np.ndarray) -> None:
-        self.words, self.address = row.data, row.ctypes.data
+        self.words, self.address = row.data, address_in_host(row)
 
     @classmethod
     def with_count(cls, count: int) -> MBarrier:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ptxsim.jit import bytecode
+from ptxsim.jit.host import address_in_host
 from ptxsim.jit.translate import shared_address, shared_place
 from ptxsim.machine.mbarrier import MBarrier
 
@@ -92,5 +93,5 @@ class MBarriers(Mapping[Place, MBarrier]):
 
     def _use(self, table: np.ndarray) -> None:
         self._table = table
-        self._control[bytecode.BARRIER_PTR] = table.ctypes.data
+        self._control[bytecode.BARRIER_PTR] = address_in_host(table)
         self._control[bytecode.BARRIER_ROOM] = len(table)

@@ -12,6 +12,7 @@ from numba.extending import register_jitable as both
 from ptxsim.isa.layouts.swizzle import SPAN, XORS, Mode
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.host import address_in_host
 from ptxsim.jit.intrinsics import load8, load64, store8, store64
 from ptxsim.jit.loop_memory import word
 from ptxsim.machine.tensor_map import TensorMap
@@ -132,7 +133,7 @@ def move_box(tmap, tensor, start, window, offset, first, loads, linear):
                 _chunk(here, far, low - j, end - j, 0, False)
 
 
-@compiled("void(int64, int64, int64, int64, int64, int64, boolean, boolean)")
+@compiled()
 def _move_now(tmap, tensor, start, window, offset, first, loads, linear):
     move_box(tmap, tensor, start, window, offset, first, loads, linear)
 
@@ -142,5 +143,10 @@ def move(tmap: TensorMap, start: tuple[int, ...], array: int, window: np.ndarray
     or None for a window that holds just the rows of the box, one after the other.
     """
     words, place = map_words(tmap), np.array(start, np.int64)
-    addresses = words.ctypes.data, array + tmap.byte_offset, place.ctypes.data, window.ctypes.data
+    addresses = (
+        address_in_host(words),
+        array + tmap.byte_offset,
+        address_in_host(place),
+        address_in_host(window),
+    )
     _move_now(*addresses, *(at or (0, 0)), loads, at is None)

@@ -21,6 +21,7 @@ from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
 from ptxsim.jit.called import Block, called
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.host import address_in_host
 from ptxsim.jit.intrinsics import column, lane_value, load32, set_lane_value
 from ptxsim.jit.loop_memory import set_word, word
 from ptxsim.machine.cluster import Cluster
@@ -319,7 +320,7 @@ def multiplier(form: MmaForm, layout: Layout):
             return
         if not blocks:
             blocks.append(block_of(form, layout, args, quiet=True))
-        multiply_now(blocks[0].address, cluster.registers[split.warp].ctypes.data)
+        multiply_now(blocks[0].address, address_in_host(cluster.registers[split.warp]))
 
     return run
 

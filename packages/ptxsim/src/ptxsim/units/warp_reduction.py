@@ -10,6 +10,7 @@ from ptxsim.isa.mathlib.integer import M32, ZERO
 from ptxsim.jit import bytecode
 from ptxsim.jit.called import Block, called
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.host import address_in_host
 from ptxsim.jit.intrinsics import column, lane_value, set_lane_value
 from ptxsim.jit.loop_batch import same_in_all
 from ptxsim.jit.loop_memory import word
@@ -98,6 +99,6 @@ def redux(instr):
 
     def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
         held = np.ascontiguousarray(values)
-        cluster.write(split, args[0], np.uint64(reduce_now(block.address, held.ctypes.data, present)))
+        cluster.write(split, args[0], np.uint64(reduce_now(block.address, address_in_host(held), present)))
 
     return together(act)

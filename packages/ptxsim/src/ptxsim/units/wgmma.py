@@ -18,6 +18,7 @@ from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.host import address_in_host
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Location, Split, Wait
@@ -239,13 +240,13 @@ def _execute(cluster: Cluster, operation: WgmmaOperation) -> None:
 def _multiply(cluster: Cluster, parts: list[WgmmaPart]) -> None:
     form, rank = parts[0].form, parts[0].where.cta
     accumulate = sum(part.accumulate << i for i, part in enumerate(parts))
-    files = np.array([part.accumulator.values.ctypes.data for part in parts], np.int64)
+    files = np.array([address_in_host(part.accumulator.values) for part in parts], np.int64)
     a, a_files = parts[0].a, files
     if form.in_registers:
-        a, a_files = 0, np.array([part.a.ctypes.data for part in parts], np.int64)
+        a, a_files = 0, np.array([address_in_host(part.a) for part in parts], np.int64)
     window, limit = int(cluster.cta_table[rank, bytecode.CT_SHARED]), cluster.launch.shared_end
     descriptors = (_signed(bits) for bits in (a, parts[0].b))
-    addresses = (array.ctypes.data for array in (a_files, files))
+    addresses = (address_in_host(array) for array in (a_files, files))
     block = block_of_registers(form).address
     if not multiply_now(block, window, limit, *descriptors, *addresses, accumulate):
         for part in parts:
