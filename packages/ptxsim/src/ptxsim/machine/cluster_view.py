@@ -10,6 +10,8 @@ import numpy as np
 from ptxsim.events import views
 from ptxsim.machine.choices import Choices
 from ptxsim.machine.launch_view import Launch
+from ptxsim.machine.map_table import MapTable
+from ptxsim.machine.mbarrier_table import MBarriers
 from ptxsim.machine.split import Lanes, Split, Splits, Wait
 
 
@@ -24,7 +26,10 @@ class Cluster(views.Cluster, Protocol):
     split_table: np.ndarray
     group_table: np.ndarray
     cta_table: np.ndarray
-    phases: np.ndarray
+    tmem_table: np.ndarray  # where tensor memories lie
+    maps: MapTable
+    tensor_operations: int
+    tma_bytes: int
     access_log: np.ndarray
     local: np.ndarray
     local_written: np.ndarray  # a flag for each byte of it, where somebody listens
@@ -42,9 +47,12 @@ class Cluster(views.Cluster, Protocol):
     explain: Any
 
     @property
+    def mbarriers(self) -> MBarriers: ...
+    @property
     def late(self) -> Any: ...  # LateOperations
     def executed(self) -> int: ...
     def predicate(self, split: Lanes, code: int) -> int: ...
+    def wake(self, key: tuple) -> None: ...
     def wait(self, split: Split, wait: Wait, park: bool = False) -> str: ...
     def unit(self, split: Split, row: int, mask: int) -> bool: ...
     def serve(self, reason: int, split: Split) -> bool: ...

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster_view import Cluster
 
 
-def take_leave(cluster) -> None:
+def take_leave(cluster: Cluster) -> None:
     """Tells the cluster of the lanes that are in `alive`, but not in `living` any more."""
     cluster.control[bytecode.LEFT] = 0
     ctas = set()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptxsim.jit import bytecode
+from ptxsim.machine.cluster_view import Cluster
 
 
-def take_over(cluster) -> None:
+def take_over(cluster: Cluster) -> None:
     control = cluster.control
     cluster.tensor_operations += control.item(bytecode.TENSOR_OPERATIONS)
     cluster.effects += control.item(bytecode.CHANGED)
@@ -15,5 +16,5 @@ def take_over(cluster) -> None:
             cluster.wake(("mbarrier", place))
     if control[bytecode.COPIES]:
         for stores, tmap, start in cluster.maps.copies():
-            cluster.watchdog.rounds.copies("store" if stores else "load", tmap, start)
+            cluster.watchdog.livelock.copies("store" if stores else "load", tmap, start)
             cluster.tma_bytes += tmap.box_bytes
