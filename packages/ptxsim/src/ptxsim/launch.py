@@ -39,6 +39,7 @@ from ptxsim.units.barriers import after_exit
 from ptxsim.units.registry import fast_calls
 
 _WARP_SIZE = 32
+_LANES = np.arange(_WARP_SIZE)
 Args = Sequence | bytes  # arguments in parameter order, or the block of all
 
 
@@ -249,7 +250,10 @@ class Launch:
         """Special registers that tell a cluster from others, and special predicates."""
         for key, slot in self.program.slots.constants[2]:
             if key[0] == "special" and depends_on_cluster(key[1]):
-                self._special(cluster, key[1], cluster.registers[:, slot])
+                by_cta = cluster.registers[:, slot].reshape(cluster.ctas, cluster.warps_per_cta, _WARP_SIZE)
+                for rank in range(cluster.ctas):  # all threads of a CTA have the same
+                    warp = rank * cluster.warps_per_cta
+                    by_cta[rank] = special_value(key[1], self, cluster, warp, _LANES)
         explicit = self.program.slots.predicates.get("%is_explicit_cluster")
         if explicit is not None:
             cluster.predicates[:, explicit] = 0xFFFF_FFFF * int(self.ctas_per_cluster > 1)
@@ -265,9 +269,8 @@ class Launch:
             column[:] = self.symbols[name] + offset
 
     def _special(self, cluster: Cluster, name: str, column: np.ndarray) -> None:
-        lanes = np.arange(_WARP_SIZE)
         for w in range(cluster.warps):
-            thread = (w % cluster.warps_per_cta) * _WARP_SIZE + lanes
+            thread = (w % cluster.warps_per_cta) * _WARP_SIZE + _LANES
             column[w] = special_value(name, self, cluster, w, thread)
 
     # ---- running ----

@@ -62,7 +62,11 @@ def run_clusters(
         bus = checking_bus(launch, reporter, checks, extra)
         recordings = Recordings(bus) if compare and isinstance(bus, Bus) else None
         runner = Runner(lambda: Cluster(launch, order, reporter, bus, explain), recordings)
-        return _run(runner, chosen, jobs, reporter)
+        part = _run(runner, chosen, jobs, reporter)
+        if not bus.heard:
+            used = runner.cluster
+            launch.program.arena.give_back(used.tmem, registers=used.registers, shared=used.shared)
+        return part
 
     many = len(chosen) >= WORTH_COMPARING and order in ("program", "adverse")
     if not (checks and many and not extra and comparable(launch)):

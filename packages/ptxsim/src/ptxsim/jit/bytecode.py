@@ -213,8 +213,9 @@ class Control(IntEnum):
     COPIES_PTR = 56
     TMEM_PTR = 57  # tensor memories of the CTAs
     LEFT = 58  # lanes of a batch have left the kernel since Python looked
-    NEW_COUNT = 59  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 60
+    DRY = 59  # called code leaves out the arithmetic of products, to see what they take
+    NEW_COUNT = 60  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 61
 
 
 class Reason(IntEnum):

@@ -61,6 +61,7 @@ from ptxsim.lowering.instruction_selection import (
 )
 from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
+from ptxsim.machine.arena import Arena
 from ptxsim.units.registry import FastForm, gathers
 
 
@@ -80,6 +81,7 @@ class Program:
     copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
     called: list[tuple[int, FastForm]]  # rows whose compiled code the main loop will call
     blocks: list[Block] = field(default_factory=list)  # what that code must know
+    arena: Arena = field(default_factory=Arena)
     special_values: dict[tuple, np.ndarray] = field(default_factory=dict)  # of the shape of the last launch
 
     def link(self) -> None:

@@ -29,7 +29,6 @@ from ptxsim.machine.local_log import without_local
 from ptxsim.machine.map_table import MapTable
 from ptxsim.machine.mbarrier_table import MBarriers
 from ptxsim.machine.split import BLOCK, PARK, Lanes, Split, Splits, Wait
-from ptxsim.machine.tensor_memory import TensorMemory
 from ptxsim.machine.watchdog import Watchdog
 from ptxsim.report.findings import Reporter
 
@@ -62,8 +61,8 @@ class Cluster:
         self.tensor_operations = self.tma_bytes = 0
 
     def _allocate(self) -> None:
-        launch, slots = self.launch, self.program.slots
-        self.registers = np.zeros((self.warps, max(slots.count, 1), 32), np.uint64)
+        launch, slots, arena = self.launch, self.program.slots, self.program.arena
+        self.registers = arena.array("registers", (self.warps, max(slots.count, 1), 32), np.uint64)
         self.fresh = np.zeros((slots.register_slots, 1), np.uint64)  # what registers hold at first
         for slot, bits in slots.unset.items():
             self.fresh[slot] = UNSET & (1 << bits) - 1
@@ -76,10 +75,10 @@ class Cluster:
         self.control = np.zeros(bytecode.CONTROL_WORDS, np.int64)
         self.words = address_in_host(self.control)
         self.mbarriers, self.maps = MBarriers(self.control), MapTable(self)
-        self.shared = np.zeros((self.ctas, -(-launch.shared_end // 1024) * 1024), np.uint8)
+        window = -(-launch.shared_end // 1024) * 1024
+        self.shared = arena.array("shared", (self.ctas, window), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
-        with_tmem = self.ctas if launch.uses_tmem else 0
-        self.tmem = [TensorMemory(self.choices.neighbours) for _ in range(with_tmem)]
+        self.tmem = arena.tensor_memories(self.ctas * launch.uses_tmem, self.choices.neighbours)
         self.tmem_table = np.array([memory.addresses() for memory in self.tmem], np.int64)
         own = 2, self.warps * 32, max(self.program.local_bytes, 1)
         self.local, self.local_written = np.zeros(own, np.uint8)

@@ -47,6 +47,14 @@ class MapTable:
         self._rows[row, MT_BYTES:] = np.frombuffer(data.tobytes(), np.int64)
         self._control[bytecode.MAPS] = len(self._maps)
 
+    def known(self, address: int) -> TensorMap | None:
+        """The map that was added for the bytes which memory holds at an address."""
+        rows = self._rows[: len(self._maps)]
+        row = next((i for i, at in enumerate(rows[:, MT_ADDRESS].tolist()) if at == address), None)
+        data = self._memory.view(address, MAP_BYTES) if row is not None else None
+        same = data is not None and data.tobytes() == rows[row, MT_BYTES:].tobytes()
+        return self._maps[row] if same and row is not None else None
+
     def copies(self) -> list[tuple[bool, TensorMap, tuple[int, ...]]]:
         """(stores?, map, coordinates) of what compiled code has copied since it was asked."""
         rows = self._copies[: self._control.item(bytecode.COPIES)].tolist()

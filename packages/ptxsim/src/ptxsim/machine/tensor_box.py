@@ -50,23 +50,13 @@ def map_words(tmap: TensorMap) -> np.ndarray:
     """int64 (MAP_WORDS,); kept with the map."""
     known = vars(tmap).get("_words")
     if known is None:
-        known = vars(tmap)["_words"] = np.zeros(MAP_WORDS, np.int64)
         size, row = tmap.dtype.itemsize, tmap.row_bytes
-        known[:DIMS] = (
-            *(
-                tmap.rank,
-                size,
-                tmap.rows,
-                row,
-                tmap.box_bytes,
-                pitch_of(row, tmap.swizzle),
-                *swizzle_words(tmap.swizzle),
-            ),
-            *(ALIGNMENT[tmap.swizzle], _NANS[size] if tmap.fill == "nan" else 0, tmap.byte_offset),
-        )
-        by_axis = tmap.dims, (size, *tmap.strides), tmap.box, tmap.element_strides
-        for start, values in zip((DIMS, STRIDES, BOX, STEPS), by_axis, strict=True):
-            known[start : start + tmap.rank] = values
+        numbers = [tmap.rank, size, tmap.rows, row, tmap.box_bytes, pitch_of(row, tmap.swizzle)]
+        numbers += [*swizzle_words(tmap.swizzle), ALIGNMENT[tmap.swizzle]]
+        numbers += [_NANS[size] if tmap.fill == "nan" else 0, tmap.byte_offset]
+        for values in (tmap.dims, (size, *tmap.strides), tmap.box, tmap.element_strides):
+            numbers += [*values, *(0,) * (AXES - tmap.rank)]
+        known = vars(tmap)["_words"] = np.array(numbers, np.int64)
     return known
 
 

@@ -85,43 +85,48 @@ class TensorMap:
         return f"{name}[{top}:{bottom + 1}, {left}:{right + 1}]"
 
     def _check(self, rank: int, size: int) -> None:
-        """The rules of cuTensorMapEncodeTiled (CUDA driver API, tensor map management)."""
+        """The rules of cuTensorMapEncodeTiled (CUDA driver API, tensor map management), each worded only
+        where it is broken: a kernel may make a map for each tile.
+        """
         inner = self.box[0] * size
         rules = [
-            (1 <= rank <= 5, f"rank {rank} is not 1..5"),
+            (1 <= rank <= 5, lambda: f"rank {rank} is not 1..5"),
             (
                 len(self.box) == rank and len(self.strides) == rank - 1,
-                "box and strides do not match the rank",
+                lambda: "box and strides do not match the rank",
             ),
-            (all(1 <= b <= 256 for b in self.box), f"box {self.box} has an extent outside 1..256"),
-            (all(1 <= d <= 1 << 32 for d in self.dims), f"dims {self.dims} have an extent outside 1..2^32"),
+            (all(1 <= b <= 256 for b in self.box), lambda: f"box {self.box} has an extent outside 1..256"),
+            (
+                all(1 <= d <= 1 << 32 for d in self.dims),
+                lambda: f"dims {self.dims} have an extent outside 1..2^32",
+            ),
             (
                 all(s % 16 == 0 and 0 <= s < 1 << 40 for s in self.strides),
-                f"strides {self.strides} are not multiples of 16 B from 0 to 2^40",
+                lambda: f"strides {self.strides} are not multiples of 16 B from 0 to 2^40",
             ),
             (
                 all(1 <= e <= 8 for e in self.element_strides),
-                f"element strides {self.element_strides} outside 1..8",
+                lambda: f"element strides {self.element_strides} outside 1..8",
             ),
-            (self.swizzle in SWIZZLES, f"swizzle {self.swizzle} is not one of {SWIZZLES}"),
-            (inner % 16 == 0, f"inner box of {inner} B is not a multiple of 16 B"),
+            (self.swizzle in SWIZZLES, lambda: f"swizzle {self.swizzle} is not one of {SWIZZLES}"),
+            (inner % 16 == 0, lambda: f"inner box of {inner} B is not a multiple of 16 B"),
             (
                 not self.swizzle or inner <= SPAN.get(self.swizzle, 0),
-                f"inner box of {inner} B exceeds the {self.swizzle} B swizzle",
+                lambda: f"inner box of {inner} B exceeds the {self.swizzle} B swizzle",
             ),
             (
                 self.packed == 1 or (self.packed == 2 and size == 1),
-                f"packed={self.packed} is neither 1 nor 2 elements in a byte",
+                lambda: f"packed={self.packed} is neither 1 nor 2 elements in a byte",
             ),
-            (self.fill in ("zero", "nan"), f'fill must be "zero" or "nan" (got {self.fill!r})'),
+            (self.fill in ("zero", "nan"), lambda: f'fill must be "zero" or "nan" (got {self.fill!r})'),
             (
                 self.byte_offset % 16 == 0,
-                f"global address offset {self.byte_offset} is not a multiple of 16 B",
+                lambda: f"global address offset {self.byte_offset} is not a multiple of 16 B",
             ),
         ]
         for good, message in rules:
             if not good:
-                raise ValueError(f"TensorMap: {message}")
+                raise ValueError(f"TensorMap: {message()}")
         self._check_extent(size)
 
     def _check_extent(self, size: int) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.jit.host import address_in_host
+
 LANES, COLUMNS = 128, 512
 NEIGHBOUR = -1  # owner of what another CTA holds
 ANY_BASE = (
@@ -37,7 +39,7 @@ class TensorMemory:
 
     def addresses(self) -> tuple[int, int]:
         """Of its cells and of the owners of its columns, as bytecode.TmemColumn names them."""
-        return self.cells.ctypes.data, self.owner.ctypes.data
+        return address_in_host(self.cells), address_in_host(self.owner)
 
     def allocate(self, columns: int) -> int | None:
         """First column of a new allocation, or None while no room is free."""

@@ -232,7 +232,8 @@ def multiply_warp(row, m, warp, registers, predicates, control):
     if m != bytecode.FULL or word(control, bytecode.LOG_ON) > word(block, QUIET):
         return 0
     set_word(control, bytecode.TENSOR_OPERATIONS, word(control, bytecode.TENSOR_OPERATIONS) + 1)
-    multiply(block, registers)
+    if not word(control, bytecode.DRY):
+        multiply(block, registers)
     return 1
 
 

@@ -148,7 +148,7 @@ _FIX = "give cuTensorMapEncode*, or tensormap.replace, what the message asks for
 def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
     """The map at an address, a parameter's or in global memory; None, with a finding, if there is none."""
     launch = cluster.launch
-    known = launch.maps.get(address)
+    known = launch.maps.get(address) or cluster.maps.known(address)
     if known is not None:
         return known
     data, why = launch.memory.view(address, MAP_BYTES), "holds no tensor map"

@@ -80,7 +80,7 @@ def whole_group(row, m, warp, registers, predicates, control):
     for w in range(first, first + WARPS):
         if w != warp and _standing(control, w, row) < 0:
             return 0
-    if not _multiply(control, block, first):
+    if not word(control, bytecode.DRY) and not _multiply(control, block, first):
         return 0
     for w in range(first, first + WARPS):
         if w != warp:
