@@ -85,10 +85,8 @@ class TensorMap:
         return f"{name}[{top}:{bottom + 1}, {left}:{right + 1}]"
 
     def _check(self, rank: int, size: int) -> None:
-        """The rules of cuTensorMapEncodeTiled (CUDA driver API, tensor map management), each worded only
-        where it is broken: a kernel may make a map for each tile.
-        """
-        inner = self.box[0] * size
+        """The rules of cuTensorMapEncodeTiled (CUDA driver API), each worded only where it is broken."""
+        inner, at = self.box[0] * size, self.byte_offset
         rules = [
             (1 <= rank <= 5, lambda: f"rank {rank} is not 1..5"),
             (
@@ -119,10 +117,7 @@ class TensorMap:
                 lambda: f"packed={self.packed} is neither 1 nor 2 elements in a byte",
             ),
             (self.fill in ("zero", "nan"), lambda: f'fill must be "zero" or "nan" (got {self.fill!r})'),
-            (
-                self.byte_offset % 16 == 0,
-                lambda: f"global address offset {self.byte_offset} is not a multiple of 16 B",
-            ),
+            (at % 16 == 0, lambda: f"global address offset {at} is not a multiple of 16 B"),
         ]
         for good, message in rules:
             if not good:
