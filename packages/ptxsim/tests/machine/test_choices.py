@@ -32,12 +32,16 @@ SECOND = EXPECT.format(at="+8") + BULK + ", [%in+16], 16, [%b+8];\n"
 BOTH_DONE = WAIT.format(n=1, at="") + WAIT.format(n=2, at="+8")
 SHOW = "@%lead ld.shared.u32 %r, [%a];\n@%lead st.global.u32 [%out], %r;\n"
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%a], 32;\n"
+ABSENT = """setp.ge.u32 %q, %t, 16; add.u32 %r, %t, 100; @%q bra END;
+shfl.sync.idx.b32 %r, %r, 20, 31, 0xffff; @%lead st.global.u32 [%out], %r; END:
+"""
 ELECT = "elect.sync _|%q, -1; @%q st.global.u32 [%out], %t;\n"
 
 # row of the page -> (program, what it writes under `program`, under `adverse`: a value, or all but one)
 SHOWN = {
     "which column `tcgen05.alloc` returns": (ALLOC + SHOW, 0, "not 0"),
     "which lane `elect.sync` takes": (ELECT, 0, 31),
+    "what `shfl.sync` takes from a lane that does not take part": (ABSENT, 120, 0xFFFB_7FFB),
     "when a TMA copy, a bulk copy, an MMA or a commit is complete": (
         BARS + FIRST + "bar.sync 0;\n" + SHOW + WAIT.format(n=1, at=""), 100, 7
     ),

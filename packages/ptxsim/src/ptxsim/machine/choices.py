@@ -20,6 +20,7 @@ class Choices:
 
     elected: int  # elect.sync takes the highest member up to this lane, else the lowest (9.7.13.14)
     neighbours: bool  # another CTA of the grid runs on the same SM, and allocates tensor memory first
+    absent: bool  # shfl.sync takes a mark from a lane that does not take part, not its register (9.7.9.6)
 
 
 def choices(launch: Launch, order: str | int) -> Choices:
@@ -27,8 +28,9 @@ def choices(launch: Launch, order: str | int) -> Choices:
     shared = ctas_per_sm(launch) > 1
     if isinstance(order, int):
         draw = random.Random(order)
-        return Choices(draw.randrange(LAST_LANE + 1), shared and draw.random() < 0.5)
-    return Choices(LAST_LANE, shared) if order == "adverse" else Choices(0, False)
+        elected, neighbours = draw.randrange(LAST_LANE + 1), draw.random() < 0.5
+        return Choices(elected, shared and neighbours, draw.random() < 0.5)
+    return Choices(LAST_LANE, shared, True) if order == "adverse" else Choices(0, False, False)
 
 
 def elected_lane(members: int, limit: int) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M32
-from ptxsim.isa.operands import PredArg
+from ptxsim.isa.operands import UNSET, PredArg
 from ptxsim.jit import bytecode
 from ptxsim.jit.intrinsics import lane_value, mask_of, room_for_lanes, set_lane_value, set_mask
 from ptxsim.jit.loop_batch import same_in_all
@@ -85,7 +85,9 @@ def _fast_shfl(instr, args: tuple) -> dict | None:  # type: ignore[return]  # No
 def shfl(instr):
     mode = _SHUFFLES[instr.mods[1]]
 
-    def act(cluster: Cluster, split: Split, args, _, values: np.ndarray) -> None:
+    def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
+        if cluster.choices.absent:
+            values = np.where(present >> _LANES & 1, values, np.uint64(UNSET))
         target, chosen = args[0] if isinstance(args[0], tuple) else (args[0], None)
         b, limits = (cluster.read(split, slot).tolist() for slot in args[2:4])
         sources = [source_lane.py_func(mode, l, b[l], limits[l]) for l in range(32)]
