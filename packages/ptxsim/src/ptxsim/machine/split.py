@@ -46,8 +46,7 @@ class Lanes:
         return lane_list(self.mask)
 
     @property
-    def alone(self) -> bool:
-        """Whether it is one lane."""
+    def one_lane(self) -> bool:
         return self.mask & (self.mask - 1) == 0
 
     @property

@@ -14,7 +14,7 @@ from ptxsim.units.registry import FastForm, always, unit
 
 def each_lane(split: Split) -> list[Location]:
     """The threads of a split one by one: these instructions act per thread."""
-    if split.alone:
+    if split.one_lane:
         return [split.at()]
     return [split.at(1 << int(lane)) for lane in split.lanes]
 

@@ -56,7 +56,7 @@ def try_cancel(instr):
 def _allowed(cluster: Cluster, split: Split, place, bar) -> bool:
     """The rules of the request; False where it cannot be made."""
     add = cluster.reporter.add
-    if not split.alone:
+    if not split.one_lane:
         message = f"clusterlaunchcontrol.try_cancel issued by {len(split.lanes)} lanes: each is a request"
         add("illegal", "error", message, "one elected thread asks", split, key="clc-lanes")
     if cluster.unit_state.get(("clc-failed", split.cta)):

@@ -115,7 +115,7 @@ def same_value(values: list[int]) -> bool:
 
 def _places(cluster: Cluster, split: Split, arg, generic: bool) -> list[tuple[int, tuple[int, int]]]:
     """(lane, place) of every active lane."""
-    addresses = [cluster.address(split, arg)] if split.alone else cluster.addresses(split, arg).tolist()
+    addresses = [cluster.address(split, arg)] if split.one_lane else cluster.addresses(split, arg).tolist()
     places = [place_of(cluster, split, address, generic) for address in addresses]
     pairs = zip(split.lanes.tolist(), places, strict=True)
     return [(lane, place) for lane, place in pairs if place is not None]
@@ -123,7 +123,7 @@ def _places(cluster: Cluster, split: Split, arg, generic: bool) -> list[tuple[in
 
 def _by_place(cluster: Cluster, split: Split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
     """place -> active lanes that name it."""
-    if split.alone or same_value(cluster.values(split, arg.slot)):
+    if split.one_lane or same_value(cluster.values(split, arg.slot)):
         place = place_of(cluster, split, cluster.address(split, arg), generic)
         return {place: split.lanes.tolist()} if place is not None else {}
     found: dict[tuple[int, int], list[int]] = {}
@@ -247,7 +247,7 @@ def arrive(instr):
 
 def _numbers(cluster: Cluster, split: Split, slot: int) -> list[int]:
     """What a slot holds, for each of 32 lanes; where one is active it is that lane's for all."""
-    return [cluster.scalar(split, slot)] * 32 if split.alone else cluster.read(split, slot).tolist()
+    return [cluster.scalar(split, slot)] * 32 if split.one_lane else cluster.read(split, slot).tolist()
 
 
 def _arrival(split: Split, lanes: list[int], place, number: int, releases: bool, announces: bool) -> Arrival:

@@ -62,7 +62,7 @@ def _groups(
     cluster: Cluster, split: Split, arg, generic: bool, slot: int
 ) -> list[tuple[int, tuple[int, int], int]]:
     """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
-    if split.alone:
+    if split.one_lane:
         place = place_of(cluster, split, cluster.address(split, arg), generic)
         return [(split.mask, place, cluster.scalar(split, slot))] if place is not None else []
     values = cluster.values(split, slot)

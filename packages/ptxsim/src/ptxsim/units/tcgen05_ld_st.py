@@ -299,7 +299,7 @@ def _is_window_address(cluster: Cluster, split: Split, address: int) -> bool:
 
 def _commit_ranks(cluster: Cluster, split: Split, place, mask: int) -> list[int]:
     """CTAs of the cluster that a commit signals, after looking at who issues it and at its mask."""
-    if not split.alone:
+    if not split.one_lane:
         name = cluster.reporter.shared_name(place[1])
         message = f"tcgen05.commit to {name} issued by {len(split.lanes)} lanes: each is an arrival"
         cluster.reporter.add("illegal", "error", message, CAUSES["commit-lanes"], split, key="commit-lanes")

@@ -74,7 +74,7 @@ def mma(instr):
             kind_of, severity, message = problem
             cluster.reporter.add(kind_of, severity, message, split=split)
             return
-        if group == 2 or not split.alone:
+        if group == 2 or not split.one_lane:
             _check_issue(cluster, split, group)
         enabled = cluster.predicate(split, operands.enable)
         for where in each_lane(split):
@@ -147,7 +147,7 @@ def _operands(d: MemArg, a, b: int, *rest) -> Operands:
 
 
 def _check_issue(cluster: Cluster, split: Split, group: int) -> None:
-    if not split.alone:
+    if not split.one_lane:
         message = f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times"
         cluster.reporter.add("illegal", "error", message, CAUSES["mma-lanes"], split, key="mma-lanes")
     if group == 2 and cluster.ctas < 2:
@@ -165,7 +165,7 @@ def _execute_all(batch: list[Work]) -> None:
     cluster, start, key = ops[0].where.cluster, 0, ops[0].task.key
     for i, op in enumerate(ops[1:], 1):
         own = op.task.key
-        if not op.accumulates or own != key or op.task.alone:
+        if not op.accumulates or own != key or op.task.never_merged:
             execute(cluster, ops[start:i])
             start, key = i, own
     execute(cluster, ops[start:])
@@ -173,13 +173,13 @@ def _execute_all(batch: list[Work]) -> None:
 
 def execute(cluster: Cluster, ops: list[TensorWork]) -> None:
     """Runs instructions that accumulate into the same D as one product with a longer K."""
-    first, alone = ops[0], ops[0].task.alone
+    first, single = ops[0], ops[0].task.never_merged
     ranks = first.task.ranks
     cluster.bus.tensor_execute(cluster, ops)
     halves = [_operand(cluster, ops, rank, "b") for rank in ranks]
     b = halves[0] if len(halves) == 1 else np.concatenate(halves)
     for i, rank in enumerate(ranks):
-        if alone:
+        if single:
             product = _special_product(cluster, first, rank, b)
         else:
             product = _product(cluster, ops, rank, b)

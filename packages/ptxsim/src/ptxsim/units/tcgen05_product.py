@@ -60,8 +60,8 @@ class Product:
         return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws, self.shift)
 
     @functools.cached_property
-    def alone(self) -> bool:
-        """Whether it never runs as one with others."""
+    def never_merged(self) -> bool:
+        """Whether it always runs by itself."""
         return bool(self.scales) or self.metadata >= 0
 
     @functools.cached_property

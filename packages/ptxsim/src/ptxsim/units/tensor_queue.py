@@ -24,7 +24,7 @@ def issue(
     """Each lane of a split issues `task`, to be done by `execute`; more than one is a finding with its
     consequence.
     """
-    if not split.alone:
+    if not split.one_lane:
         message = f"{name} issued by {len(split.lanes)} lanes: {consequence}"
         cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
     for where in each_lane(split):

@@ -152,7 +152,7 @@ def _tensor_load(instr):
     multicast, pair, rows = "multicast::cluster" in mods, "cta_group::2" in mods, "tile::gather4" in mods
 
     def run(cluster: Cluster, split: Split, args):
-        if not split.alone and len(set(cluster.addresses(split, args[0]).tolist())) < len(split.lanes):
+        if not split.one_lane and len(set(cluster.addresses(split, args[0]).tolist())) < len(split.lanes):
             _warn_lanes(cluster, split, args[0], "load to")
         for thread in each_lane(split):
             _load_one(cluster, thread, args, multicast, pair, rows, im2col)
@@ -237,7 +237,7 @@ def _tensor_store(instr, reduction: str | None):
 
     def run(cluster: Cluster, split: Split, args):
         copies = _copies(cluster, split, args, operation is None, rows, im2col)
-        if not split.alone:
+        if not split.one_lane:
             # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
             severity = "review" if operation is None and len(copies) == 1 else "error"
             _warn_lanes(cluster, split, args[1], "store from", severity)

@@ -11,19 +11,19 @@ from ptxsim.checks.diagnosis.number_agreement import agree
 
 
 @dataclass(frozen=True)
-class Found:
+class Blame:
     """The cause of a standstill, told of one group that waits."""
 
     cause: Cause
-    sentence: str
+    text: str
     waiter: Waiter
 
 
-def found(name: str, waiter: Waiter, /, **facts) -> Found:
+def blame(name: str, waiter: Waiter, /, **facts) -> Blame:
     """The cause of this name, told with these facts and with who waits for what."""
     cause = CAUSES[name]
     own = {"waits": says(waiter, "waits"), "has": agree(waiter.who, "has"), "wants": waiter.wants}
-    return Found(cause, cause.tell(**own | facts), waiter)
+    return Blame(cause, cause.tell(**own | facts), waiter)
 
 
 def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxsim.checks import phrases
-from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, both_multiply, few, role_later, signals_less
 from ptxsim.checks.diagnosis.deadlock.uses import parted, wrong_name
@@ -20,68 +20,68 @@ from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.machine.endless import loop_without_end
 
 
-def find_cause(model: Model) -> Found:
+def find_cause(model: Model) -> Blame:
     """The first answer of the detectors; the first wait itself where none has one."""
     for detect in DETECTORS:
         for waiter in model.waiters:
             if (answer := detect(model, waiter)) is not None:
                 return answer
-    return found("standstill", next((w for w in model.waiters if w.kind != "poll"), model.waiters[0]))
+    return blame("standstill", next((w for w in model.waiters if w.kind != "poll"), model.waiters[0]))
 
 
 # ---- detectors ----
 
 
-def _no_init(model: Model, waiter: Waiter) -> Found | None:
+def _no_init(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "mbarrier" or waiter.place in model.cluster.mbarriers:
         return None
-    return found("no-init", waiter, name=model.name(waiter.place))
+    return blame("no-init", waiter, name=model.name(waiter.place))
 
 
-def _collective(model: Model, waiter: Waiter) -> Found | None:
+def _collective(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "collective":
         return None
     left = model.cluster.alive[next(iter(waiter.lanes))] & model.missing_lanes(waiter)
     alone = agree(model.lanes_wanted(waiter), "does not come there" if left else "has ended")
     others = ", ".join(h.state for h in waiter.helpers) or alone
     elects = model.program.instrs[waiter.row].op == "elect"
-    return found("elect" if elects else "lanes", waiter, others=others)
+    return blame("elect" if elects else "lanes", waiter, others=others)
 
 
-def _alloc(model: Model, waiter: Waiter) -> Found | None:
+def _alloc(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "tmem-alloc":
         return None
-    return found("alloc", waiter)
+    return blame("alloc", waiter)
 
 
-def _pair(model: Model, waiter: Waiter) -> Found | None:
+def _pair(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "tmem-pair":
         return None
-    return found("pair", waiter, what=waiter.detail["what"])
+    return blame("pair", waiter, what=waiter.detail["what"])
 
 
-def _registers(model: Model, waiter: Waiter) -> Found | None:
+def _registers(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "registers":
         return None
     now, free = waiter.detail["now"], waiter.detail["free"]
-    return found("registers", waiter, now=now, free=free, more=32 * (waiter.detail["count"] - now))
+    return blame("registers", waiter, now=now, free=free, more=32 * (waiter.detail["count"] - now))
 
 
-def _warpgroup(model: Model, waiter: Waiter) -> Found | None:
+def _warpgroup(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "wgmma":
         return None
     lanes = dict.fromkeys(model.absent_warps(waiter), 0xFFFF_FFFF)
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(waiter.cta, lanes)
-    return found("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
+    return blame("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
 
 
-def _bytes(model: Model, waiter: Waiter) -> Found | None:
+def _bytes(model: Model, waiter: Waiter) -> Blame | None:
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or barrier.pending or not barrier.tx or loads_to_come(model, waiter.place):
         return None
     facts = {"announced": barrier.announced, "delivered": barrier.delivered, "phase": barrier.phase}
-    return found("bytes", waiter, name=model.name(waiter.place), **facts)
+    return blame("bytes", waiter, name=model.name(waiter.place), **facts)
 
 
 def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
@@ -112,7 +112,7 @@ def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
     return not named and len(told) == 1 and told == model.signal_rows[row] and place[1] not in told
 
 
-def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
+def _own_barrier(model: Model, waiter: Waiter) -> Blame | None:
     """Bytes are missing here, and came to the same barrier of another CTA, where nobody expects them."""
     barrier, history = barrier_of(model, waiter)
     if history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
@@ -122,25 +122,25 @@ def _own_barrier(model: Model, waiter: Waiter) -> Found | None:
         late = model.cluster.mbarriers[place].tx < 0
         if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late and not other.waits:
             line, name = model.program.instrs[loads[0]].src, model.reporter.shared_name(place[1])
-            return found("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
+            return blame("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
     return None
 
 
 def _by_rival(*rivals: Callable) -> Callable:
     """A detector: what the first of these sees of the ring that is waited at."""
 
-    def detect(model: Model, waiter: Waiter) -> Found | None:
+    def detect(model: Model, waiter: Waiter) -> Blame | None:
         barrier, _ = barrier_of(model, waiter)
         seen = (rival(model.cluster, waiter.place, model.reporter) for rival in rivals if barrier is not None)
         answer = next((one for one in seen if one is not None), None)
         if answer is None:
             return None
-        return Found(answer.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {answer.text}", waiter)
+        return Blame(answer.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {answer.text}", waiter)
 
     return detect
 
 
-def _ahead(model: Model, waiter: Waiter) -> Found | None:
+def _ahead(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
         return None
@@ -149,20 +149,20 @@ def _ahead(model: Model, waiter: Waiter) -> Found | None:
         f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before "
         f"the wait for phase {barrier.phase - 2} saw it: {reason.text}"
     )
-    return Found(reason.cause, text, waiter)
+    return Blame(reason.cause, text, waiter)
 
 
-def _bytes_only(model: Model, waiter: Waiter) -> Found | None:
+def _bytes_only(model: Model, waiter: Waiter) -> Blame | None:
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or barrier.pending != barrier.expected or barrier.tx >= 0:
         return None
     if any(not h.done for h in waiter.helpers if "loads" not in h.what and "would" not in h.what):
         return None
     name = model.name(waiter.place)
-    return found("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)
+    return blame("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)
 
 
-def _partial(model: Model, waiter: Waiter) -> Found | None:
+def _partial(model: Model, waiter: Waiter) -> Blame | None:
     """Some arrivals came, and everybody who could arrive has done so."""
     barrier, history = barrier_of(model, waiter)
     if history is None or not 0 < barrier.pending < barrier.expected:
@@ -186,8 +186,8 @@ def _partial(model: Model, waiter: Waiter) -> Found | None:
         "arrived": _arrived(model, waiter, history),
     }
     if elsewhere:
-        return found("partial-apart", waiter, elsewhere=elsewhere, **facts)
-    return found("partial", waiter, **facts)
+        return blame("partial-apart", waiter, elsewhere=elsewhere, **facts)
+    return blame("partial", waiter, **facts)
 
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:
@@ -226,17 +226,17 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
     return ", ".join(model.name(p) for p in found)
 
 
-def _misrouted(model: Model, waiter: Waiter) -> Found | None:
+def _misrouted(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or any(how != "load" for how, _, _ in history.sources):
         return None
     elsewhere = _elsewhere(model, waiter)
     if not elsewhere:
         return None
-    return found("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
+    return blame("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
 
 
-def _endless(model: Model, waiter: Waiter) -> Found | None:
+def _endless(model: Model, waiter: Waiter) -> Blame | None:
     """The loop around the wait has no way out, and whoever could end the wait has ended."""
     if waiter.kind != "mbarrier" or not all(h.done or h.waiter is not None for h in waiter.helpers):
         return None
@@ -246,10 +246,10 @@ def _endless(model: Model, waiter: Waiter) -> Found | None:
     lines = sorted({i.src for i in model.program.instrs[loop[0] : loop[1] + 1] if i is not None and i.src})
     where = f"lines {lines[0]} to {lines[-1]}" if lines else waiter.line
     them = "them" if is_plural(waiter.who) else "it"
-    return found("endless-wait", waiter, name=model.name(waiter.place), them=them, where=where)
+    return blame("endless-wait", waiter, name=model.name(waiter.place), them=them, where=where)
 
 
-def _role_ended(model: Model, waiter: Waiter) -> Found | None:
+def _role_ended(model: Model, waiter: Waiter) -> Blame | None:
     """One warp would come to the line that signals it, after loads or MMAs of its own, and has not."""
     barrier, history = barrier_of(model, waiter)
     if history is None or history.sources or waiter.helpers:
@@ -266,7 +266,7 @@ def _role_ended(model: Model, waiter: Waiter) -> Found | None:
     ((warp, (row, lanes)),) = able.items()
     who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
     facts = {"name": model.name(waiter.place), "phase": barrier.phase, "who": who}
-    return found("role-ended", waiter, line=model.line(min(rows)), other=model.line(row), **facts)
+    return blame("role-ended", waiter, line=model.line(min(rows)), other=model.line(row), **facts)
 
 
 def _how(model: Model, row: int) -> str:
@@ -274,16 +274,16 @@ def _how(model: Model, row: int) -> str:
     return {"cp": "load", "tcgen05": "commit"}.get(model.program.instrs[row].op, "arrive")
 
 
-def _silent(model: Model, waiter: Waiter) -> Found | None:
+def _silent(model: Model, waiter: Waiter) -> Blame | None:
     """Nobody has signalled the barrier, and nobody who is left can."""
     barrier, history = barrier_of(model, waiter)
     if history is None or history.sources or waiter.helpers:
         return None
     facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
-    return found("silent", waiter, **facts)
+    return blame("silent", waiter, **facts)
 
 
-def _ended(model: Model, waiter: Waiter) -> Found | None:
+def _ended(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or not history.sources or not all(h.done for h in waiter.helpers):
         return None
@@ -292,27 +292,27 @@ def _ended(model: Model, waiter: Waiter) -> Found | None:
     facts = {"phase": rounds, "name": model.name(waiter.place), "who": helper.who}
     if not any(model.in_one_loop(row, row) for _, _, row in history.sources):
         times = f"{phrases.times(rounds)} ({helper.line})"
-        return found("ended-once", waiter, signals=agree(helper.who, "signals"), times=times, **facts)
+        return blame("ended-once", waiter, signals=agree(helper.who, "signals"), times=times, **facts)
     facts |= {"has": agree(helper.who, "has"), "its": agree(helper.who, "its")}
-    return found("ended", waiter, rounds=f"{rounds} {unit}", line=helper.line, **facts)
+    return blame("ended", waiter, rounds=f"{rounds} {unit}", line=helper.line, **facts)
 
 
-def _sync(model: Model, waiter: Waiter) -> Found | None:
+def _sync(model: Model, waiter: Waiter) -> Blame | None:
     """A CTA or cluster barrier in a ring of waits, or one that the missing threads have left behind."""
     if waiter.kind not in ("bar", "cluster"):
         return None
     if bar_of_a_role(model, waiter):
-        return found("role-sync", waiter, state=waiter.state, line=model.line(waiter.row))
+        return blame("role-sync", waiter, state=waiter.state, line=model.line(waiter.row))
     missing = [h for h in waiter.helpers if h.waiter is not None]
     ring = find_cycle(model, waiter)
     apart = waiter.kind == "bar" and all(h.waiter is not None and h.waiter.kind == "bar" for h in missing)
     if missing and not ring and not apart:
         return None
     others = f"; {missing[0].what} {missing[0].state}" if missing else ""
-    return found("sync", waiter, state=waiter.state, others=others)
+    return blame("sync", waiter, state=waiter.state, others=others)
 
 
-def _fresh(model: Model, waiter: Waiter) -> Found | None:
+def _fresh(model: Model, waiter: Waiter) -> Blame | None:
     """A ring of waits for the first phase of barriers that nobody has signalled."""
     ring = find_cycle(model, waiter)
     if len(ring) < 2 or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
@@ -322,16 +322,16 @@ def _fresh(model: Model, waiter: Waiter) -> Found | None:
     if any(set(w.lanes) & set(model.histories[w.place].waits) for w in ring):
         return None  # it has passed such a wait, and waits again
     text = " and ".join(f"{w.who} for phase 0 of {model.name(w.place)}" for w in ring[:3])
-    return found("nobody-starts", ring[0], who=text)
+    return blame("nobody-starts", ring[0], who=text)
 
 
-def _signals_less(model: Model, waiter: Waiter) -> Found | None:
+def _signals_less(model: Model, waiter: Waiter) -> Blame | None:
     """In a ring of waits, one that has signalled less often than it has waited."""
     ring = find_cycle(model, waiter)
     return signals_less(model, waiter) if len(ring) > 1 else None
 
 
-def _ring(model: Model, waiter: Waiter) -> Found | None:
+def _ring(model: Model, waiter: Waiter) -> Blame | None:
     ring = find_cycle(model)
     if not ring or waiter is not ring[0]:
         return None
@@ -342,9 +342,9 @@ def _ring(model: Model, waiter: Waiter) -> Found | None:
         rounds = _all_answered(model, waiter)
         if rounds:
             phases = f"{rounds} phase{'s' * (rounds > 1)}"
-            return found("more-waits", waiter, rounds=phases, itself=itself(waiter))
-        return found("self-wait", waiter, itself=itself(waiter))
-    return found("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
+            return blame("more-waits", waiter, rounds=phases, itself=itself(waiter))
+        return blame("self-wait", waiter, itself=itself(waiter))
+    return blame("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
 
 
 def _rows_of_others(model: Model, waiter: Waiter) -> set[int]:

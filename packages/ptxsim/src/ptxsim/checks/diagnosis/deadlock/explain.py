@@ -19,7 +19,7 @@ def explain(cluster: Cluster, reporter) -> Finding:
         return Finding("deadlock", "error", "no thread can run, and none waits for anything")
     cause = find_cause(model)
     cycle = find_cycle(model)
-    lines = [cause.sentence]
+    lines = [cause.text]
     first = [w for w in model.waiters if w is cause.waiter]
     first += [w for w in model.waiters if w in cycle and w is not cause.waiter]
     rest = [w for w in model.waiters if w not in first]

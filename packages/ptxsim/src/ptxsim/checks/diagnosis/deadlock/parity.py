@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, find_cycle, found, itself, says
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.machine.split import lane_list
@@ -10,7 +10,7 @@ from ptxsim.machine.split import lane_list
 _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others
 
 
-def not_flipped(model: Model, waiter: Waiter) -> Found | None:
+def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if history is None:
         return None
@@ -19,7 +19,7 @@ def not_flipped(model: Model, waiter: Waiter) -> Found | None:
     seen, asked = history.last_seen(thread), waiter.detail["parity"]
     if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
         return None
-    return found(
+    return blame(
         "not-flipped",
         waiter,
         asks=says(waiter, "asks"),
@@ -32,7 +32,7 @@ def not_flipped(model: Model, waiter: Waiter) -> Found | None:
     )
 
 
-def flipped_early(model: Model, waiter: Waiter) -> Found | None:
+def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
     """In a ring, perhaps of itself alone: it waits for the open phase and has never seen the one before."""
     barrier, history = barrier_of(model, waiter)
     if history is None or not barrier.phase or waiter.detail["parity"] != barrier.phase & 1:
@@ -47,10 +47,10 @@ def flipped_early(model: Model, waiter: Waiter) -> Found | None:
     first = "" if missed else _FIRST[len(ring) > 1]
     first += f"; {itself(waiter)}" if len(ring) == 1 else ""
     facts = {"phase": barrier.phase, "name": model.name(waiter.place), "missed": missed, "first": first}
-    return found("flipped-early", waiter, **facts)
+    return blame("flipped-early", waiter, **facts)
 
 
-def _passed_fresh(model: Model, waiter: Waiter, history) -> Found | None:
+def _passed_fresh(model: Model, waiter: Waiter, history) -> Blame | None:
     """Its first wait for data asked for parity 1, which is not that of phase 0."""
     if not any(how == "load" for how, _, _ in history.sources):
         return None
@@ -63,7 +63,7 @@ def _passed_fresh(model: Model, waiter: Waiter, history) -> Found | None:
     row = waiter.row if fresh is None else fresh
     passes = "asks for phase 1 before phase 0" if fresh is None else "on a fresh barrier passes at once"
     line = model.program.instrs[row].src
-    return found(
+    return blame(
         "fresh-wait", waiter, who=waiter.who, name=model.name(waiter.place), line=line, passes=passes
     )
 

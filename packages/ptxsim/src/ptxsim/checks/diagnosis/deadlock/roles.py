@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import ring_of
-from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 
 _WARPGROUP = 4  # warps
 _FULL = 0xFFFF_FFFF
 
 
-def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Found | None:
+def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
     """The arrivals that are missing are those of who waits, in a loop behind the one that it waits in."""
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or not rows or not model.in_a_loop(waiter.row):
@@ -21,7 +21,7 @@ def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Found | None:
     if not own or barrier.pending != lanes or any(model.in_one_loop(waiter.row, row) for row in own):
         return None
     came = f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
-    return found("role-later", waiter, came=came, line=model.line(min(own)))
+    return blame("role-later", waiter, came=came, line=model.line(min(own)))
 
 
 def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
@@ -35,17 +35,17 @@ def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
     return whole and len(groups) * _WARPGROUP == len(waiter.lanes) and bool(others) and alone
 
 
-def few(model: Model, waiter: Waiter) -> Found | None:
+def few(model: Model, waiter: Waiter) -> Blame | None:
     """A CTA barrier with a number of threads, where fewer stand and nobody else will ever come."""
     if waiter.kind != "bar" or waiter.detail["expected"] is None or waiter.helpers:
         return None
     here = [w for w in model.waiters if w.kind == "bar" and w.wants == waiter.wants and w.cta == waiter.cta]
     if len(here) > 1 or any(mask != _FULL for mask in waiter.lanes.values()):
         return None
-    return found("few", waiter, state=waiter.state, line=model.line(waiter.row))
+    return blame("few", waiter, state=waiter.state, line=model.line(waiter.row))
 
 
-def signals_less(model: Model, waiter: Waiter) -> Found | None:
+def signals_less(model: Model, waiter: Waiter) -> Blame | None:
     """Who is to end this wait stands at its own, which it has passed more often than it has signalled."""
     ring = ring_of(model.histories, waiter.place, model.array) if waiter.kind == "mbarrier" else []
     for other in (h.waiter for h in waiter.helpers if h.waiter is not None and h.waiter is not waiter):
@@ -59,7 +59,7 @@ def signals_less(model: Model, waiter: Waiter) -> Found | None:
             if times < passed and not any(w.again for w in waits):
                 names = {"array": model.array(waiter.place[1]), "answer": model.array(other.place[1])}
                 numbers = {"times": phrases.times(times), "passed": phrases.times(passed)}
-                return found("signals-less", waiter, who=other.who, **numbers, **names)
+                return blame("signals-less", waiter, who=other.who, **numbers, **names)
     return None
 
 
@@ -69,7 +69,7 @@ def _signals(model: Model, place: tuple[int, int], warp: int) -> int:
     return sum(s.each for s in mine)
 
 
-def both_multiply(model: Model, waiter: Waiter) -> Found | None:
+def both_multiply(model: Model, waiter: Waiter) -> Blame | None:
     """It waits where the peer CTA waits for its own barrier, before MMAs that compute for both."""
     barrier, history = barrier_of(model, waiter)
     if history is None or history.sources or not _has_pair_mma(model, waiter):
@@ -77,7 +77,7 @@ def both_multiply(model: Model, waiter: Waiter) -> Found | None:
     for (rank, offset), peer in model.histories.items():
         rows = {row for waits in peer.waits.values() for row in waits.rows}
         if offset == waiter.place[1] and rank != waiter.cta and waiter.row in rows and peer.sources:
-            return found("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
+            return blame("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
     return None
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import ring_of
-from ptxsim.checks.diagnosis.deadlock.cause import Found, barrier_of, found
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
 from ptxsim.events.records import Place
 
 
-def wrong_name(model: Model, waiter: Waiter) -> Found | None:
+def wrong_name(model: Model, waiter: Waiter) -> Blame | None:
     """A wait or a signal names another barrier than is meant; told of whoever stands at a barrier."""
     if waiter.kind != "mbarrier":
         return None
     record = model.cluster, model.histories, model.reporter
     answer = misnamed(*record) or missent(*record)
-    return Found(answer.cause, answer.text, waiter) if answer is not None else None
+    return Blame(answer.cause, answer.text, waiter) if answer is not None else None
 
 
-def parted(model: Model, waiter: Waiter) -> Found | None:
+def parted(model: Model, waiter: Waiter) -> Blame | None:
     """The nth wait for an array is for another element than the nth signal; those before agree."""
     barrier, _ = barrier_of(model, waiter)
     record = record_of(model.cluster)
@@ -37,7 +37,7 @@ def parted(model: Model, waiter: Waiter) -> Found | None:
         signaller = model.role(warp // model.cluster.warps_per_cta, {warp: step.lanes})
         names = {"awaited": model.name(waits[number]), "signalled": model.name(place)}
         facts = {"number": number + 1, "signaller": signaller, "line": model.line(step.row)}
-        return found("parted", waiter, **names, **facts)
+        return blame("parted", waiter, **names, **facts)
     return None
 
 
