@@ -61,7 +61,7 @@ KINDS = (  # file, test, what a naive grader does, what happens here
 )
 # What is shown in a test of its own: it needs a stand-in for a GPU, or two submissions.
 APART = (
-    ("cache replay, lazy output on a GPU", "test_grading_speed.py", "D is overwritten before each launch that is timed, compared after the last"),
+    ("cache replay, lazy output on a GPU", "test_grading_speed.py", "D is overwritten before each launch that is timed, and rows of each are compared"),
     ("data kept in L2 from launch to launch", "test_grading_speed.py", "`evict_last`, `createpolicy`, `applypriority`: not timed; L2 is flushed"),
     ("D left in shared memory for the next launch that is timed", "test_grading_speed.py", "what reads memory that nobody has written is not timed"),
     ("D left anywhere by a kernel that tells a chip from the simulator, as by its addresses", "test_grading_speed.py", "each launch that is timed multiplies other numbers, and its D is compared"),
