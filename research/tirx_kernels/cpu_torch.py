@@ -184,15 +184,17 @@ def dlpack(tensor: torch.Tensor):
     return capsule
 
 
+class Anything(types.ModuleType):
+    """An empty module whose attributes mean nothing."""
+
+    def __getattr__(self, attribute):
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        return _Any(f"{self.__name__}.{attribute}")
+
+
 def stand_in(name: str) -> None:
     """An empty module for a package that is imported but not needed for what runs here."""
-
-    class Anything(types.ModuleType):
-        def __getattr__(self, attribute):
-            if attribute.startswith("__"):
-                raise AttributeError(attribute)
-            return _Any(f"{self.__name__}.{attribute}")
-
     module = Anything(name)
     module.__path__ = []
     sys.modules[name] = module

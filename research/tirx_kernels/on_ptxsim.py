@@ -20,7 +20,7 @@ from ptxsim.launch import Launch
 from ptxsim.launch_config import LaunchConfig, RunConfig
 from ptxsim.units.tensormap import encoded
 
-SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
+SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128, 4: "128_atom32", 6: "128_atom64"}  # by CUtensorMapSwizzle
 PLAIN_TYPES = range(14)  # of CUtensorMapDataType; 13 is two 4-bit elements a byte
 _NAMES = "uint8 uint16 uint32 int32 uint64 int64 float16 float32 float64 bfloat16 float32 float32 float32"
 TYPES = [*_NAMES.split(), "float4_e2m1fn"]  # by CUtensorMapDataType

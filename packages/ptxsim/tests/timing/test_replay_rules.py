@@ -12,8 +12,8 @@ from ptxsim.timing.critical import critical
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.replay import Replay
 from ptxsim.timing.script import script
-from ptxsim.timing.servers import MOST, Pipe, Share
-from ptxsim.timing.tape import Run, Tape, Transfer, Unit
+from ptxsim.timing.servers import MOST, Scheduler, Share
+from ptxsim.timing.tape import Multiplied, Run, Tape, Transfer, Unit
 from ptxsim.trace.schedule import BARRIERS, LOADS, TENSOR, Event
 
 H200 = chip("h200")
@@ -108,6 +108,32 @@ def test_loads_that_are_issued_together_share_the_port_and_hide_their_latency():
         made.wait(0, made.phase(load))
     (end,) = play(made).ends
     assert end == pytest.approx(2 + 8 * 16 * KB / H200.l2_port + H200.tma_latency, rel=0.01)
+
+
+# microbench-blackwell, umma_latency: cycles of n products 16 deep and a wait for them, M x N, on a B200
+@pytest.mark.parametrize(("rows", "columns", "pair", "stored", "start", "each"), [
+    (128, 128, False, False, 148.1, 64.0), (128, 256, False, False, 148.4, 128.0),
+    (64, 128, False, False, 132.0, 64.0), (128, 64, False, True, 116.1, 32.0),
+    (128, 128, False, True, 116.3, 64.0), (128, 256, True, False, 182.0, 128.0),
+    (64, 128, True, False, 177.3, 32.0), (128, 128, True, True, 150.3, 64.0),
+])  # fmt: skip
+def test_products_and_a_wait_take_what_a_b200_was_measured_at(rows, columns, pair, stored, start, each):
+    def takes(count: int) -> float:
+        made, b200 = Made(), chip("b200")
+        products = []
+        for _ in range(count):
+            issue = made.by_warp(0, "issue", "tcgen05.mma")
+            products.append(made.event(TENSOR, "mma", "MMA", [issue]))
+            own = columns // 2 if pair else columns
+            made.tape.products[products[-1]] = Multiplied(rows, columns, own, pair, stored)
+        commit = made.event(
+            TENSOR, "commit", "commit", [made.by_warp(0, "issue", "tcgen05.commit"), *products]
+        )
+        made.wait(0, made.phase(commit))
+        return play(made, part=b200).ends[0]
+
+    assert takes(1) == pytest.approx(start + each, abs=17)
+    assert takes(65) - takes(1) == pytest.approx(64 * each, rel=0.01)
 
 
 def test_the_tensor_pipe_saturates_at_half_a_cycle_a_column():
@@ -261,8 +287,15 @@ def test_a_barrier_takes_longer_the_more_warps_arrive(threads, cycles):
 
 
 def test_schedulers_go_round_so_a_short_run_does_not_wait_for_the_end_of_a_long_one():
-    pipe = Pipe()
-    assert [pipe.take_turns(0, slots, 1) for slots in (500, 10, 20)] == [0, 10, 20]
-    assert pipe.take_turns(500, 500, 1) == 530  # what slipped in was the long one's time
-    equal = Pipe()
-    assert [equal.take_turns(0, 5, 3) for _ in range(4)] == [0, 5, 10, 15]
+    scheduler = Scheduler()
+    assert [scheduler.take_turns(0, slots) for slots in (500, 10, 20)] == [0, 10, 40]
+    assert scheduler.take_turns(500, 500) == 530  # what slipped in was the long one's time
+    equal = Scheduler()
+    assert [equal.take_turns(0, 5) for _ in range(4)] == [0, 5, 10, 15]
+
+
+def test_who_has_ended_takes_no_more_turns():
+    scheduler = Scheduler()
+    scheduler.take_turns(0, 500)
+    assert scheduler.take_turns(0, 10) == 10
+    assert scheduler.take_turns(100, 10) == 110  # beside the long one alone

@@ -19,7 +19,7 @@ from ptxsim.timing.predict import sample
 from ptxsim.timing.sass_count import Counted, Place
 from ptxsim.timing.sass_order import reordered
 from ptxsim.timing.script import script
-from ptxsim.timing.steps import Global, Other, Shared, Step, Stretch
+from ptxsim.timing.steps import Global, Other, Shared, Step, Stretch, Tmem, TmemWait
 from ptxsim.timing.tape import MemoryAccess, Run, Unit
 
 FOLDER = Path(__file__).parent / "assembled"
@@ -48,6 +48,15 @@ def store(of: str, row: int):
 def shuffle(to: str, of: str, row: int, stays: bool = False):
     step = Step(Other(2, 24, stays), (f"%{of}",), (f"%{to}",))
     return instr("shfl", "sync", to, of), Unit(row), step
+
+
+def from_tmem(to: str, row: int):
+    step = Step(Tmem(0, 17.6, 109.0), (), (f"%{to}",))
+    return instr("tcgen05", "ld", to), Unit(row, 0), step
+
+
+def wait_for_tmem(row: int):
+    return instr("tcgen05", "wait::ld"), Unit(row), Step(TmemWait())
 
 
 def plain(row: int, *names: str):
@@ -88,6 +97,16 @@ def test_shuffles_of_two_sums_take_turns():
         shuffle("a", "x", 0), plain(1, "x", "x", "a"), shuffle("b", "y", 2), plain(3, "y", "y", "b"),
     ]  # fmt: skip
     assert names(told(chain, at(1, 3, 2, 4))) == ["%a", "%b", "Stretch"]
+
+
+def test_loads_from_tensor_memory_are_under_way_together_where_ptxas_put_them_so():
+    parts = [from_tmem("a", 0), store("a", 1), from_tmem("b", 2), store("b", 3)]
+    assert names(told(parts, at(1, 3, 2, 4))) == ["%a", "%b", "Shared", "Shared"]
+
+
+def test_what_ptxas_put_before_a_wait_for_tensor_memory_does_not_stand_behind_it():
+    parts = [from_tmem("a", 0), from_tmem("b", 1), wait_for_tmem(2), store("a", 3), store("b", 4)]
+    assert names(told(parts, at(1, 3, 4, 2, 5))) == ["%a", "Shared", "%b", "TmemWait", "Shared"]
 
 
 def test_what_has_no_instruction_stands_before_its_first_reader():

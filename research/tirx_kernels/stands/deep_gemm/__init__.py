@@ -55,9 +55,12 @@ def transform_sf_into_required_layout(sf, mn, k, recipe, num_groups=None, *rest)
 
 
 def get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor(sf, layout, ks, gran_k, alignment, use_psum):
-    """Factors of groups one after the other along K: their exponents, four of a group's in an int32."""
-    if use_psum:
-        raise NotImplementedError("the psum layout has no reference here")
+    """Factors of groups one after the other along K: their exponents, four of a group's in an int32.
+
+    Sums of lengths (use_psum) lay out the same factors where groups begin at multiples of the granularity.
+    """
+    if use_psum and alignment % gran_k:
+        raise NotImplementedError("groups that begin within a factor have no reference here")
     parts = sf.split([-(-k // gran_k) for k in ks])
     rows = [transform_sf_into_required_layout(part.T, part.shape[1], 0, (1, gran_k)) for part in parts]
     return torch.cat([words.T for words in rows]).contiguous()

@@ -28,6 +28,8 @@ class Chip:
     shared_bytes: float
     l2_bytes: float  # of U that all SMs read in turn, so many / U are found in L2
     l2_whole: float  # B; a stream of two thirds of it finds itself there the next time, one of 1.14 does not
+    l2_dirty: float  # B that are still to be written to HBM when a harness has overwritten L2
+    l2_dirty_share: float  # of what makes room for what is read then
     l1_whole: float  # B, with shared memory
     l2_latency: float
     hbm_latency: float
@@ -57,6 +59,8 @@ class Chip:
     mma_macs: float  # 16-bit multiply-adds of an SM in a cycle, by wgmma or tcgen05.mma
     mma_least: float
     mma_latency: float  # from the last product to the end of the wait for it
+    mma_stored_latency: float  # the same where A lies in tensor memory
+    mma_pair_latency: float  # how much longer it takes where two CTAs multiply together
     mma_sync_cycles: float
     mma_sync_latency: float
     tmem_port: float  # B/cycle of a sub-partition that tcgen05.ld reads

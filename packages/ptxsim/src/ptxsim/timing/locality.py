@@ -32,6 +32,7 @@ class Locality:
     once: dict[int, float] = field(default_factory=dict)  # array -> share of the writes that reaches HBM
     slots: int = 1  # CTAs of an SM at a time
     l1_bytes: float = 0.0  # of an SM that shared memory leaves
+    evicted: float = 0.0  # bytes that L2 writes back to HBM for each that it reads from there
 
     def l2_seconds(self, segment: int) -> float:
         """Time of all of L2 that a byte takes: shared lines are cheaper than distinct ones."""
@@ -64,6 +65,10 @@ class Locality:
 
     def hbm_seconds(self, segment: int) -> float:
         return 1.0 / max(1.0, self.sharers.get(segment, 1.0)) / self.chip.hbm_rate
+
+    def evicted_seconds(self, segment: int) -> float:
+        """Time of all of HBM that writing back takes for a byte that is read."""
+        return self.evicted / max(1.0, self.sharers.get(segment, 1.0)) / self.chip.hbm_write_rate
 
     def copy_seconds(self, segment: int, size: float, parted: float) -> float:
         """Time of all of L2 that a copy of `size` bytes takes. Parted sectors gain nothing from being shared;
@@ -108,6 +113,16 @@ def locality(
         stays = held(chip, sizes[segment]) if random else again
         found.miss[segment] = first * (1.0 - left) + (1.0 - first) * (1.0 - stays)
     return found
+
+
+def evicted(chip: Chip, read: float, written: float) -> float:
+    """Bytes that L2 writes back for each that it reads from HBM, where a harness has left its own there.
+
+    A launch that reads and writes so many bytes takes their place; what it writes is counted as written.
+    """
+    if not chip.flushed or not read:
+        return 0.0
+    return min(chip.l2_dirty_share, chip.l2_dirty / (read + written))
 
 
 def survives(size: float, whole: float) -> float:

@@ -16,7 +16,7 @@ from functools import partial
 from ptxsim.machine.launch_view import Launch
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.critical import critical
-from ptxsim.timing.locality import Locality, locality
+from ptxsim.timing.locality import Locality, evicted, locality
 from ptxsim.timing.machine_code import code, refills
 from ptxsim.timing.occupancy import RESERVED, resident
 from ptxsim.timing.power import PowerUse, settled_clock, start_clock, watts
@@ -117,6 +117,8 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
     near.slots = min(slots, each)
     near.l1_bytes = chip.l1_whole - near.slots * (taken.shared_bytes + RESERVED)
+    written = sum(taken.tape.writes.values()) * taken.clusters * taken.mean
+    near.evicted = evicted(chip, _missed(taken, near), written)
     work = _work(made, taken, near)
     ghz = _likely_clock(work, made, chip, each)
     for _ in range(2):
@@ -186,15 +188,21 @@ def _work(made: Script, taken: Sample, near: Locality) -> PowerUse:
     again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
     written = sum(taken.tape.writes.values()) * count
     back = sum(size * near.reaches_hbm(s) for s, size in taken.tape.writes.items()) * count
-    sent = {s: n * count for s, n in taken.tape.fetched.items()}
-    missed = sum(n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in sent.items())
-    passed, gone = _read_again(taken.tape.again, near)
+    passed, _ = _read_again(taken.tape.again, near)
     return PowerUse(
         made.unit_flops * count, made.product_flops * count,
         sum(taken.tape.reads.values()) * count + again + written + passed * count,
-        missed + gone * count + back * (1.0 + near.patched),
+        _missed(taken, near) * (1.0 + near.evicted) + back * (1.0 + near.patched),
         made.shared_bytes * count, made.slots * count, made.half,
     )  # fmt: skip
+
+
+def _missed(taken: Sample, near: Locality) -> float:
+    """Bytes that all clusters read from HBM."""
+    missed = sum(
+        n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in taken.tape.fetched.items()
+    )
+    return (missed + _read_again(taken.tape.again, near)[1]) * taken.clusters * taken.mean
 
 
 def _once(taken: Sample) -> dict[int, float]:

@@ -26,7 +26,7 @@ from ptxsim.timing.machine_code import Code
 from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.sass_count import Counted
 from ptxsim.timing.sass_guess import guess
-from ptxsim.timing.tape import MemoryAccess, Run, Tape, Transfer, Unit
+from ptxsim.timing.tape import MemoryAccess, Multiplied, Run, Tape, Transfer, Unit
 from ptxsim.trace.recorder import Recorder
 
 _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
@@ -301,7 +301,8 @@ class TapeRecorder(Recorder):
         super().tensor_issue(cluster, split, work)
         for number in range(first, len(self.events)):
             if self.events[number].kind == "mma":
-                self.tape.products[number] = m // group, n, n // group
+                stored = len(work.footprint.descriptors) < 2
+                self.tape.products[number] = Multiplied(m // group, n, n // group, group > 1, stored)
 
     def tmem_alloc(self, cluster: Cluster, split: Split, start, columns, place, group) -> None:
         if cluster.index == self.index and split.cta == 0:

@@ -12,7 +12,7 @@ Several instances of the script run one after another, `resident` at a time, as 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ptxsim.timing.accesses import SECTOR
@@ -20,7 +20,7 @@ from ptxsim.timing.chip import Chip
 from ptxsim.timing.instance import SUBS, Instance
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.script import Script
-from ptxsim.timing.servers import Pipe, Share
+from ptxsim.timing.servers import Pipe, Scheduler, Share
 from ptxsim.timing.steps import (
     Global,
     Issue,
@@ -35,6 +35,7 @@ from ptxsim.timing.steps import (
 from ptxsim.trace.schedule import COPIES, LOADS, TENSOR
 
 PORT = 128  # bytes a cycle of shared memory
+ROWS = 128  # of a tcgen05.mma of one CTA; 64 take as long
 ATOMIC = 2  # times as long as a store of the same sectors (ports.cu: 2.9 cycles a sector, in a line)
 LINE = 128  # bytes that L2 fetches for a tensor map with L2 promotion of 128 B
 STORED = 8  # stores to shared memory that may stand before its port, until a warp waits with the next
@@ -46,7 +47,7 @@ class Sm:
 
     def __init__(self, chip: Chip, locality: Locality, ghz: float):
         cycle = ghz * 1e9 * locality.sms
-        self.issue = [Pipe() for _ in range(SUBS)]
+        self.issue = [Scheduler() for _ in range(SUBS)]
         self.tensor = [Pipe() for _ in range(SUBS)]
         self.tmem = [Pipe() for _ in range(SUBS)]
         self.port, self.loads, self.stores, self.memory, self.copies = (Pipe() for _ in range(5))
@@ -58,7 +59,9 @@ class Sm:
     def busy(self) -> dict[str, float]:
         """Cycles in which each kind of pipe serves."""
         single = {"shared memory": self.port, "TMA loads": self.loads, "stores": self.stores}
-        split = {"issue": self.issue, "tensor core": self.tensor, "TMEM": self.tmem}
+        split: dict[str, Sequence[Pipe]] = {
+            "issue": self.issue, "tensor core": self.tensor, "TMEM": self.tmem,
+        }  # fmt: skip
         return {name: pipe.busy for name, pipe in single.items()} | {
             name: sum(p.busy for p in pipes) / SUBS for name, pipes in split.items()
         }
@@ -101,7 +104,6 @@ class Replay:
         self.ends: list[float] = []
         self.paths: list = []
         self.resident = resident
-        self.rivals = max(0.0, min(instances, resident) * self.tape.warps_per_cta / SUBS - 1)
         self.instances: list[Instance] = []
         for _ in range(min(instances, resident)):
             self._begin(0.0)
@@ -163,7 +165,7 @@ class Replay:
 
     def _run(self, instance, warp, sm, sub, at, does: Slots, fills):
         slots, branches, refills, timed = does
-        begin = sm.issue[sub].take_turns(at, slots, self.rivals)
+        begin = sm.issue[sub].take_turns(at, slots)
         ready = instance.ready[warp]
         for name, late in timed:
             ready[name] = begin + late
@@ -172,14 +174,14 @@ class Replay:
 
     def _shared(self, instance, warp, sm, sub, at, does: Shared, fills):
         passes, late, write = does
-        begin = sm.port.serve(max(sm.issue[sub].take_turns(at, 1), sm.lines.free), passes)
+        begin = sm.port.serve(max(sm.issue[sub].now(at, 1), sm.lines.free), passes)
         for name in fills:
             instance.ready[warp][name] = begin + passes - 1 + late
         return max(at + 1, begin - STORED * passes) if write else at + 1
 
     def _global(self, instance, warp, sm, sub, at, does: Global, fills):
         sectors, cached, segment, write, lines, since, fetched, atomic = does
-        begin = sm.issue[sub].take_turns(at, 1)
+        begin = sm.issue[sub].now(at, 1)
         if write:
             begin = sm.memory.serve(begin, lines * self.chip.store_line)
             sm.out.serve(begin, 32 * sectors * (ATOMIC if atomic else 1))
@@ -219,12 +221,15 @@ class Replay:
         due = sm.l2.serve(at, seconds)
         if not missed:
             return max(at + hit, due)
-        due = max(due, sm.hbm.serve(at, size / part * self.locality.hbm_seconds(segment)))
+        size /= part
+        due = max(due, sm.hbm.serve(at, size * self.locality.hbm_seconds(segment)))
+        if self.locality.evicted:
+            due = max(due, sm.hbm.serve(at, size * self.locality.evicted_seconds(segment), True))
         return max(at + miss + sm.hbm.waits(), due)
 
     def _product(self, instance, warp, sm, sub, at, does: Product, fills):
         cycles, late = does
-        begin = sm.tensor[sub].serve(sm.issue[sub].take_turns(at, 1), cycles)
+        begin = sm.tensor[sub].serve(sm.issue[sub].now(at, 1), cycles)
         for name in fills:
             instance.ready[warp][name] = begin + late
         instance.products[warp] = begin
@@ -232,7 +237,7 @@ class Replay:
 
     def _other(self, instance, warp, sm, sub, at, does: Other, fills):
         slots, late, stays = does
-        begin = sm.issue[sub].take_turns(at, slots, self.rivals)
+        begin = sm.issue[sub].take_turns(at, slots)
         for name in fills:
             instance.ready[warp][name] = begin + late
         return begin + (late if stays and not fills else slots)
@@ -256,7 +261,7 @@ class Replay:
         event, cost = does
         if self.tape.events[event].name.startswith(ALL_THREADS):
             at = instance.issued(warp, at)
-        begin = sm.issue[sub].take_turns(at, min(2, cost))
+        begin = sm.issue[sub].now(at, min(2, cost))
         instance.path.issued[event] = warp, begin
         for work in self.script.late[event]:
             self._serve(instance, work, begin + 2, warp)
@@ -292,13 +297,13 @@ class Replay:
 
     def _serve(self, instance, number: int, at: float, warp: int) -> None:
         """A unit takes work that was issued at `at`."""
-        event, chip = self.tape.events[number], self.chip
+        event = self.tape.events[number]
         instance.path.issued[number] = warp, at
         sm = self.sms[event.cta]
         if event.lane == TENSOR and event.kind == "mma":
             begin, served, end = self._multiply(sm, number, event, at, instance.sub(warp))
         elif event.lane == TENSOR:
-            begin = served = end = max([at, *(instance.ended[n] for n in event.after[1:])]) + chip.mma_latency
+            begin = served = end = max([at, *(self._multiplied(instance, n) for n in event.after[1:])])
         elif event.lane == LOADS:
             begin, served, end = self._load(instance, number, at)
         elif event.lane == COPIES:
@@ -316,11 +321,18 @@ class Replay:
             begin = sm.tensor[sub].serve(at, cycles)
             sm.copies.serve(at, cycles / SUBS)  # its operands pass the port that cp.async writes to
             return begin, begin + cycles, begin + cycles + self.chip.mma_latency
-        rows, columns, own = product
-        cycles = max(16 * columns * rows / self.chip.mma_macs, (rows + own) * 32 / PORT)
+        rows = product.rows if product.pair else max(ROWS, product.rows)
+        passed = product.own + (0 if product.stored else product.rows)
+        cycles = max(16 * product.columns * rows / self.chip.mma_macs, 32 * passed / PORT)
         for pipe in sm.tensor:
             begin = pipe.serve(at, cycles)
         return begin, begin + cycles, begin + cycles
+
+    def _multiplied(self, instance, number: int) -> float:
+        """When a wait for a product can end."""
+        product, chip = self.tape.products[number], self.chip
+        late = chip.mma_stored_latency if product.stored else chip.mma_latency
+        return instance.ended[number] + late + chip.mma_pair_latency * product.pair
 
     def _load(self, instance, number: int, at: float) -> tuple:
         """A TMA load; one that goes to several CTAs passes L2 once and the port of each."""

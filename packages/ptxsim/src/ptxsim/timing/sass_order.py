@@ -2,7 +2,8 @@
 
 Between two steps that nothing passes (waits, barriers, fences, what units are told), and within an
 iteration or those that ptxas joined, the rows of a warp are played as their machine code runs: loads that
-were moved up, what was put off until it is needed, shuffles of several sums that take turns.
+were moved up, from tensor memory too, what was put off until it is needed, shuffles of several sums that take
+turns.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.sass_count import Place
-from ptxsim.timing.steps import Global, Other, Product, Shared, Step, Stretch
+from ptxsim.timing.steps import Global, Other, Product, Shared, Step, Stretch, Tmem, TmemWait
 from ptxsim.timing.tape import Run
 
 NOWHERE = -1
@@ -96,13 +97,15 @@ def _blocks(steps: list, out: list, rows: Rows, places: dict[int, Place]) -> Ite
 
 
 def _moves(step, does) -> bool:
-    """Whether ptxas may put a step elsewhere: arithmetic, loads and stores, shuffles, mma.sync."""
+    """Whether ptxas may put a step elsewhere: arithmetic, loads and stores, shuffles, mma.sync; tcgen05.ld,
+    .st and .wait.
+    """
     if type(step) is Run:
         return True
-    if type(does) is not Step:
+    if type(does) is not Step or step.row < 0:
         return False
     kind = type(does.does)
-    return kind in (Shared, Global, Product) or kind is Other and not does.does.stays
+    return kind in (Shared, Global, Product, Tmem, TmemWait) or kind is Other and not does.does.stays
 
 
 def _laid_out(

@@ -23,14 +23,31 @@ class Pipe:
         self.busy += cycles
         return begin
 
-    def take_turns(self, at: float, cycles: float, rivals: float = 0.0) -> float:
-        """The same where a server goes round: in between, each of so many rivals has at most as many cycles.
 
-        What these lose by it, they wait later.
-        """
-        begin = self.serve(at, cycles)
-        most = at + rivals * cycles
-        return begin if begin < most else most
+class Scheduler(Pipe):
+    """Goes round: of the runs under way each gets as many cycles, so one that asks for less than the others
+    is done before them. What these lose by it, they wait later.
+    """
+
+    __slots__ = ("ends",)
+
+    def __init__(self):
+        super().__init__()
+        self.ends: list[float] = []  # when each of the runs under way ends, with what the others take of it
+
+    def now(self, at: float, cycles: float) -> float:
+        """When an instruction alone begins: it passes the runs under way."""
+        self.serve(at, cycles)
+        return at
+
+    def take_turns(self, at: float, cycles: float) -> float:
+        """When a run begins, as if it issued in one piece then."""
+        before = [end for end in self.ends if end > at]
+        turns = [min(cycles, end - at) for end in before]
+        begin = min(self.serve(at, cycles), at + sum(turns))
+        self.ends = [end + turn for end, turn in zip(before, turns, strict=True)]
+        self.ends.append(begin + cycles)
+        return begin
 
 
 class Share:

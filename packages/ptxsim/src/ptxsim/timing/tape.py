@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(slots=True)
@@ -65,6 +66,16 @@ class Transfer:
     parted: int = 0  # of the bytes: in sectors whose halves go to different 32 bytes of shared memory
 
 
+class Multiplied(NamedTuple):
+    """A tcgen05.mma, as far as one CTA takes part."""
+
+    rows: int
+    columns: int
+    own: int  # columns whose operand the shared memory of this CTA has
+    pair: bool  # two CTAs multiply together
+    stored: bool = False  # A lies in tensor memory
+
+
 @dataclass
 class Tape:
     """One cluster."""
@@ -75,9 +86,7 @@ class Tape:
     warps: list[list] = field(default_factory=list)  # steps, by warp of the cluster
     events: list = field(default_factory=list)  # trace.schedule.Event
     copies: dict[int, Transfer] = field(default_factory=dict)  # event -> what it moves
-    products: dict[int, tuple] = field(
-        default_factory=dict
-    )  # event -> (rows, columns, bytes of K) in its CTA
+    products: dict[int, Multiplied] = field(default_factory=dict)  # event -> what it multiplies
     remote: set[int] = field(default_factory=set)  # arrivals at a barrier of another CTA
     relaxed: set[int] = field(default_factory=set)  # cluster barriers without release and acquire
     further: set[int] = field(default_factory=set)  # issues by an instruction that has one: rows of a gather
