@@ -139,4 +139,5 @@ def test_without_modal_run_the_file_says_how_it_is_started():
         [sys.executable, str(ROOT / "run_modal.py"), "--steps", "3"], capture_output=True, text=True
     )
     assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr == "run_modal: Modal starts this file: modal run run_modal.py --steps 3\n"
+    ours = [line for line in done.stderr.splitlines() if "DeprecationError" not in line]  # Modal, on 3.10
+    assert ours == ["run_modal: Modal starts this file: modal run run_modal.py --steps 3"]
