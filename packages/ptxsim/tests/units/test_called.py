@@ -20,6 +20,7 @@ from wmma_kernels import kernel, mma, random_matrices
 import ptxsim
 from ptxsim.lowering.emit import Program
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.tensor_memory import POISON
 
 
 @pytest.fixture
@@ -169,6 +170,16 @@ def wgmma_chain(rng, kinds: tuple[str, ...], registers: bool, scale: str):
     return ptx, data, count
 
 
+@pytest.mark.parametrize("lanes", ["lt.u32 %q, %t, 1", "ge.u32 %q, %t, 1", "eq.u32 %q, %t, 33"])
+def test_a_warp_that_has_parted_and_met_again_joins_its_group(both, lanes):
+    """It goes on in another split than it began with."""
+    rng = np.random.default_rng(9)
+    ptx, data, count = wgmma_chain(rng, ("f32", "f16", "f16"), False, "%p")
+    part = f"setp.{lanes}; @%q bra ONE; add.u32 %x9, %t, 1; bra BOTH; ONE: mov.u32 %x9, 7; BOTH:"
+    both(ptx.replace("setp.eq.u32 %p, %t, %t;", f"setp.eq.u32 %p, %t, %t; {part}", 1),
+         [data, np.zeros((count, 128), np.uint32)], "wgmma", block=128)  # fmt: skip
+
+
 def test_a_warp_that_stays_away_leaves_wgmma_to_the_handler():
     """It says what the three others wait for, and a copy of pending accumulators gets its value."""
     skip = "setp.lt.u32 %q, %t, 96; @!%q bra END;"
@@ -202,6 +213,29 @@ def test_what_is_counted_of_compiled_products():
     for checks in (False, True):
         result = ptxsim.load(ptx).launch("k", block=32, args=args, checks=checks)
         assert result.stats["tensor_operations"] == 1
+
+
+FRESH = """.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .shared .align 16 .b8 window[4096]; .reg .b64 %p; .reg .b32 %x, %y, %z; .reg .pred %q;
+  ld.param.u64 %p, [p]; mov.u32 %x, window; mov.u32 %z, 7;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%x], 32; ld.shared.b32 %y, [%x];
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 %z, [%y]; tcgen05.wait::ld.sync.aligned; st.global.b32 [%p], %z;
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%y], %x; tcgen05.wait::st.sync.aligned;
+  ld.shared.b32 %z, [%x+64]; st.global.b32 [%p+4], %z; st.shared.b32 [%x+64], %x;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %y, 32; ret;
+}
+"""
+
+
+def test_memory_that_another_launch_has_used_is_as_it_was_at_first():
+    module = ptxsim.load(FRESH)
+    for _ in range(3):
+        out = np.zeros(2, np.uint32)
+        assert not module.launch("k", block=32, args=[out], checks=False).findings
+        assert out.tolist() == [POISON, 0xFFFF_FFFF]
 
 
 SPIN = """.version 9.0

@@ -13,7 +13,8 @@ from warp_kernels import register_kernel
 
 import ptxsim
 
-BARRIERS, STEPS = 4, 24
+BARRIERS, STEPS = 4, 40
+COUNTS = 1, 2, 3, 3, 4, 6, 8, 31, 32  # small ones, so that many phases complete
 ADDRESS = "mad.lo.u32 %x1, %t, {a}, {b}; and.b32 %x1, %x1, 3; shl.b32 %x1, %x1, 3; add.u32 %x1, %x1, %sm;"
 GENERIC = "cvt.u64.u32 %y1, %x1; cvta.shared.u64 %y1, %y1;"
 
@@ -43,11 +44,11 @@ class Program:
 
     def __init__(self, seed: int):
         self.rng = np.random.default_rng([11, seed])
-        self.counts = self.rng.integers(1, 40, BARRIERS).tolist()
+        self.counts = self.rng.choice(COUNTS, BARRIERS).tolist()
         self.barriers = [Barrier(count) for count in self.counts]
         self.lines, self.expected = [self._init()], []
         while len(self.expected) < STEPS:
-            getattr(self, self.rng.choice(["arrive", "arrive", "bytes", "parity", "again"]))()
+            getattr(self, self.rng.choice(["arrive"] * 6 + ["bytes", "bytes", "parity", "again"]))()
 
     def _init(self) -> str:
         counts = enumerate(self.counts)
@@ -82,7 +83,10 @@ class Program:
     def arrive(self) -> None:
         """Of some lanes, with or without a count, or bytes that one of them announces and brings."""
         made, space, operand, which = self._operand()
-        lanes, kind = range(int(self.rng.choice([1, 1, 3, 32]))), self.rng.choice(["plain", "count", "drop"])
+        lanes, kind = (
+            range(int(self.rng.choice([1, 1, 2, 3, 32]))),
+            self.rng.choice(["plain", "count", "drop"]),
+        )
         counts = np.ones(32, int) if kind == "plain" else np.arange(32) % 3
         states = self._signals(lanes, which, counts, np.zeros(32, int), kind == "drop")
         if states is None:
@@ -128,7 +132,7 @@ class Program:
 
     def again(self) -> None:
         """Invalidates a barrier and makes another one of it; the memory holds its first state then."""
-        number, count = int(self.rng.integers(BARRIERS)), int(self.rng.integers(1, 40))
+        number, count = int(self.rng.integers(BARRIERS)), int(self.rng.choice(COUNTS))
         at, out = f"[%sm+{8 * number}]", len(self.expected)
         self.barriers[number] = Barrier(count)
         self.lines.append(
@@ -160,3 +164,25 @@ def test_a_table_that_is_full_grows():
     ptx = register_kernel(text, 0, 1, 64, 1024)
     result = ptxsim.load(ptx).launch("k", block=32, args=[np.zeros(1, np.uint64), out], checks=False)
     assert not result.findings and (out == (1 << 32 | 1)).all()
+
+
+@pytest.mark.parametrize("broken, said", [
+    ("@%q mbarrier.arrive.shared.b64 _, [%sm], 2;", "while only"),
+    ("@%q mbarrier.arrive.shared.b64 %o0, [%sm], 2;", "while only"),
+    ("mbarrier.arrive.shared.b64 _, [%sm+8];", "nobody has initialised"),
+    ("@%q mbarrier.init.shared.b64 [%sm], 2;", "initialised twice"),
+    ("@%q mbarrier.init.shared.b64 [%sm+8], 0;", "legal counts"),
+    ("@%q mbarrier.init.shared.b64 [%sm+4], 1;", "not 8-byte aligned"),
+    ("@%q mbarrier.inval.shared.b64 [%sm+8];", "nobody has initialised"),
+    ("@%q mbarrier.expect_tx.shared.b64 [%sm], 1048576;", "leaves its range"),
+    ("@%q mbarrier.complete_tx.shared.b64 [%sm], 1048576;", "leaves its range"),
+    ("mbarrier.test_wait.parity.shared.b64 %p, [%sm+8], 0;", "nobody has initialised"),
+    ("mbarrier.test_wait.parity.shared.b64 %p, [%sm], 3;", "only 0 and 1 exist"),
+])  # fmt: skip
+def test_what_is_wrong_is_left_to_the_handler_which_says_so(broken, said):
+    text = (
+        f"setp.eq.u32 %q, %t, 0; mov.b64 %o0, 0; @%q mbarrier.init.shared.b64 [%sm], 1; bar.sync 0; {broken}"
+    )
+    args = [np.zeros(1, np.uint64), np.zeros((1, 32), np.uint64)]
+    result = ptxsim.load(register_kernel(text, 0, 1, 64, 64)).launch("k", block=32, args=args, checks=False)
+    assert any(said in one.message for one in result.findings), result.findings
