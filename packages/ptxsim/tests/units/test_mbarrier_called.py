@@ -186,3 +186,17 @@ def test_what_is_wrong_is_left_to_the_handler_which_says_so(broken, said):
     args = [np.zeros(1, np.uint64), np.zeros((1, 32), np.uint64)]
     result = ptxsim.load(register_kernel(text, 0, 1, 64, 64)).launch("k", block=32, args=args, checks=False)
     assert any(said in one.message for one in result.findings), result.findings
+
+
+def test_a_phase_that_is_open_has_not_passed():
+    """By its state and by its parity; after the last arrival it has."""
+    by_state = "mbarrier.test_wait.shared.b64 %q, [%sm], %y2; selp.b64 %o{}, 1, 0, %q;"
+    by_parity = "mbarrier.test_wait.parity.shared.b64 %q, [%sm], 0; selp.b64 %o{}, 1, 0, %q;"
+    text = f"""setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [%sm], 33; bar.warp.sync -1;
+    mbarrier.arrive.shared.b64 %y2, [%sm]; shr.u64 %y2, %y2, 32; shl.b64 %y2, %y2, 32;
+    {by_state.format(0)} {by_parity.format(1)} @%p mbarrier.arrive.shared.b64 _, [%sm]; bar.warp.sync -1;
+    {by_state.format(2)} {by_parity.format(3)}"""
+    out = np.zeros((4, 32), np.uint64)
+    ptx = register_kernel(text, 0, 4, 64, 64)
+    result = ptxsim.load(ptx).launch("k", block=32, args=[np.zeros(1, np.uint64), out], checks=False)
+    assert not result.findings and out[:, 5].tolist() == [0, 0, 1, 1]
