@@ -214,8 +214,9 @@ class Control(IntEnum):
     TMEM_PTR = 57  # tensor memories of the CTAs
     LEFT = 58  # lanes of a batch have left the kernel since Python looked
     DRY = 59  # called code leaves out the arithmetic of products, to see what they take
-    NEW_COUNT = 60  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 61
+    REMADE = 60  # compiled code has made or invalidated mbarriers since Python looked
+    NEW_COUNT = 61  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 62
 
 
 class Reason(IntEnum):

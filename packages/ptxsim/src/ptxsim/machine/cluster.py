@@ -104,7 +104,7 @@ class Cluster:
         self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
         self.local[:], self.local_written[:] = 0xFF, 0
         self.launch.fill_changing(self)
-        self.mbarriers.clear()
+        self.mbarriers.start()
         self.control[[bytecode.LEFT, bytecode.COPIES]] = 0
         for memory in self.tmem:
             memory.clear()
@@ -302,12 +302,12 @@ class Cluster:
     def settle(self, split: Split) -> None:
         """What the main loop left behind besides its reason."""
         word = self.control.item
+        if word(bytecode.TENSOR_OPERATIONS) or word(bytecode.CHANGED):
+            take_over(self)
         if word(bytecode.ISSUED):
             self.batch.hand_over()
         if word(bytecode.NEW_COUNT):
             self._adopt()
-        if word(bytecode.TENSOR_OPERATIONS) or word(bytecode.CHANGED):
-            take_over(self)
         if logged := word(bytecode.LOG_USED):
             self.tell_log(logged)
             self.control[bytecode.LOG_USED] = self.told = 0

@@ -11,6 +11,8 @@ def take_over(cluster: Cluster) -> None:
     cluster.tensor_operations += control.item(bytecode.TENSOR_OPERATIONS)
     cluster.effects += control.item(bytecode.CHANGED)
     control[bytecode.TENSOR_OPERATIONS] = control[bytecode.CHANGED] = 0
+    if control[bytecode.REMADE]:
+        cluster.mbarriers.learn()
     if control[bytecode.PHASES_DONE]:
         for place in cluster.mbarriers.went_on():
             cluster.wake(("mbarrier", place))

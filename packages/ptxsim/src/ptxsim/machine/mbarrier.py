@@ -7,13 +7,14 @@ words (`bytecode.BarrierColumn`), which the main loop calls; an `MBarrier` calls
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 from numba.extending import register_jitable as both
 
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
-from ptxsim.jit.host import address_in_host
 from ptxsim.jit.loop_memory import set_word, word
 
 MAX_COUNT = (1 << 20) - 1  # PTX ISA 9.7.13.15.1: counts 1 .. 2^20 - 1, tx-count within +- 2^20 - 1
@@ -115,42 +116,41 @@ def apply(rule, barrier, number):
 # ---- the same for Python ----
 
 
-def _field(column: int) -> property:
-    def get(self) -> int:
-        return self.words[column]
+class MBarrier(ctypes.Structure):
+    """A row of words as `bytecode.BarrierColumn` names them, with the names that Python uses."""
 
-    return property(get)
+    _fields_ = [(column.name[3:].lower(), ctypes.c_int64) for column in bytecode.BarrierColumn]
+    place: int
+    lives: int  # 1: initialised, and not invalidated since
+    expected: int  # arrivals a phase needs
+    pending: int  # arrivals still missing in this phase
+    tx: int  # bytes announced, not yet delivered (negative: delivered before announced)
+    phase: int  # phases completed
+    announced: int  # bytes announced in this phase
+    delivered: int  # bytes delivered in this phase
+    told: int  # phase of which splits that sleep know
 
+    @classmethod
+    def at(cls, table: np.ndarray, row: int) -> MBarrier:
+        """That of a row of a table, int64 (rows, MB_COLUMNS)."""
+        made = cls.from_buffer(table, row * bytecode.BARRIER_BYTES)  # type: ignore[arg-type]  # a buffer
+        made.address = ctypes.addressof(made)
+        return made
 
-class MBarrier:
-    """A row of words. `words` may be moved to a larger table (`MBarriers`)."""
-
-    __slots__ = ("address", "words")
-    expected = _field(bytecode.MB_EXPECTED)  # arrivals a phase needs
-    pending = _field(bytecode.MB_PENDING)  # arrivals still missing in this phase
-    tx = _field(bytecode.MB_TX)  # bytes announced, not yet delivered (negative: delivered before announced)
-    phase = _field(bytecode.MB_PHASE)  # phases completed
-    announced = _field(bytecode.MB_ANNOUNCED)  # bytes announced in this phase
-    delivered = _field(bytecode.MB_DELIVERED)  # bytes delivered in this phase
-    lives = _field(bytecode.MB_LIVES)  # initialised, and not invalidated since
-
-    def __init__(self, row: np.ndarray):
-        """row: int64 (MB_COLUMNS,), which it does not own."""
-        self.move(row)
-
-    def move(self, row: np.ndarray) -> None:
-        self.words, self.address = row.data, address_in_host(row)
+    @staticmethod
+    def require_legal(count: int) -> None:
+        if not legal_count(count):
+            raise MBarrierError(f"initialised with count {count}; legal counts are 1 .. {MAX_COUNT}")
 
     @classmethod
     def with_count(cls, count: int) -> MBarrier:
         """One that belongs to no cluster."""
-        made = cls(np.zeros(bytecode.MB_COLUMNS, np.int64))
+        made = cls.at(np.zeros((1, bytecode.MB_COLUMNS), np.int64), 0)
         made.begin(count)
         return made
 
     def begin(self, count: int) -> None:
-        if not legal_count(count):
-            raise MBarrierError(f"initialised with count {count}; legal counts are 1 .. {MAX_COUNT}")
+        self.require_legal(count)
         apply(BEGIN, self.address, count)
 
     def arrive(self, count: int = 1, drop: bool = False) -> None:
@@ -162,7 +162,7 @@ class MBarrier:
 
     def expect_one_more(self) -> bool:
         """One more arrival in this phase. False: more than a barrier can count."""
-        self.words[bytecode.MB_PENDING] += 1
+        self.pending += 1
         return self.pending <= MAX_COUNT
 
     def expect_tx(self, size: int) -> None:

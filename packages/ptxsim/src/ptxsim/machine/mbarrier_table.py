@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 import numpy as np
 
 from ptxsim.jit import bytecode
@@ -12,84 +10,68 @@ from ptxsim.jit.translate import shared_address, shared_place
 from ptxsim.machine.mbarrier import MBarrier
 
 Place = tuple[int, int]  # (CTA rank, offset in its window)
-
 FEW = 64  # that the table has room for at first
 
 
-class MBarriers(Mapping[Place, MBarrier]):
-    """A place keeps its row when its barrier is invalidated."""
+class MBarriers(dict[Place, MBarrier]):
+    """Those that are initialised. A place keeps its row when its barrier is invalidated."""
 
     def __init__(self, control: np.ndarray):
         """control: the control words of the cluster, which say how many rows there are."""
+        super().__init__()
         self._control = control
         self._use(np.zeros((FEW, bytecode.MB_COLUMNS), np.int64))
-        self.clear()
+        self.start()
 
-    def clear(self) -> None:
+    def start(self) -> None:
         """A new cluster has none."""
+        self.clear()
         self._rows: dict[Place, MBarrier] = {}
         self._control[bytecode.BARRIERS] = self._control[bytecode.PHASES_DONE] = 0
-
-    def get(self, place, default=None):
-        if self._control.item(bytecode.BARRIERS) != len(self._rows):
-            self._adopt()
-        found = self._rows.get(place)
-        return found if found is not None and found.lives else default
-
-    def __getitem__(self, place: Place) -> MBarrier:
-        found = self.get(place)
-        if found is None:
-            raise KeyError(place)
-        return found
-
-    def __contains__(self, place) -> bool:
-        return self.get(place) is not None
-
-    def __iter__(self) -> Iterator[Place]:
-        self._adopt()
-        return (place for place, one in self._rows.items() if one.lives)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+        self._control[bytecode.REMADE] = 0
 
     def make(self, place: Place, count: int) -> MBarrier:
         """A fresh barrier there; MBarrierError for a count that is not legal."""
-        self._adopt()
         made = self._rows.get(place)
         if made is None:
-            made = MBarrier.with_count(count)
+            MBarrier.require_legal(count)
             row = len(self._rows)
             if row == len(self._table):
                 self._grow()
             self._table[row, bytecode.MB_PLACE] = shared_address(*place)
-            made.move(self._table[row])
-            self._rows[place] = made
+            made = self._rows[place] = MBarrier.at(self._table, row)
             self._control[bytecode.BARRIERS] = row + 1
         made.begin(count)
+        self[place] = made
         return made
 
     def remove(self, place: Place) -> None:
-        self._rows[place].words[bytecode.MB_LIVES] = 0
+        self.pop(place).lives = 0
+
+    def learn(self) -> None:
+        """Of barriers that compiled code has made and invalidated."""
+        self._control[bytecode.REMADE] = 0
+        for row in range(len(self._rows), self._control.item(bytecode.BARRIERS)):
+            place = shared_place(self._table.item(row, bytecode.MB_PLACE))
+            self._rows[place] = MBarrier.at(self._table, row)
+        for place, one in self._rows.items():
+            if one.lives:
+                self[place] = one
+            else:
+                self.pop(place, None)
 
     def went_on(self) -> list[Place]:
         """Those that compiled code has moved to another phase since they were asked for."""
         self._control[bytecode.PHASES_DONE] = 0
-        self._adopt()
-        moved = [item for item in self._rows.items() if item[1].phase != item[1].words[bytecode.MB_TOLD]]
-        for _, one in moved:
-            one.words[bytecode.MB_TOLD] = one.phase
-        return [place for place, _ in moved]
-
-    def _adopt(self) -> None:
-        """Learns of barriers that compiled code has made."""
-        for row in range(len(self._rows), self._control.item(bytecode.BARRIERS)):
-            place = shared_place(self._table.item(row, bytecode.MB_PLACE))
-            self._rows[place] = MBarrier(self._table[row])
+        moved = [place for place, one in self.items() if one.phase != one.told]
+        for place in moved:
+            self[place].told = self[place].phase
+        return moved
 
     def _grow(self) -> None:
         self._use(np.concatenate([self._table, np.zeros_like(self._table)]))
-        for row, one in enumerate(self._rows.values()):
-            one.move(self._table[row])
+        self._rows = {place: MBarrier.at(self._table, row) for row, place in enumerate(self._rows)}
+        self.update({place: self._rows[place] for place in self})
 
     def _use(self, table: np.ndarray) -> None:
         self._table = table

@@ -9,7 +9,6 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Arrival
 from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC
-from ptxsim.jit import bytecode
 from ptxsim.jit.translate import resolve, shared_fault, shared_place
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError
@@ -104,7 +103,7 @@ def complete_if_ready(cluster: Cluster, place: tuple[int, int]) -> None:
     barrier = cluster.mbarriers[place]
     cluster.effects += 1
     if barrier.try_complete_phase():
-        barrier.words[bytecode.MB_TOLD] = barrier.phase
+        barrier.told = barrier.phase
         cluster.bus.phase_complete(cluster, place)
         cluster.wake(("mbarrier", place))
 

@@ -152,6 +152,13 @@ def _place(instr, arg: MemArg) -> tuple[int, int, int]:
 
 
 @inner
+def remade(control):
+    """Barriers were made or invalidated."""
+    set_word(control, bytecode.CHANGED, word(control, bytecode.CHANGED) + 1)
+    set_word(control, bytecode.REMADE, 1)
+
+
+@inner
 def _may_init(block, m, warp, registers, control):
     """Whether all lanes make a barrier of their own, where there is none."""
     rank, room = warp // word(control, bytecode.WARPS_PER_CTA), word(control, bytecode.BARRIER_ROOM)
@@ -190,8 +197,8 @@ def init_lanes(row, m, warp, registers, predicates, control):
             begin(barrier, count)
             rank, offset = shared_place(place)
             store64(np.uint64(window(rank, control) + offset), np.uint64(state_of(0, count)))
-            set_word(control, bytecode.CHANGED, word(control, bytecode.CHANGED) + 1)
             set_word(control, bytecode.HAPPENED, 1)
+    remade(control)
     return 1
 
 
@@ -213,6 +220,7 @@ def inval_lanes(row, m, warp, registers, predicates, control):
     for l in range(32):
         if (m >> l) & 1:
             set_word(word(rows, l), bytecode.MB_LIVES, 0)
+    remade(control)
     return 1
 
 
