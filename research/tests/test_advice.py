@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 
 import pytest
 
@@ -40,7 +41,8 @@ def test_every_slip_has_a_place_and_is_python():
     for mistake in made[::5]:
         ast.parse(builder(mistake))
     assert {m.what for m in made} == {slip.what for slip in SLIPS} and len(SLIPS) >= 90
-    assert all(m.text != m.source.text() for m in made)  # a line that moves in or out keeps its words
+    code = [[re.sub(r"#.*", "", text) for text in (m.text, m.source.text())] for m in made]
+    assert all(one != other for one, other in code)  # a line that moves in or out keeps its words
 
 
 @pytest.mark.parametrize("drawn", [draw, draw_slips])
