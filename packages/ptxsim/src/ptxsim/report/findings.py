@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.causes.hints import Hints
 from ptxsim.causes.ranking import rank
-from ptxsim.events.views import Cluster, Split
 from ptxsim.frontend.ast import Instr
 from ptxsim.isa.address_map import (
     CONVERT,
@@ -27,6 +26,9 @@ from ptxsim.isa.address_map import (
 )
 from ptxsim.report.names import brief, variable
 from ptxsim.report.sources import Sources, place_text
+
+if TYPE_CHECKING:  # numpy, which a command that shows findings need not wait for
+    from ptxsim.events.views import Cluster, Split
 
 KINDS = (
     "collective",
