@@ -19,8 +19,8 @@ TEXT = SimpleNamespace(instrs=[])  # tells of no signal to come
 ROW = {name: 10 + row for row, name in enumerate(NAMES)}  # of the wait that is meant for it
 
 
-def found(renamed: dict[str, str], left_out: str = "", stands: bool = False):
-    """What is said where each wait for a key of `renamed` names its value; it may stand still there."""
+def pipeline():
+    """(barrier by name, what the searches look at): barriers at which nothing has happened yet."""
     place = {name: (0, SHARED_START + 8 * n) for n, name in enumerate(NAMES)}
     reporter = Reporter([(name, "uint64", place[name][1], 8) for name in NAMES])
     histories = {at: BarrierHistory(0, 0, 1) for at in place.values()}
@@ -28,6 +28,12 @@ def found(renamed: dict[str, str], left_out: str = "", stands: bool = False):
         warps_per_cta=4, ctas=1, waits={}, splits={}, launch=SimpleNamespace(program=TEXT, shared_offsets={}),
         program=SimpleNamespace(instrs=[SimpleNamespace(src=row, line=row) for row in range(20)]),
     )  # fmt: skip
+    return place, (cluster, histories, reporter)
+
+
+def found(renamed: dict[str, str], left_out: str = "", stands: bool = False):
+    """What is said where each wait for a key of `renamed` names its value; it may stand still there."""
+    place, (cluster, histories, reporter) = pipeline()
     for name, warp in SIGNALS.items():
         histories[place[name]].sources["arrive", warp, 1 + NAMES.index(name)] = Signals(1, 4)
     for name, warp in WAITS.items():
@@ -69,13 +75,7 @@ def test_a_wait_that_is_left_out_is_no_wrong_name(left_out):
 
 def sent(renamed: dict[str, str], left_out: str = ""):
     """What is said where each signal for a key of `renamed` goes to its value."""
-    place = {name: (0, SHARED_START + 8 * n) for n, name in enumerate(NAMES)}
-    reporter = Reporter([(name, "uint64", place[name][1], 8) for name in NAMES])
-    histories = {at: BarrierHistory(0, 0, 1) for at in place.values()}
-    cluster = SimpleNamespace(
-        warps_per_cta=4, ctas=1, waits={}, splits={}, launch=SimpleNamespace(program=TEXT, shared_offsets={}),
-        program=SimpleNamespace(instrs=[SimpleNamespace(src=row, line=row) for row in range(20)]),
-    )  # fmt: skip
+    place, (cluster, histories, reporter) = pipeline()
     for name, warp in SIGNALS.items():
         if name != left_out:
             source = "arrive", warp, 1 + NAMES.index(name)
@@ -88,7 +88,7 @@ def sent(renamed: dict[str, str], left_out: str = ""):
     return missent(cluster, histories, reporter)
 
 
-@pytest.mark.parametrize("meant, named", [(a, b) for a in NAMES for b in NAMES if a != b])
+@pytest.mark.parametrize("meant, named", RENAMED)
 def test_a_signal_that_names_another_barrier(meant, named):
     told = sent({meant: named})
     line = f"line {1 + NAMES.index(meant)}"

@@ -145,12 +145,13 @@ def hands_back_more(races, warp: int | None, back: Place, ready: set[Place]) -> 
     """
     histories, array_of = history_of(races.cluster), races.reporter.shared_array
     backs, readies = (_rings(histories, places, array_of) for places in ({back}, ready))
-    sources = [(row, s) for p in backs for (how, w, row), s in histories[p].sources.items() if w == warp]
-    waits = [histories[p].waits[warp] for p in readies if warp in histories[p].waits]
-    signals, passed = sum(s.each for _, s in sources), sum(w.count for w in waits)
+    waits = {p: histories[p].waits[warp].count for p in readies if warp in histories[p].waits}
+    sources = (source for p in backs for source in histories[p].sources.items())
+    signals = sum(one.each for (_, by, _), one in sources if by == warp)
+    passed = sum(waits.values())
     if not waits or signals <= passed + len(backs):
         return None
-    name = barrier_of(races, next(p for p in readies if warp in histories[p].waits))
+    name = barrier_of(races, next(iter(waits)))
     counts = {"times": times(signals), "passed": times(passed)}
     return edge("waits-less", name=name, back=barrier_of(races, back), **counts)
 
