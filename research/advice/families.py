@@ -27,14 +27,14 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
-        "ahead-unwaited arrives-again early freed missed not-free not-ready others-waited "
+        "ahead-unwaited arrives-again early freed missed not-free not-ready never-waits others-waited "
         "overwritten products-pending unseen-load wait-late"
     ),
     "signal": _ids("by-thread bytes-only early ended-once left-open partial products-pending silent"),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids(
         "early early-exit init-order left-over no-group-sync no-sync not-all-threads not-free not-ready "
-        "others-waited shared-id sync"
+        "never-waits others-waited shared-id sync"
     ),
     # of slips.toml
     "accumulate": _ids("accumulate"),

@@ -95,7 +95,7 @@ FORGIVEN = (  # kind of a review, words of it: what every known chip forgives, o
     ("race", "each issue this copy, to one place"),  # the same bytes to the same place
     ("race", "both write the same value"),
     ("out-of-bounds", "all TMA stores of"),
-    ("out-of-bounds", "bring nothing but zeros"),  # a loop that is too long
+    ("out-of-bounds", "nothing but zeros"),  # a loop that is too long
 )
 
 

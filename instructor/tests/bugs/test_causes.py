@@ -5,12 +5,13 @@ from __future__ import annotations
 import causes
 import pytest
 import slips
+import strays
 import walks
 from corpus import build_bug, matches, on_one_screen, run_bug
 
 import utils
 
-BUGS = [bug for group in (*causes.GROUPS, *slips.GROUPS, *walks.GROUPS) for bug in group]
+BUGS = [bug for group in (*causes.GROUPS, *slips.GROUPS, *walks.GROUPS, *strays.GROUPS) for bug in group]
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)

@@ -70,6 +70,12 @@ WHOLE = {
     "one K tile alone": (lambda p: p.k_tile(1), "is the product of K tile 1 alone"),
     "first K tile missing": (lambda p: p.R - p.k_tile(0), "lacks K tile 0, of"),
     "last K tile missing": (lambda p: p.R - p.k_tile(p.count - 1), "the last K tile: look at"),
+    "half of the first K tile missing": (
+        lambda p: p.R - p.A[:, :32].astype(np.float32) @ p.B[:, :32].T, "lacks columns 0-31 of K",
+    ),
+    "an MMA twice": (
+        lambda p: p.R + p.A[:, 48:64].astype(np.float32) @ p.B[:, 48:64].T, "has columns 48-63 of K more",
+    ),
     "a K tile twice": (lambda p: p.R + p.k_tile(1), "has K tile 1 more than once"),
     "one for another": (lambda p: p.R + p.k_tile(0) - p.k_tile(1), "lacks K tile 1 and has K tile 0 more"),
     "the first each time": (lambda p: p.count * p.k_tile(0), "times the product of K tile 0"),

@@ -6,6 +6,8 @@ from ptxsim.causes.cause import ERRORS, Cause
 
 _SLOT = "signal and wait for the same element of the array of barriers"
 
+_OTHERS_WAITED = "{absent} did not wait for {name}: only {waiter} did{line}{bare}"
+
 AT_RINGS = (
     Cause(
         "misnamed",
@@ -54,6 +56,28 @@ AT_RINGS = (
         "no-slot",
         40,
         "slots run from 0 to depth - 1 of this very array: a single barrier has slot 0 alone",
+    ),
+    Cause(
+        "stays",
+        140,
+        "the stage moves on in every round, whichever branch it takes: behind the last element it is 0 "
+        "again, and there the phase flips",
+        text="{who} comes to {name} time and again ({times} times), and nobody to {others}: the stage does "
+        "not move on",
+    ),
+    Cause(
+        "never-waits",
+        165,
+        "who reads the data waits for it, in every round: another thread's wait counts only with a barrier "
+        "of the CTA behind it, to which both come",
+        text=_OTHERS_WAITED,
+    ),
+    Cause(
+        "others-waited",
+        230,
+        "one thread's wait does not count for the others: put a barrier of the CTA after it, or let every "
+        "thread wait itself",
+        text=_OTHERS_WAITED,
     ),
     Cause(
         "slot",

@@ -333,13 +333,6 @@ ELSEWHERE = (
         "only once?",
     ),
     Cause(
-        "others-waited",
-        230,
-        "one thread's wait does not count for the others: put a barrier of the CTA after it, or let every "
-        "thread wait itself",
-        text="{absent} did not wait for {name}: only {waiter} did{line}{bare}",
-    ),
-    Cause(
         "sync",
         240,
         "every thread of the CTA (every CTA of the cluster) must come to the same barrier: none may skip it",

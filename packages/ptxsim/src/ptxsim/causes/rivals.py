@@ -142,10 +142,10 @@ SHOWN = _ids(
     "endless endless-wait grid shared-place shared-id not-all-threads aligned two-roles left-over mma-lanes "
     "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
     "pair registers no-init overlap same-columns two-uses loaded-twice load-apart no-sync no-group-sync "
-    "announced-twice misnamed one-misnamed missent one-missent others-columns same-tile bytes-elsewhere "
-    "several-lines moved-columns all-write "
-    "tcgen05-fence unacquired group-late others-waited late products-pending past-shared copy-fence "
-    "proxy-fence incomplete-output left-blocks "
+    "announced-twice stays misnamed one-misnamed missent one-missent others-columns same-tile "
+    "bytes-elsewhere several-lines moved-columns all-write "
+    "tcgen05-fence unacquired group-late never-waits others-waited late products-pending past-shared "
+    "copy-fence proxy-fence incomplete-output left-blocks "
     "stores-outside stores-pending same-tile-again waits-less unwritten-local"
 )
 

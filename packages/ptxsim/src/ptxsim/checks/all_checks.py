@@ -20,6 +20,7 @@ from ptxsim.checks.lifecycle.register_counts import RegisterCounts
 from ptxsim.checks.lifecycle.shared_memory import SharedMemory
 from ptxsim.checks.lifecycle.tensor_memory import TmemLife
 from ptxsim.checks.lifecycle.unset_registers import UnsetStores
+from ptxsim.checks.lifecycle.useless_loads import UselessLoads
 from ptxsim.checks.lifecycle.useless_stores import UselessStores
 from ptxsim.checks.lifecycle.wmma_fragments import WmmaFragments
 from ptxsim.checks.race.detector import RaceDetector
@@ -38,6 +39,7 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     Descriptors,
     LoadedRegisters,
     RegisterCounts,
+    UselessLoads,
     UselessStores,
     UnsetStores,
     WmmaFragments,

@@ -247,6 +247,14 @@ OF_CAUSES = {
     "not-ready": "before reading, wait on the barrier that signals that the data has arrived",
     "not-free": "before overwriting a buffer, wait on the barrier that marks it free",
     "freed": ("wait for it, and read the product (the write-back), before tensor memory is freed"),
+    "stays": (
+        "the stage moves on in every round, whichever branch it takes: stage = (stage + 1) % PIPE_DEPTH, and "
+        "the phase flips where it wraps to 0; both are carried from tile to tile"
+    ),
+    "never-waits": (
+        "who reads the data waits for it, in every round: another thread's wait counts only with cta_sync() "
+        "after it"
+    ),
     "others-waited": (
         "one thread's wait does not count for the others: put cta_sync() after it, or let every thread "
         "wait itself"

@@ -9,46 +9,20 @@ elements agree within the tolerance of the comparison.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from tirxlab.explain.blocks import K_TILE, SHARE, Block, Found, products_of, share, times_of
+from tirxlab.explain.k_parts import k_parts
 from tirxlab.explain.ranges import mapping
 from tirxlab.explain.swizzles import exchanges
 from tirxlab.explain.turned_loads import turned_tile
 
 TILE = 128  # rows and columns of an output tile
-K_TILE = 64  # columns of A and B that one K tile takes
 _TILES = 6  # wrong tiles that are looked at
 _FEW = 16  # wrong elements that tell nothing
-_SHARE = 0.98  # of the elements must agree
 _MOST_K, _MOST_PAIRS = 64, 8  # K tiles that are told apart; that are combined with each other
 _PROBES = 12  # elements by which places are compared first
-
-
-@dataclass(frozen=True)
-class Block:
-    """The wrong rows and columns of one tile, and all that they could hold. Matrices are float32."""
-
-    tile: tuple[int, int]
-    rows: np.ndarray  # of D, sorted
-    columns: np.ndarray
-    D: np.ndarray  # (rows, columns): what is there
-    R: np.ndarray  # (M, N): the whole right product
-    A: np.ndarray  # (M, K)
-    B: np.ndarray  # (N, K)
-    tolerance: tuple[float, float]  # rtol, atol
-
-    @property
-    def place(self) -> str:
-        return f"tile ({self.tile[0]}, {self.tile[1]})"
-
-    def agrees(self, candidate: np.ndarray, part: np.ndarray | None = None) -> bool:
-        return _share(self.D if part is None else part, candidate, self.tolerance) >= _SHARE
-
-    def of(self, matrix: np.ndarray) -> np.ndarray:
-        """The block's part of an (M, N) matrix."""
-        return matrix[np.ix_(self.rows, self.columns)]
 
 
 def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-2) -> list[str]:
@@ -89,26 +63,16 @@ def _blocks(actual, expected, A, B, wrong, tolerance):
         yield Block((r, c), *mine, actual[np.ix_(*mine)].astype(np.float32), R, A, B, tolerance)
 
 
-def _share(given: np.ndarray, candidate: np.ndarray, tolerance: tuple[float, float]) -> float:
-    """Part of the elements that agree; a candidate of zeros alone never does by chance."""
-    rtol, atol = tolerance
-    with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(given - candidate) <= 2 * atol + (2 * rtol + 2**-10) * np.abs(candidate)
-    return float(near.mean())
-
-
 _TURNED = "are A and B exchanged in the MMA, or rows and columns where D is stored?"
 
 # ---- patterns: (advice, sentence), or None; in the order in which they are tried ----
 
-Found = tuple[str, str] | None
-
 
 def _constant(block: Block) -> Found:
-    if np.isnan(block.D).mean() >= _SHARE:
+    if np.isnan(block.D).mean() >= SHARE:
         advice = "memory that nobody wrote entered the product, or was stored in its place"
         return advice, f"{block.place} is NaN"
-    if (block.D == 0).mean() >= _SHARE:
+    if (block.D == 0).mean() >= SHARE:
         advice = (
             "was anything multiplied, and stored from the buffer that holds it? Loads outside bring zeros"
         )
@@ -121,8 +85,8 @@ def _k_tiles(block: Block) -> Found:
     count = block.A.shape[1] // K_TILE
     if block.A.shape[1] % K_TILE or not 1 <= count <= _MOST_K or block.D.size < 4 * count:
         return None
-    products = _products(block, [(k, k) for k in range(count)])
-    times = _times(block, products)
+    products = products_of(block, [(k, k) for k in range(count)])
+    times = times_of(block, products)
     if times is None or (times == 1).all():
         return None
     return _k_sentence(block, times.tolist())
@@ -179,7 +143,7 @@ def _mixed_k_tiles(block: Block) -> Found:
     if block.A.shape[1] % K_TILE or not 2 <= count <= _MOST_PAIRS or block.D.size < 8 * count**2:
         return None
     pairs = [(i, j) for i in range(count) for j in range(count)]
-    times = _times(block, _products(block, pairs))
+    times = times_of(block, products_of(block, pairs))
     if times is None:
         return None
     odd = [pair for pair, n in zip(pairs, times.tolist(), strict=True) if n and pair[0] != pair[1]]
@@ -291,7 +255,7 @@ def _same_place(block: Block, values: np.ndarray):
             if (s, d) == block.tile:
                 continue
             probe = block.R[s * TILE + rows[i], d * TILE + columns[j]]
-            if _share(values[i, j], probe, block.tolerance) < 0.7:
+            if share(values[i, j], probe, block.tolerance) < 0.7:
                 continue
             whole = block.R[np.ix_(s * TILE + rows, d * TILE + columns)]
             if block.agrees(whole, values):
@@ -323,8 +287,8 @@ def _sources(block: Block, given: np.ndarray, right: np.ndarray) -> np.ndarray |
     with np.errstate(invalid="ignore"):
         distance = np.abs(given[:, None, picked] - right[None][:, :, picked]).sum(2)
     nearest = np.where(np.isnan(distance), np.inf, distance).argmin(1)
-    good = [_share(a, right[n], block.tolerance) >= _SHARE for a, n in zip(given, nearest, strict=True)]
-    return nearest if np.mean(good) >= _SHARE else None
+    good = [share(a, right[n], block.tolerance) >= SHARE for a, n in zip(given, nearest, strict=True)]
+    return nearest if np.mean(good) >= SHARE else None
 
 
 def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, str]:
@@ -356,6 +320,7 @@ def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, 
 PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _constant,
     _k_tiles,
+    k_parts,
     _transposed,
     _same_operand,
     _other_tile,
@@ -367,27 +332,6 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _turned_load,
     _swizzled,
 )
-
-
-# ---- arithmetic ----
-
-
-def _products(block: Block, pairs: list[tuple[int, int]]) -> np.ndarray:
-    """(pairs, elements): A's K tile i times B's K tile j on the block."""
-    a = block.A[block.rows].reshape(len(block.rows), -1, K_TILE)
-    b = block.B[block.columns].reshape(len(block.columns), -1, K_TILE)
-    return np.stack([(a[:, i] @ b[:, j].T).reshape(-1) for i, j in pairs])
-
-
-def _times(block: Block, products: np.ndarray) -> np.ndarray | None:
-    """How often each product is in D, by least squares; None if D is no such sum."""
-    if not np.isfinite(block.D).all():
-        return None
-    solution = np.linalg.lstsq(products.T, block.D.reshape(-1), rcond=None)[0]
-    times = np.rint(solution).astype(int)
-    if np.abs(solution - times).max() > 0.05 or (times < 0).any():
-        return None
-    return times if block.agrees((times @ products).reshape(block.D.shape)) else None
 
 
 def _listed(noun: str, numbers: list[int]) -> str:

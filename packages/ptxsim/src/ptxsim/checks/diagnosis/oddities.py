@@ -17,6 +17,7 @@ from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import again_too_early
+from ptxsim.checks.diagnosis.unseen_arrival import never_waits
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
@@ -216,6 +217,7 @@ class Oddities(Observer):
                 self.reporter.blame(finding, cause, f"{finding.message}: {text}")
                 return
         late = None if tmem else late_wait(cluster, warp, bringers, self.reporter)
+        late = late or (None if tmem else never_waits(cluster, warp, bringers, self.reporter))
         if late is not None:
             self.reporter.blame(finding, late.cause, f"{finding.message}: {late.text}")
             return

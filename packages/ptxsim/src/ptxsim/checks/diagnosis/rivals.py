@@ -71,6 +71,8 @@ def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
     """Who signals the ring of `place` always names one element of it, while its own waits go round a ring."""
     histories, array_of = history_of(cluster), reporter.shared_array
     ring = ring_of(histories, place, array_of)
+    if _one_for_each(cluster, histories, ring):
+        return None
     used: dict[str, dict] = {}  # how -> element -> warp -> (row, lanes, signals)
     for p in ring:
         for (how, warp, row), signals in histories[p].sources.items():
@@ -89,6 +91,17 @@ def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
                     "one-slot", row, names=names, line=source_line(cluster.program, row), times=rounds, **told
                 )
     return None
+
+
+def _one_for_each(cluster: Cluster, histories: dict, ring: list) -> bool:
+    """Do several roles wait for elements of this array, each for one of its own? Then nobody goes round."""
+    waits = {(warp, p) for p in ring for warp in histories[p].waits}
+    waits |= {
+        (number // 32, wait.detail["place"])
+        for number, wait in cluster.waits.items()
+        if wait.kind == "mbarrier" and wait.detail["place"] in ring
+    }
+    return len({p for _, p in waits}) > 1 and len({warp for warp, _ in waits}) == len(waits)
 
 
 def loads_and_commits(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:

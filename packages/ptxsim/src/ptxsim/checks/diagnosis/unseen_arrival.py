@@ -10,8 +10,10 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
-from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
@@ -101,13 +103,43 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     waiter = role(races.cluster, first, {w: m for w, m in lanes.items() if w // per_cta == first})
     bare = any(_way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)
     return edge(
-        "others-waited",
+        "never-waits" if _waits_for_none(races, flow[0], warp, place) else "others-waited",
         name=barrier_of(races, place),
         absent=absent,
         waiter=waiter,
         line=line_text(races, min(rows)),
         bare=", and no bar.sync 0 follows" if bare else "",
     )
+
+
+def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
+    """A warp that waits for none of the barriers to which loads report, though others do."""
+    rows: dict[int, int] = {}  # warp -> a row of its waits
+    for place, history in history_of(cluster).items():
+        if reporter.shared_array(place[1]) in arrays:
+            rows |= {waiter: min(waits.rows) for waiter, waits in history.waits.items()}
+    for thread, wait in cluster.waits.items():
+        if wait.kind == "mbarrier" and reporter.shared_array(wait.detail["place"][1]) in arrays:
+            rows.setdefault(thread // 32, cluster.splits[thread].row)
+    if not rows or warp in rows:
+        return None
+    first = min(rows) // cluster.warps_per_cta
+    others = {w: _FULL for w, row in rows.items() if w // cluster.warps_per_cta == first}
+    return reason(
+        "never-waits",
+        absent=role(cluster, warp // cluster.warps_per_cta, {warp: _FULL}),
+        name=" or ".join(sorted(arrays)),
+        waiter=role(cluster, first, others),
+        line=f" ({source_line(cluster.program, rows[min(rows)])})",
+        bare="",
+    )
+
+
+def _waits_for_none(races, written, warp: int, place: tuple[int, int]) -> bool:
+    """Has this warp waited for no element of the array to which the load of its data reports?"""
+    histories, array_of = history_of(races.cluster), races.reporter.shared_array
+    ring = [histories[p] for p in ring_of(histories, place, array_of)]
+    return written.kind == "bytes" and not any(warp in history.waits for history in ring)
 
 
 def _way_without_barrier(program, start: int, end: int) -> bool:

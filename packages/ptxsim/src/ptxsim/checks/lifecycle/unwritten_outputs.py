@@ -42,7 +42,8 @@ def marked_arrays(arrays: dict[str, np.ndarray]) -> list[Marked]:
 
 def report_unwritten(marked: list[Marked], reporter) -> None:
     """A finding for every array of which a part, and not all, still holds its mark."""
-    outside = any(f.evidence.get("cause") == "useless-stores" for f in reporter.by_identity.values())
+    outside = [f for f in reporter.by_identity.values() if f.evidence.get("cause") == "useless-stores"]
+    far = "".join(_where(finding) for finding in outside if finding.evidence.get("edge"))
     for output in marked:
         left = (_bits(output.array) == output.mark).reshape(output.array.shape)
         count = int(left.sum())
@@ -53,10 +54,23 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
         reporter.add(
             "uninitialized", "error",
             f"{output.name}: {count} of {left.size} elements were never written{where} "
-            f"(the first one is {output.name}{list(first)})",
+            f"(the first one is {output.name}{list(first)}){far}",
             CAUSES["stores-outside" if outside else "left-blocks" if every else "incomplete-output"],
             key=("output", output.name), buffer=output.name,
         )  # fmt: skip
+
+
+def forget_edges(reporter) -> None:
+    """Stores past the edge of an output are right, if they do not explain what it lacks."""
+    for identity, finding in list(reporter.by_identity.items()):
+        if finding.evidence.get("edge"):
+            del reporter.by_identity[identity]
+
+
+def _where(stores) -> str:
+    """`; TMA stores lie outside of D, from column 0, row 32768 on (line 12)`."""
+    line = stores.where.get("line")
+    return f"; {stores.message}{f' (line {line})' if line else ''}"
 
 
 def _blocks(left: np.ndarray) -> tuple[str, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
@@ -19,7 +20,7 @@ def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
     seen, asked = history.last_seen(thread), waiter.detail["parity"]
     if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
         return None
-    return blame(
+    return _stays(model, waiter) or blame(
         "not-flipped",
         waiter,
         asks=says(waiter, "asks"),
@@ -30,6 +31,18 @@ def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
         next=seen + 1,
         now=barrier.phase,
     )
+
+
+def _stays(model: Model, waiter: Waiter) -> Blame | None:
+    """Whoever signals its array, and whoever waits for it, comes to this one element of it alone."""
+    ring = ring_of(model.histories, waiter.place, model.array)
+    others = [p for p in ring if p != waiter.place]
+    used = any(model.histories[p].sources or model.histories[p].waits for p in others)
+    if not others or used or any(w.place in others for w in model.waiters):
+        return None
+    names = " or ".join(model.name(p) for p in sorted(others)[:3])
+    times = model.histories[waiter.place].waits[next(iter(waiter.lanes))].count + 1
+    return blame("stays", waiter, who=waiter.who, name=model.name(waiter.place), times=times, others=names)
 
 
 def flipped_early(model: Model, waiter: Waiter) -> Blame | None:

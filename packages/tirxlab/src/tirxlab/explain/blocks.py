@@ -1,0 +1,62 @@
+"""A wrong tile of D, and what it could hold: the material of the patterns (mismatch.py, k_parts.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+K_TILE = 64  # columns of A and B that one K tile takes
+SHARE = 0.98  # of the elements must agree
+Found = tuple[str, str] | None  # a pattern: (advice, sentence), or None
+
+
+@dataclass(frozen=True)
+class Block:
+    """The wrong rows and columns of one tile, and all that they could hold. Matrices are float32."""
+
+    tile: tuple[int, int]
+    rows: np.ndarray  # of D, sorted
+    columns: np.ndarray
+    D: np.ndarray  # (rows, columns): what is there
+    R: np.ndarray  # (M, N): the whole right product
+    A: np.ndarray  # (M, K)
+    B: np.ndarray  # (N, K)
+    tolerance: tuple[float, float]  # rtol, atol
+
+    @property
+    def place(self) -> str:
+        return f"tile ({self.tile[0]}, {self.tile[1]})"
+
+    def agrees(self, candidate: np.ndarray, part: np.ndarray | None = None) -> bool:
+        return share(self.D if part is None else part, candidate, self.tolerance) >= SHARE
+
+    def of(self, matrix: np.ndarray) -> np.ndarray:
+        """The block's part of an (M, N) matrix."""
+        return matrix[np.ix_(self.rows, self.columns)]
+
+
+def share(given: np.ndarray, candidate: np.ndarray, tolerance: tuple[float, float]) -> float:
+    """Part of the elements that agree; a candidate of zeros alone never does by chance."""
+    rtol, atol = tolerance
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(given - candidate) <= 2 * atol + (2 * rtol + 2**-10) * np.abs(candidate)
+    return float(near.mean())
+
+
+def products_of(block: Block, pairs: list[tuple[int, int]], width: int = K_TILE) -> np.ndarray:
+    """(pairs, elements): A's K tile i times B's K tile j on the block; `width`: columns of a K tile."""
+    a = block.A[block.rows].reshape(len(block.rows), -1, width)
+    b = block.B[block.columns].reshape(len(block.columns), -1, width)
+    return np.stack([(a[:, i] @ b[:, j].T).reshape(-1) for i, j in pairs])
+
+
+def times_of(block: Block, products: np.ndarray) -> np.ndarray | None:
+    """How often each product is in D, by least squares; None if D is no such sum."""
+    if not np.isfinite(block.D).all():
+        return None
+    solution = np.linalg.lstsq(products.T, block.D.reshape(-1), rcond=None)[0]
+    times = np.rint(solution).astype(int)
+    if np.abs(solution - times).max() > 0.05 or (times < 0).any():
+        return None
+    return times if block.agrees((times @ products).reshape(block.D.shape)) else None
