@@ -187,25 +187,20 @@ class Launch:
     def bind(self, args: list | bytes, mapped: Mapping | None = None) -> None:
         """Lays out module variables, arrays at given addresses and the parameter block."""
         variables = self.variables
-        for name in variables.used_by(self._named):
+        for name in variables.used_by(self.program.slots.named):
             at, constant = variables.addresses[name], variables.is_constant(name)
             self.symbols[name] = self.memory.add(variables.raw(name), name, False, constant, at)
         self.memory.remember()
         for address, array in (mapped or {}).items():
             name, array = array if isinstance(array, tuple) else (f"the memory at 0x{address:x}", array)
             self.memory.add(array, name, at=address)
-        if {("special", "%envreg1"), ("special", "%envreg2")} & set(self.program.slots.fixed):
+        if self.program.slots.meets_its_grid:
             self.grid_barrier = self.memory.add(np.array([8, 0], np.uint32), "the grid's barrier")
         self.symbols |= Arguments(self).bind(args)
 
-    @property
-    def _named(self) -> list[str]:
-        """Variables that the kernel names, in a fixed order."""
-        return list(dict.fromkeys(key[1] for key in self.program.slots.fixed if key[0] == "sym"))
-
     def shared_variables(self) -> list[Var]:
         """The kernel's own, and those of the module that it names: others belong to other kernels."""
-        named = self._named
+        named = self.program.slots.named
         used = [v for v in self.module.vars.values() if v.space == "shared" and v.name in named]
         return used + [v for v in self.program.function.vars if v.space == "shared"]
 
@@ -225,6 +220,10 @@ class Launch:
 
     def fill_fixed(self, cluster: Cluster) -> None:
         """Constants, symbols and special registers of every warp that are the same in every cluster."""
+        wanted = self.symbols, self.shared_offsets, self._geometry
+        if cluster.fixed == wanted:
+            return
+        cluster.fixed = wanted
         slots, values, others = self.program.slots.constants
         cluster.registers[:, slots] = values
         for key, slot in others:
@@ -235,10 +234,14 @@ class Launch:
         if fixed:
             cluster.registers[:, [slot for _, slot in fixed]] = self._specials(cluster, fixed)
 
+    @property
+    def _geometry(self) -> tuple:
+        """What special registers depend on that are the same in every cluster."""
+        return self.grid, self.block, self.cluster, self.shared_bytes, self.grid_barrier
+
     def _specials(self, cluster: Cluster, fixed: list[tuple[str, int]]) -> np.ndarray:
         """Values of special registers, (warps, registers, 32), kept for launches of the same shape."""
-        key = self.grid, self.block, self.cluster, self.shared_bytes, self.grid_barrier
-        known = self.program.special_values
+        key, known = self._geometry, self.program.special_values
         if key not in known:
             known.clear()
             known[key] = np.zeros((cluster.warps, len(fixed), _WARP_SIZE), np.uint64)

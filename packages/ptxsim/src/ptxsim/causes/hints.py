@@ -24,7 +24,7 @@ class Hints:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
-        unknown = sorted(set(self.of) - set(CAUSES))
+        unknown = sorted(set(self.of) - set(CAUSES)) if self.of else []
         if unknown:
             raise ValueError(f"no cause has the id {', '.join(unknown)}; ptxsim.CAUSES lists them")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import itertools
 import mmap
@@ -23,7 +24,7 @@ import numpy as np
 from ptxsim.checks.all_checks import checking_bus
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
-from ptxsim.events.bus import Bus
+from ptxsim.events.bus import Bus, Silent
 from ptxsim.grid.co_resident import fit, run_together
 from ptxsim.grid.repeats.recording import Recordings
 from ptxsim.grid.repeats.runner import Doubtful, Runner, comparable
@@ -61,11 +62,10 @@ def run_clusters(
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
         bus = checking_bus(launch, reporter, checks, extra)
         recordings = Recordings(bus) if compare and isinstance(bus, Bus) else None
-        runner = Runner(lambda: Cluster(launch, order, reporter, bus, explain), recordings)
+        runner = Runner(functools.partial(_cluster, launch, order, reporter, bus), recordings)
         part = _run(runner, chosen, jobs, reporter)
-        if not bus.heard:
-            used = runner.cluster
-            launch.program.arena.give_back(used.tmem, registers=used.registers, shared=used.shared)
+        if not bus.heard and not reporter.by_identity:
+            launch.program.arena.give_back(runner.cluster)
         return part
 
     many = len(chosen) >= WORTH_COMPARING and order in ("program", "adverse")
@@ -77,6 +77,15 @@ def run_clusters(
     except Doubtful:
         launch.memory.restore(before)
         return run(compare=False)
+
+
+def _cluster(launch: Launch, order, reporter: Reporter, bus: Bus | Silent) -> Cluster:
+    """One that ran another launch of the kernel, if nobody listens and there is one."""
+    kept = None if bus.heard else launch.program.arena.take(launch)
+    if kept is None:
+        return Cluster(launch, order, reporter, bus, explain)
+    kept.belong_to(launch, order, reporter, bus, explain)
+    return kept
 
 
 def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:

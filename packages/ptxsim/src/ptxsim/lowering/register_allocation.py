@@ -161,6 +161,16 @@ class RegisterAllocator:
         slots = np.array(list(values), np.int64)
         return slots, np.array(list(values.values()), np.uint64)[:, None], others
 
+    @functools.cached_property
+    def named(self) -> list[str]:
+        """Variables that the kernel names, in a fixed order."""
+        return list(dict.fromkeys(key[1] for key in self.fixed if key[0] == "sym"))
+
+    @functools.cached_property
+    def meets_its_grid(self) -> bool:
+        """Whether it asks where the grid's barrier is, as cooperative_groups does."""
+        return any(("special", name) in self.fixed for name in ("%envreg1", "%envreg2"))
+
     def is_parameter(self, name: str) -> bool:
         """Of the kernel: its address is one of .param space, which ld.param takes (PTX ISA 5.1.6.1)."""
         return name not in self.local_offsets and any(p.name == name for p in self.function.params)

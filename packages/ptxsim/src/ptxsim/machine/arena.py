@@ -1,33 +1,31 @@
-"""Registers, shared and tensor memory that the launches of a kernel use one after the other: to get them
-fresh from the system takes longer than to fill them.
+"""The cluster of a launch that nobody listened to, kept for the next launch of its kernel and shape: to make
+one, with its registers, shared and tensor memory, takes longer than many a kernel runs.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from ptxsim.machine.tensor_memory import TensorMemory
+from ptxsim.machine.launch_view import Launch
 
 
 class Arena:
-    """What the last cluster that nobody listened to has given back, if the next one needs the same."""
+    """What launches of one kernel leave each other."""
 
     def __init__(self):
-        self._arrays: dict[str, np.ndarray] = {}
-        self._tmem: list[TensorMemory] = []
+        self._kept: tuple[tuple, Any] | None = None
 
-    def array(self, name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
-        """One of this shape, whatever it holds."""
-        known = self._arrays.pop(name, None)
-        return known if known is not None and known.shape == shape else np.zeros(shape, dtype)
+    def take(self, launch: Launch) -> Any:
+        """A cluster that fits, which is to `belong_to` the launch; None if there is none."""
+        kept, self._kept = self._kept, None
+        return kept[1] if kept is not None and kept[0] == _shape(launch) else None
 
-    def tensor_memories(self, count: int, neighbours: bool) -> list[TensorMemory]:
-        """To be cleared."""
-        known, self._tmem = self._tmem, []
-        if len(known) != count or any(one.neighbours != neighbours for one in known):
-            return [TensorMemory(neighbours) for _ in range(count)]
-        return known
+    def give_back(self, cluster) -> None:
+        """One whose launch is over, and ended as it should."""
+        shape = _shape(cluster.launch)
+        cluster.let_go()
+        self._kept = shape, cluster
 
-    def give_back(self, tmem: list[TensorMemory], **arrays: np.ndarray) -> None:
-        """Those of a cluster whose launch is over, by name."""
-        self._arrays, self._tmem = arrays, tmem
+
+def _shape(launch: Launch) -> tuple:
+    return launch.threads, launch.ctas_per_cluster, -(-launch.shared_end // 1024)

@@ -19,7 +19,7 @@ from ptxsim.jit.host import address_in_host
 from ptxsim.machine.async_queue import Engine
 from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.choices import choices
-from ptxsim.machine.control_words import describe
+from ptxsim.machine.control_words import describe_arrays, describe_launch
 from ptxsim.machine.exits import take_leave
 from ptxsim.machine.forward_progress import held_back, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
@@ -28,41 +28,54 @@ from ptxsim.machine.left_behind import take_over
 from ptxsim.machine.local_log import without_local
 from ptxsim.machine.map_table import MapTable
 from ptxsim.machine.mbarrier_table import MBarriers
-from ptxsim.machine.split import BLOCK, PARK, Lanes, Split, Splits, Wait
+from ptxsim.machine.register_files import RegisterFiles
+from ptxsim.machine.split import BLOCK, PARK, Split, Splits, Wait
+from ptxsim.machine.tensor_memory import TensorMemory
 from ptxsim.machine.watchdog import Watchdog
 from ptxsim.report.findings import Reporter
 
 LOG_CAPACITY = 1 << 16
-WHOLE_WARP = 0xFFFF_FFFF  # mask of lanes
 
 
-class Cluster:
+class Cluster(RegisterFiles):
     def __init__(
         self, launch: Launch, order: str | int, reporter: Reporter, bus: Bus | Silent = SILENT, explain=None
     ):
         """bus: who hears of it; explain(cluster, reporter) -> Finding, asked when all are stuck."""
-        self.launch, self.program = launch, launch.program
-        self.reporter, self.bus, self.explain = reporter, bus, explain
-        self.late = LateOperations(order)
-        self.order = base_of(order)
-        self.dry = False  # tensor cores and TMA move no data, for timing/
+        self.program = launch.program
         self.ctas = launch.ctas_per_cluster
         self.threads_per_cta = launch.threads
         self.warps_per_cta = -(-launch.threads // 32)
         self.warps = self.ctas * self.warps_per_cta
+        self.loop = launch.loop
+        self._allocate(-(-launch.shared_end // 1024) * 1024, bus.heard)
+        self.splits, self.batch = Splits(self), BatchScheduler(self)
+        describe_arrays(self)
+        self.described = self.control.copy()
+        self.fixed: tuple = ()  # what the registers hold that are the same in every cluster
+        self.belong_to(launch, order, reporter, bus, explain)
+
+    def belong_to(self, launch: Launch, order, reporter: Reporter, bus: Bus | Silent, explain) -> None:
+        """Runs clusters of this launch from now on; of the same kernel and shape as the one before."""
+        self.launch, self.reporter, self.bus, self.explain = launch, reporter, bus, explain
+        self.late = LateOperations(order)
+        self.order = base_of(order)
+        self.dry = False  # tensor cores and TMA move no data, for timing/
         self.choices = choices(launch, order)
-        self._allocate()
         self.told = 0  # rows of the access log that observers know
-        describe(self)
+        self.control[:] = self.described
+        describe_launch(self)
         self.map_memory()
+        self.maps.start(launch)
+        for memory in self.tmem:
+            memory.neighbours = self.choices.neighbours
         launch.fill_fixed(self)
-        self.splits = Splits(self)
-        self.batch, self.loop = BatchScheduler(self), launch.loop
         self.tensor_operations = self.tma_bytes = 0
 
-    def _allocate(self) -> None:
-        launch, slots, arena = self.launch, self.program.slots, self.program.arena
-        self.registers = arena.array("registers", (self.warps, max(slots.count, 1), 32), np.uint64)
+    def _allocate(self, window: int, heard: bool) -> None:
+        """window: bytes of shared memory of a CTA."""
+        slots = self.program.slots
+        self.registers = np.zeros((self.warps, max(slots.count, 1), 32), np.uint64)
         self.fresh = np.zeros((slots.register_slots, 1), np.uint64)  # what registers hold at first
         for slot, bits in slots.unset.items():
             self.fresh[slot] = UNSET & (1 << bits) - 1
@@ -71,14 +84,13 @@ class Cluster:
         self.split_table = np.zeros((self.warps * 32, bytecode.SPLIT_COLUMNS), np.int64)
         self.group_table = np.zeros((self.warps * 32, bytecode.GROUP_COLUMNS), np.int64)
         self.cta_table = np.zeros((self.ctas, bytecode.CT_COLUMNS), np.int64)
-        self.access_log = np.zeros((LOG_CAPACITY if self.bus.heard else 32, bytecode.LOG_COLUMNS), np.int64)
+        self.access_log = np.zeros((LOG_CAPACITY if heard else 32, bytecode.LOG_COLUMNS), np.int64)
         self.control = np.zeros(bytecode.CONTROL_WORDS, np.int64)
         self.words = address_in_host(self.control)
-        self.mbarriers, self.maps = MBarriers(self.control), MapTable(self)
-        window = -(-launch.shared_end // 1024) * 1024
-        self.shared = arena.array("shared", (self.ctas, window), np.uint8)
+        self.mbarriers, self.maps = MBarriers(self.control), MapTable(self.control)
+        self.shared = np.zeros((self.ctas, window), np.uint8)
         self.shared_chunks = [window.view(np.complex128) for window in self.shared]  # units of 16 bytes
-        self.tmem = arena.tensor_memories(self.ctas * launch.uses_tmem, self.choices.neighbours)
+        self.tmem = [TensorMemory() for _ in range(self.ctas * self.program.uses_tmem)]
         self.tmem_table = np.array([memory.addresses() for memory in self.tmem], np.int64)
         own = 2, self.warps * 32, max(self.program.local_bytes, 1)
         self.local, self.local_written = np.zeros(own, np.uint8)
@@ -133,6 +145,12 @@ class Cluster:
         self.count_from(0, 0, 0)
         self.reporter.by_identity, self.reporter.printed = {}, []
 
+    def let_go(self) -> None:
+        """Holds nothing of its launch any more, and waits for another one."""
+        del self.launch, self.reporter, self.segment_table, self.watchdog, self.engine
+        self.maps.let_go()
+        self.unit_state, self.waiting, self.waits = {}, {}, {}
+
     def counts(self) -> tuple[int, int, int]:
         """Warp instructions, TMA bytes and tensor operations so far."""
         return self.executed(), self.tma_bytes, self.tensor_operations
@@ -144,52 +162,6 @@ class Cluster:
     def lanes_at_start(self, w: int) -> int:
         """Mask of the lanes that a warp begins with: all 32, except in a last warp that is not full."""
         return (1 << min(32, self.threads_per_cta - w % self.warps_per_cta * 32)) - 1
-
-    # ---- registers, as handlers see them ----
-
-    def read(self, split: Lanes, slot: int) -> np.ndarray:
-        """uint64 (32,) of a slot, all lanes."""
-        if split.issued:
-            return np.full(32, split.issued[slot], np.uint64)
-        return self.registers[split.warp, slot]
-
-    def values(self, split: Lanes, slot: int) -> list[int]:
-        """The value of every active lane."""
-        values = self.read(split, slot).tolist()
-        return values if split.mask == WHOLE_WARP else [values[lane] for lane in split.lanes.tolist()]
-
-    def scalar(self, split: Lanes, slot: int) -> int:
-        """The leader lane's value."""
-        return split.issued[slot] if split.issued else self.registers.item(split.warp, slot, split.leader)
-
-    def scalars(self, split: Lanes, slots: list[int]) -> list[int]:
-        """The leader lane's values of several slots."""
-        if split.issued:
-            return [split.issued[slot] for slot in slots]
-        return self.registers[split.warp, slots, split.leader].tolist()
-
-    def write(self, split: Lanes, slot: int, values) -> None:
-        """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
-        if slot >= 0:
-            self.registers[split.warp, slot, split.lanes] = values
-
-    def predicate(self, split: Lanes, code: int) -> int:
-        """Mask of a predicate operand."""
-        slot = code >> 1
-        value = split.issued[~slot] if split.issued else self.predicates.item(split.warp, slot)
-        return (~value if code & 1 else value) & 0xFFFF_FFFF
-
-    def set_predicate(self, split: Lanes, code: int, mask: int) -> None:
-        old = int(self.predicates[split.warp, code >> 1])
-        self.predicates[split.warp, code >> 1] = (old & ~split.mask) | (mask & split.mask)
-
-    def address(self, split: Lanes, arg) -> int:
-        """The leader lane's address of a MemArg."""
-        return self.scalar(split, arg.slot) + arg.offset
-
-    def addresses(self, split: Lanes, arg) -> np.ndarray:
-        """int64 address of every active lane."""
-        return self.read(split, arg.slot)[split.lanes].astype(np.int64) + arg.offset
 
     # ---- sleeping and waking ----
 

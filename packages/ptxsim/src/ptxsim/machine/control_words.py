@@ -7,8 +7,8 @@ from ptxsim.jit.host import address_in_host
 from ptxsim.machine.cluster_view import Cluster
 
 
-def describe(cluster: Cluster) -> None:
-    """Fills in cluster.control once; the arrays stay where they are. Global memory is told later."""
+def describe_arrays(cluster: Cluster) -> None:
+    """Fills in cluster.control once; the arrays stay where they are."""
     program = cluster.program
     arrays = {
         bytecode.CODE_PTR: program.code,
@@ -24,11 +24,9 @@ def describe(cluster: Cluster) -> None:
         bytecode.LOCAL_WRITTEN: cluster.local_written,
         bytecode.TMEM_PTR: cluster.tmem_table,
     }
-    in_place = cluster.late.on or cluster.bus.in_place
     numbers = {
         bytecode.WARPS_PER_CTA: cluster.warps_per_cta,
         bytecode.CLUSTER_SIZE: cluster.ctas,
-        bytecode.SHARED_LIMIT: cluster.launch.shared_end,
         bytecode.LOCAL_BYTES: program.local_bytes,
         bytecode.ROWS: len(program.code),
         bytecode.LISTS: len(program.lists),
@@ -36,11 +34,17 @@ def describe(cluster: Cluster) -> None:
         bytecode.P_STRIDE: cluster.predicates.strides[0],
         bytecode.SPLITS: len(cluster.split_table),
         bytecode.LOG_ROOM: len(cluster.access_log),
-        bytecode.LOG_ON: int(cluster.bus.heard),
-        bytecode.ELECTED: cluster.choices.elected,
-        bytecode.ISSUES: 0 if in_place else bytecode.ISSUE_ROOM,
     }
     for word, array in arrays.items():
         cluster.control[word] = address_in_host(array)
     for word, number in numbers.items():
         cluster.control[word] = number
+
+
+def describe_launch(cluster: Cluster) -> None:
+    """What a launch adds. Global memory is told later."""
+    in_place = cluster.late.on or cluster.bus.in_place
+    cluster.control[bytecode.SHARED_LIMIT] = cluster.launch.shared_end
+    cluster.control[bytecode.LOG_ON] = cluster.bus.heard
+    cluster.control[bytecode.ELECTED] = cluster.choices.elected
+    cluster.control[bytecode.ISSUES] = 0 if in_place else bytecode.ISSUE_ROOM

@@ -9,7 +9,9 @@ import numpy as np
 
 from ptxsim.jit import bytecode
 from ptxsim.jit.host import address_in_host
+from ptxsim.machine.global_memory import GlobalMemory
 from ptxsim.machine.im2col_map import Im2colMap
+from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.tensor_box import map_words
 from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 
@@ -23,15 +25,26 @@ CP_COLUMNS = CP_START + 5
 class MapTable:
     """Those of a cluster."""
 
-    def __init__(self, cluster):
-        self._control, self._memory = cluster.control, cluster.launch.memory
+    def __init__(self, control: np.ndarray):
+        """control: the control words of the cluster."""
+        self._control = control
         self._rows = np.zeros((ROOM, MT_COLUMNS), np.int64)
         self._copies = np.zeros((ROOM, CP_COLUMNS), np.int64)
         self._control[bytecode.MAPS_PTR] = address_in_host(self._rows)
         self._control[bytecode.COPIES_PTR] = address_in_host(self._copies)
-        self._maps: list[TensorMap] = []
-        for address, tmap in cluster.launch.maps.items():
+        self.let_go()
+
+    def start(self, launch: Launch) -> None:
+        """Those that the parameters of a launch hold."""
+        self._memory = launch.memory
+        for address, tmap in launch.maps.items():
             self.add(address, tmap)
+
+    def let_go(self) -> None:
+        """None is known, as before a launch."""
+        self._maps: list[TensorMap] = []
+        self._memory = GlobalMemory()
+        self._control[bytecode.MAPS] = 0
 
     def add(self, address: int, tmap: TensorMap) -> None:
         """The map that memory holds at an address."""

@@ -20,13 +20,14 @@ class MBarriers(dict[Place, MBarrier]):
         """control: the control words of the cluster, which say how many rows there are."""
         super().__init__()
         self._control = control
-        self._use(np.zeros((FEW, bytecode.MB_COLUMNS), np.int64))
+        self._table = np.zeros((FEW, bytecode.MB_COLUMNS), np.int64)
         self.start()
 
     def start(self) -> None:
         """A new cluster has none."""
         self.clear()
         self._rows: dict[Place, MBarrier] = {}
+        self._use(self._table)
         self._control[bytecode.BARRIERS] = self._control[bytecode.PHASES_DONE] = 0
         self._control[bytecode.REMADE] = 0
 
