@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from corpus import Bug, guard, head, replace
-from slips import TWO_PAIRS
+from corpus import Bug, before, guard, head, replace
+from slips import TWO_CTAS, TWO_PAIRS
 
 STAGES = (
     Bug(
@@ -46,6 +46,53 @@ WAITS = (
         why="Its early MMAs read stages that are filled anew later, too: that follows.",
     ),
 )
+HANDED_BACK = (  # by some, and by none of the others
+    Bug(
+        "one-thread-hands-tensor-memory-back-for-all",
+        8,
+        **TWO_CTAS,
+        edits=(
+            replace("ld2mma.init(128)", "ld2mma.init(1)"),
+            guard("ld2mma.arrive(0", "if warp_id == 0 and lane_id == 0:"),
+        ),
+        kind="race",
+        names="WG0 warp 0 lane 0 arrives on ld2mma[0]",
+        why="The MMA waits in each round; what it waits for says nothing of the other 127 readers.",
+    ),
+    Bug(
+        "one-of-two-consumers-hands-the-stage-back",
+        10,
+        **TWO_PAIRS,
+        edits=(
+            replace("mma2tma.init(NUM_CONSUMER)", "mma2tma.init(1)"),
+            guard("mma2tma.arrive(stage", "if warp_id == 0:"),
+        ),
+        kind="race",
+        names="warp 9 issued this MMA, and commits to none of them",
+        why="The stage has no slot for each consumer: both hand back the same one.",
+    ),
+    Bug(
+        "ring-filled-ahead-in-every-tile",
+        9,
+        size=(1024, 512, 64),
+        ctas=4,
+        edits=(before("for k in range(K_TILES):", "for i in Tx.unroll(PIPE_DEPTH):", "    tma_load(i, i)"),),
+        kind="mbarrier",
+        names="nothing makes it wait",
+        why="A whole stage is announced and loaded again: no copy announces bytes of its own.",
+    ),
+)
+PARTS = (
+    Bug(
+        "chunk-as-the-part-of-dsmem",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("Dsmem[wg_id, warp_id * 32", "Dsmem[i % NUM_CONSUMER, warp_id * 32"),),
+        kind="race",
+        names="threads 0 and 128",
+        why="Both warpgroups store chunk i to the same part: rows are told apart.",
+    ),
+)
 OUTSIDE = (
     Bug(
         "row-of-the-store-scaled-twice",
@@ -61,4 +108,4 @@ OUTSIDE = (
         why="A cluster whose first tile lies inside stores all others far outside.",
     ),
 )
-GROUPS = (STAGES, WAITS, OUTSIDE)
+GROUPS = (STAGES, WAITS, HANDED_BACK, PARTS, OUTSIDE)

@@ -80,6 +80,20 @@ AT_RINGS = (
         text=_OTHERS_WAITED,
     ),
     Cause(
+        "arrives-alone",
+        170,
+        "every thread that reads arrives, and init counts them all; or a barrier of these threads comes "
+        "before the one arrive",
+        text="{who} {arrives} on {name}{line} for all, and nothing makes it wait for the reads of {reader}",
+    ),
+    Cause(
+        "leaves-it-to-others",
+        170,
+        "every warp whose MMAs read a stage hands it back: each commits, and init counts them",
+        text="{name}, to which warp {theirs} commits, was waited for; warp {mine} issued this MMA, and "
+        "commits to none of them",
+    ),
+    Cause(
         "slot",
         170,
         _SLOT,

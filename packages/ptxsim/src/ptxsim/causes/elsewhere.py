@@ -213,6 +213,12 @@ ELSEWHERE = (
         "each thread stores a row of its own: does the row depend on the warp as well as on the lane?",
     ),
     Cause(
+        "same-part",
+        170,
+        "each warpgroup stores to a part of its own: does the index of the part name the warpgroup, and "
+        "nothing that the others have, too?",
+    ),
+    Cause(
         "all-write",
         230,
         "let one thread write it, or each thread a part of its own",

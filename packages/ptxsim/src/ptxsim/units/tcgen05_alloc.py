@@ -52,6 +52,7 @@ def alloc(instr):
             return start
         place = place_of(cluster, split, cluster.address(split, args[0]), generic)
         if place is not None:
+            cluster.unit_state.setdefault(("tmem-put", split.cta), (place[1], split.row))
             cluster.shared[place[0], place[1] : place[1] + 4].view(np.uint32)[0] = start
         cluster.effects += 1
         cluster.bus.tmem_alloc(cluster, split, start, columns, place, group)
@@ -122,6 +123,9 @@ def _serve(cluster: Cluster, split: Split, mine: Request, peer: Request) -> bool
 def unwritten(cluster: Cluster, where, what: str) -> None:
     """An access to tensor memory whose address is as shared memory was at the start."""
     message = f"{what} {_NO_ADDRESS}: tcgen05.alloc has not put it there, or not yet"
+    put = cluster.unit_state.get(("tmem-put", where.cta))
+    if put is not None:
+        message += f"; it has put one at {cluster.reporter.shared_name(put[0])}"
     cluster.reporter.add("tmem-alloc", "error", message, _READ_EARLY, where, key="unwritten")
 
 

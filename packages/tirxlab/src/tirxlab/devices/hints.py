@@ -251,6 +251,18 @@ OF_CAUSES = {
         "the stage moves on in every round, whichever branch it takes: stage = (stage + 1) % PIPE_DEPTH, and "
         "the phase flips where it wraps to 0; both are carried from tile to tile"
     ),
+    "arrives-alone": (
+        "every thread that reads arrives, and init counts them all (init(128) for a warpgroup); or "
+        "warpgroup_sync comes before the one arrive"
+    ),
+    "leaves-it-to-others": (
+        "every warp whose MMAs read a stage hands it back: each commits, and init counts them "
+        "(init(NUM_CONSUMER))"
+    ),
+    "same-part": (
+        "each warpgroup stores to a part of its own: does the index of the part name the warpgroup (wg_id), "
+        "and nothing that the others have, too?"
+    ),
     "never-waits": (
         "who reads the data waits for it, in every round: another thread's wait counts only with cta_sync() "
         "after it"

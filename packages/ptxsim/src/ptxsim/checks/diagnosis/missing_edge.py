@@ -19,7 +19,15 @@ from ptxsim.checks.diagnosis.out_of_step import (
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.running_ahead import room_for_all
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, no_barrier, others_waited, passed_at_once
+from ptxsim.checks.diagnosis.same_output import same_output
+from ptxsim.checks.diagnosis.unseen_arrival import (
+    Edge,
+    arrives_alone,
+    edge,
+    no_barrier,
+    others_waited,
+    passed_at_once,
+)
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
@@ -56,11 +64,9 @@ def missing(races, pair: AccessPair) -> Edge:
     if pair.issuers:
         what, threads = _MMAS if first.kind == "mma" else _COPIES, threads_of(races, pair.issuers)
         return overlapping(pair, threads) or edge("issuers", threads=threads, what=what)
-    text = _same_output(races, pair)
-    if text:
-        again = first.kind == "result" and first.by == pair.second.by
-        tile = "same-tile-again" if again else "same-tile"
-        return Edge(CAUSES[tile if pair.space == "memory" else "same-row"], text)
+    same = same_output(races, pair)
+    if same is not None:
+        return same
     if first.kind == "other":
         return Edge(_cause(races, pair), "they are in different clusters of the grid, which nothing orders")
     if first.kind == "cp.async" and not pair.waited:
@@ -99,33 +105,6 @@ def _fence(pair: AccessPair) -> str:
     if second.kind == "thread":  # dealloc
         return "no tcgen05.fence::before_thread_sync between that and the barrier"
     return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
-
-
-def _same_output(races, pair: AccessPair) -> str:
-    """Two writes by one line: rows, columns or tiles that are not told apart."""
-    first, second = pair.first, pair.second
-    if pair.space == "tmem" or (first.verb, second.verb) != ("write", "write"):
-        return ""
-    if first.kind == "other":
-        ids = [races.launch.cluster_cta_ids(a.cluster - 1)[0] for a in (first, second)]
-        unit = "CTAs" if races.cluster.ctas == 1 else "the clusters of CTAs"
-        return f"{unit} {ids[0]} and {ids[1]} of the grid (cta_id) both store it"
-    if line_of(races, first.row) != line_of(races, second.row) or None in (first.by, second.by):
-        return ""
-    if pair.space == "shared" and not first.kind == "thread" == second.kind:
-        return ""
-    one, two = (a.by // races.clocks.per_cta for a in (first, second))
-    if one != two:
-        return f"CTA {one} and CTA {two} of the cluster both store it: their tile coordinates are the same"
-    if first.kind == "thread" == second.kind and first.by != second.by:
-        names = threads_of(races, sorted({first.by, second.by}))
-        return f"{names} both store it: their rows or columns overlap"
-    if first.kind == "result" == second.kind and first.by != second.by:
-        names = threads_of(races, sorted({first.by, second.by}))
-        return f"{names} both store it: their tile coordinates do not tell them apart"
-    if first.kind == "result" and first.by == second.by and first.detail == second.detail:
-        return f"{thread_of(races, first.by)} stores the same tile again: its coordinates did not change"
-    return ""
 
 
 def _wait(races, pair: AccessPair) -> Edge:
@@ -206,7 +185,7 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
     chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
         found = others_waited(races, pair, chosen) if first.verb == "write" else None
-        found = found or waits_less(races, pair, chosen)
+        found = found or arrives_alone(races, pair, chosen) or waits_less(races, pair, chosen)
         return found or Edge(_cause(races, pair), f"{barrier_of(races, chosen)} was not waited for")
     if first.kind == "source" and second.kind == "thread" and _one_group(races, first, second):
         return edge("group-late")
@@ -307,8 +286,9 @@ def _other_commits(races, pair: AccessPair, awaited: dict) -> Edge | None:
     if columns is not None:
         return columns
     per_cta = races.cluster.warps_per_cta
+    rounds = [p for p, found in commits.items() if found >= warps and p[0] == place[0]]
     return edge(
-        "other-issuer",
+        "leaves-it-to-others" if len(rounds) > 1 else "other-issuer",
         name=barrier_of(races, place),
         theirs=min(warps) % per_cta,
         mine=first.warp(races) % per_cta,
@@ -327,12 +307,15 @@ def _passed_again(races, pair: AccessPair, access: Access, places: list) -> Edge
 
 
 def _likely(races, pair: AccessPair, forward: list) -> list:
-    """Barriers that hand the first access on: what its own warp signals before what others pass on, and
-    what the second one's warp waits for before the rest.
+    """Barriers that hand the first access on: what its own warp signals, then what its warpgroup does, before
+    what others pass on, and what the second one's warp waits for before the rest.
     """
-    warp = pair.second.warp(races)
-    own = _own_signals(races, pair.first)
-    return sorted(forward, key=lambda place: (place not in own, (warp, place) not in pair.seen))
+    warp, reader = pair.second.warp(races), pair.first.warp(races)
+    own, group = _own_signals(races, pair.first), set()
+    if pair.first.kind in ("ld", "thread") and reader is not None:
+        handed = races.handshakes.handed
+        group = {p for w in range(reader // 4 * 4, reader // 4 * 4 + 4) for p in handed.get(w, ())}
+    return sorted(forward, key=lambda p: (p not in own, p not in group, (warp, p) not in pair.seen))
 
 
 def _own_signals(races, access: Access) -> set[tuple[int, int]]:

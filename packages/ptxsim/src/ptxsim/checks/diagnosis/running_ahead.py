@@ -280,18 +280,32 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
 
 
 def announced_twice(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
-    """A thread that walks round a ring announces bytes twice at one element before it goes on to the next."""
+    """A thread that walks round a ring announces bytes twice at one element before it goes on to the next. In
+    between it issues some of its loads, but not all: these would be of another round.
+    """
     record = record_of(cluster)
     if record is None or len(ring_of(history_of(cluster), place, reporter.shared_array)) < 2:
         return None
     last: dict[int, tuple] = {}  # warp -> its last step at a barrier: line and barriers
-    for step in (s for s in record.steps if s.kind in ("wait", "arrive", "commit")):
+    between: dict[int, set] = {}  # warp -> lines of its loads since
+    loads = [(s.warp, line_of(record.races, s.row)) for s in record.steps if _loads_to(s, place)]
+    for step in record.steps:
+        if _loads_to(step, place):
+            between.setdefault(step.warp, set()).add(line_of(record.races, step.row))
+        if step.kind not in ("wait", "arrive", "commit"):
+            continue
         line = phrases.source_line(cluster.program, step.row)
-        if step.more and step.places == (place,) and last.get(step.warp) == (line, step.places):
+        all_of_them = between.pop(step.warp, set()) == {line for warp, line in loads if warp == step.warp}
+        again = step.places == (place,) and last.get(step.warp) == (line, step.places)
+        if step.more and again and not all_of_them:
             who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
             return reason("announced-twice", step.row, who=who, bytes=step.more, line=line)
         last[step.warp] = line, step.places
     return None
+
+
+def _loads_to(step, place: tuple[int, int]) -> bool:
+    return step.kind == "load" and place in step.places
 
 
 def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:

@@ -11,13 +11,13 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of, ring_of
-from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
-from ptxsim.checks.race.wording import UNITS, barrier_of, line_text
+from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
 from ptxsim.checks.static_flow import next_rows, reachable
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
@@ -110,6 +110,27 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
         line=line_text(races, min(rows)),
         bare=", and no bar.sync 0 follows" if bare else "",
     )
+
+
+def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | None:
+    """What was waited for is signalled by some threads of the reader's warpgroup, for all of it: nothing
+    orders what the others read before that.
+    """
+    first, history, cluster = pair.first, history_of(races.cluster).get(place), races.cluster
+    warp, waits = first.warp(races), (pair.second.warp(races), place) in pair.seen
+    if not waits or warp is None or history is None or first.by is None:
+        return None
+    lanes: dict[int, int] = {}
+    for (how, other, _), signals in history.sources.items():
+        if how == "arrive":
+            lanes[other] = lanes.get(other, 0) | signals.lanes
+    mine = lanes.get(warp, 0) >> (first.by % 32) & 1
+    if mine or not lanes or any(other // 4 != warp // 4 for other in lanes):
+        return None
+    row = next(row for how, _, row in history.sources if how == "arrive")
+    who = role(cluster, warp // cluster.warps_per_cta, lanes)
+    facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
+    return edge("arrives-alone", name=barrier_of(races, place), reader=thread_of(races, first.by), **facts)
 
 
 def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:

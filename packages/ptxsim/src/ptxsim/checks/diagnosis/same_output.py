@@ -1,0 +1,51 @@
+"""Two writes of one output by one line: rows, columns, tiles or parts of a buffer that are not told apart."""
+
+from __future__ import annotations
+
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.diagnosis.unseen_arrival import Edge
+from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.wording import line_of, thread_of, threads_of
+
+_WARPGROUP = 128  # threads
+
+
+def same_output(races, pair: AccessPair) -> Edge | None:
+    text = _overlap(races, pair)
+    return Edge(CAUSES[_cause(races, pair)], text) if text else None
+
+
+def _cause(races, pair: AccessPair) -> str:
+    first, second = pair.first, pair.second
+    if pair.space == "memory":
+        return "same-tile-again" if first.kind == "result" and first.by == second.by else "same-tile"
+    group = _WARPGROUP // races.clocks.threads_per_agent
+    two_groups = 0 < abs(first.by - second.by) < races.clocks.per_cta and not (first.by - second.by) % group
+    return "same-part" if two_groups else "same-row"
+
+
+def _overlap(races, pair: AccessPair) -> str:
+    """Two writes by one line: rows, columns or tiles that are not told apart."""
+    first, second = pair.first, pair.second
+    if pair.space == "tmem" or (first.verb, second.verb) != ("write", "write"):
+        return ""
+    if first.kind == "other":
+        ids = [races.launch.cluster_cta_ids(a.cluster - 1)[0] for a in (first, second)]
+        unit = "CTAs" if races.cluster.ctas == 1 else "the clusters of CTAs"
+        return f"{unit} {ids[0]} and {ids[1]} of the grid (cta_id) both store it"
+    if line_of(races, first.row) != line_of(races, second.row) or None in (first.by, second.by):
+        return ""
+    if pair.space == "shared" and not first.kind == "thread" == second.kind:
+        return ""
+    one, two = (a.by // races.clocks.per_cta for a in (first, second))
+    if one != two:
+        return f"CTA {one} and CTA {two} of the cluster both store it: their tile coordinates are the same"
+    if first.kind == "thread" == second.kind and first.by != second.by:
+        names = threads_of(races, sorted({first.by, second.by}))
+        return f"{names} both store it: their rows or columns overlap"
+    if first.kind == "result" == second.kind and first.by != second.by:
+        names = threads_of(races, sorted({first.by, second.by}))
+        return f"{names} both store it: their tile coordinates do not tell them apart"
+    if first.kind == "result" and first.by == second.by and first.detail == second.detail:
+        return f"{thread_of(races, first.by)} stores the same tile again: its coordinates did not change"
+    return ""
