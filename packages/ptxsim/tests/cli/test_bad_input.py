@@ -7,7 +7,10 @@ import random
 
 import numpy as np
 import pytest
+import typer
 from test_commands import ARGS, GOOD, HEAD, command  # noqa: F401  the fixture
+
+from ptxsim.cli.app import app
 
 RNG = random.Random(28)
 FILES = {  # name -> its bytes
@@ -115,6 +118,28 @@ def test_options(refused):
 def test_exec(refused):
     for word in EXEC.split():
         refused("exec", word, *(["/bin/true"] if word.startswith("--") else []))
+
+
+@pytest.mark.parametrize("name", ["exec", "run", "show", "predict", "triton"])
+def test_every_option_that_a_command_has(refused, name, tmp_path):
+    """Misspelt, a flag with a value, one that wants a value without it; and numbers that are none."""
+    (tmp_path / "good.py").write_text("")
+    words = {"exec": ["/bin/true"], "triton": ["good.py"]}.get(name, ["good.ptx", *ARGS])
+    words = words[:1] if name == "show" else words
+    own_words = name in ("exec", "triton")  # all behind the program are its own
+    options = [p for p in typer.main.get_command(app).commands[name].params if p.opts[0].startswith("--")]
+    assert options
+    for option in options:
+        for called in [each for each in option.opts + option.secondary_opts if each.startswith("--")]:
+            refused(name, f"{called}x=1", *words)
+            if option.is_flag:
+                refused(name, f"{called}=1", *words)
+                continue
+            refused(name, *([] if own_words else words), called)
+            if isinstance(option.default, int | float):
+                for bad in ("", "x", "nan", "-1", "²", "0x", "1,2"):
+                    more = [f"{called}={bad}"]
+                    refused(name, *(more + words if own_words else words + more))
 
 
 def test_scripts(refused):
