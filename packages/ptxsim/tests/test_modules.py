@@ -50,6 +50,19 @@ def test_a_variable_keeps_what_launches_leave_in_it():
     assert module.variables["counter"].tolist() == [41]
 
 
+def test_the_parameters_of_each_kernel_are_listed():
+    """Also of one that is not modelled."""
+    other = """.visible .entry other(.param .align 64 .b8 map[128], .param .f32 scale) {
+  .reg .b32 %x; tex.1d.v4.s32.s32 {%x, %x, %x, %x}, [map, {%x}]; ret;
+}
+"""
+    module = ptxsim.load(COUNTER + other)
+    assert module.parameters("add") == [("p", "u64", 8)]
+    assert module.parameters("other") == [("map", "b8", 128), ("scale", "f32", 4)]
+    with pytest.raises(ValueError, match=r"no kernel named map .* \(kernels: add, other\)"):
+        module.parameters("map")
+
+
 def test_a_variable_can_be_read_and_set():
     module, out = ptxsim.load(COUNTER), word()
     module.variables["counter"] = 7

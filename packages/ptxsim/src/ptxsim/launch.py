@@ -61,6 +61,16 @@ class LoadedModule:
         self.programs = Programs(module)
         self.variables = Variables(module)  # name -> numpy array; they last from launch to launch
 
+    def parameters(self, name: str) -> list[tuple[str, str, int]]:
+        """(name, PTX type, bytes) of each parameter of a kernel, in order."""
+        self._require(name)
+        return [(param.name, param.type, param.size) for param in self.module.functions[name].params]
+
+    def _require(self, name: str) -> None:
+        if name not in self.programs:
+            known = ", ".join(self.programs) or "none"
+            raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
+
     def reset(self) -> None:
         """Module variables hold again what the module's text says, as in a new process."""
         self.variables.reset()
@@ -123,9 +133,7 @@ class LoadedModule:
         return self._bound(name, LaunchConfig.of(grid, block, cluster, shared_bytes), args, None)
 
     def _bound(self, name: str, config: LaunchConfig, args: Args, memory: Mapping | None) -> Launch:
-        if name not in self.programs:
-            known = ", ".join(self.programs) or "none"
-            raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
+        self._require(name)
         launch = Launch(self, self.programs[name], config)
         launch.bind(args if isinstance(args, bytes) else list(args), memory)
         return launch
