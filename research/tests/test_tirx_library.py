@@ -6,9 +6,13 @@ import csv
 import hashlib
 import json
 import statistics
+import sys
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 import ptxsim
 from ptxsim.forecasting import chip
@@ -62,3 +66,79 @@ def test_predicted_times_are_in_the_half_that_their_names_say():
             errors.setdefault(row["half"], []).append(abs(ours / theirs - 1))
     for half in ("fit", "unseen", "new"):
         assert statistics.mean(errors[half]) <= 0.15
+
+
+STOPPED = """
+import json, sys, time
+from pathlib import Path
+launch = {"verdict": "review", "findings": []}
+Path(sys.argv[1]).write_text(json.dumps({"label": "small", "runs": [launch], "configs": []}))
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """A module of the runner, which its scripts import by its plain name."""
+    monkeypatch.syspath_prepend(HERE)
+    before = set(sys.modules)
+    yield import_module
+    for name in set(sys.modules) - before:
+        if str(HERE) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_a_run_that_is_stopped_keeps_its_launches_and_says_so(tool, tmp_path):
+    script, out = tmp_path / "stopped.py", tmp_path / "row.json"
+    script.write_text(STOPPED)
+    row = tool("run").one([str(script), str(out)], out, seconds=5)
+    assert row["runs"][0]["verdict"] == "review" and row["error"] == "not done after 5 s"
+    told = tool("report")._ran(row)
+    assert (told["ran"], told["right"], told["error"]) == ("small", None, "not done after 5 s")
+
+
+def test_a_row_of_before_is_not_taken_for_that_of_a_process_that_died(tool, tmp_path):
+    script, out = tmp_path / "dies.py", tmp_path / "row.json"
+    script.write_text("raise SystemExit('out of luck')")
+    out.write_text('{"right": true, "runs": [], "configs": []}')
+    row = tool("run").one([str(script), str(out)], out, seconds=30)
+    assert "right" not in row and "out of luck" in row["error"]
+
+
+def test_a_build_that_is_stopped_after_its_first_configuration_has_not_built(tool):
+    kernel = {"sha256": "0" * 64, "lowers": ""}
+    stopped = {"configs": [{"label": "small", "kernels": [kernel]}], "error": "not done after 600 s"}
+    told = tool("report")._built(stopped)
+    assert not told["builds"] and told["why not"] == "not done after 600 s"
+
+
+def test_the_row_is_written_after_each_launch(tool, tmp_path):
+    ptx = tmp_path / "fill.ptx"
+    ptx.write_text(
+        ".version 8.7\n.target sm_100a\n.address_size 64\n"
+        ".visible .entry fill(.param .u64 out)\n{\n.reg .b64 %rd;\nld.param.u64 %rd, [out];\n"
+        "st.global.u32 [%rd], 7;\nret;\n}\n"
+    )
+    words = np.zeros(1, np.uint32)
+    simulator = tool("on_ptxsim").Simulator()
+    simulator.storages[words.ctypes.data] = (words.view(np.uint8), "words")
+    seen = []
+    simulator.after = lambda: seen.append([run.verdict for run in simulator.runs])
+    kernel = SimpleNamespace(name="fill", ptx=ptx, digest="", launch=("blockIdx.x", "threadIdx.x"))
+    for count in (1, 2):
+        simulator.launch(kernel, (words.ctypes.data, 1, 1))
+        assert seen[-1] == ["clean"] * count and words[0] == 7
+
+
+RACE = (
+    "review race: tensor memory, column 0: the read by tcgen05.ld (PTX line {}) after the write (PTX line {})"
+)
+
+
+def test_a_shorter_head_of_the_ptx_is_no_difference_and_another_finding_is(tool):
+    before = {"verdict": "review", "right": True, "findings": [RACE.format(2564, 980)]}
+    differences = tool("compare").differences
+    assert not differences(before, before | {"findings": [RACE.format(1338, 54)]})
+    moved = RACE.format(2564, 980).replace("column 0", "column 32")
+    assert len(differences(before, before | {"findings": [moved]})) == 1
+    assert differences(before, {"verdict": "error"}) == ["verdict: 'review' before, 'error' now"]

@@ -7,7 +7,9 @@ memory of a launch is every torch storage that the program was given or has aske
 from __future__ import annotations
 
 import ctypes
+import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +43,7 @@ class Run:
     cluster: tuple
     verdict: str = ""
     seconds: float = 0.0
-    cpu_seconds: float = 0.0  # of this process
+    cpu_seconds: float = 0.0  # of this process and of those that it forked
     instructions: int = 0
     findings: list[dict] = field(default_factory=list)
     problem: str = ""
@@ -57,6 +59,7 @@ class Simulator:
     record: Path | None = None  # folder in which the first launch is kept (recorded.py); it is not run
     waiting: list[tuple] | None = None  # where there is a list: (kernel, launch) goes there and is not run
     runs: list[Run] = field(default_factory=list)
+    after: Callable[[], None] | None = None  # called when a launch has ended
     storages: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict)
     maps: dict[int, ptxsim.TensorMap] = field(default_factory=dict)
     modules: dict[str, object] = field(default_factory=dict)
@@ -142,19 +145,21 @@ class Simulator:
             return
         run = Run(kernel.name, grid, block, cluster)
         self.runs.append(run)
-        start, cpu = time.perf_counter(), time.process_time()
+        start, cpu = time.perf_counter(), _cpu()
         try:
             result = self._simulate(kernel, values[:count], grid, block, cluster, shared)
         except Exception as error:
             run.problem = f"{type(error).__name__}: {error}"[:500]
             raise
         run.seconds = round(time.perf_counter() - start, 2)
-        run.cpu_seconds = round(time.process_time() - cpu, 2)
+        run.cpu_seconds = round(_cpu() - cpu, 2)
         run.verdict, run.instructions = result.verdict, result.stats.get("warp_instructions", 0)
         run.findings = [
             {"kind": f.kind, "severity": f.severity, "message": f.message, "count": getattr(f, "count", 1)}
             for f in result.findings
         ]
+        if self.after:
+            self.after()
 
     def _simulate(self, *launch):
         prepared = self._prepared(*launch)
@@ -183,6 +188,11 @@ class Simulator:
         if isinstance(value, float):
             return value
         return _address(value)
+
+
+def _cpu() -> float:
+    """CPU seconds so far, with those of child processes that have ended."""
+    return sum(os.times()[:4])
 
 
 def _address(value) -> int:

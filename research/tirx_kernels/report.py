@@ -57,7 +57,7 @@ def _built(built: dict) -> dict:
     configs = built.get("configs", [])
     kernels = [k for c in configs for k in c["kernels"]]
     problem = (
-        built.get("import") or built.get("crash") or "; ".join(c["error"] for c in configs if "error" in c)
+        built.get("import") or built.get("error") or "; ".join(c["error"] for c in configs if "error" in c)
     )
     return {
         "attempted": True,

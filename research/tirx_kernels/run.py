@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("/tmp/tirx-rows"))
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--label", default="", help="run this configuration")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # options may stand before the kernels
     for entry in entries():
         if entry.arch is None or (args.kernels and entry.name not in args.kernels):
             continue
@@ -53,7 +53,8 @@ def run(entry, args, out: Path) -> list[str] | None:
 
 
 def one(command: list[str], out: Path, seconds: int) -> dict:
-    """The row that a process of its own writes."""
+    """The row that a process of its own writes; if that did not end well, the row says so."""
+    out.unlink(missing_ok=True)
     path = f"{HERE}{os.pathsep}{HERE.parents[1]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     script, *rest = command
     try:
@@ -64,8 +65,9 @@ def one(command: list[str], out: Path, seconds: int) -> dict:
         problem = done.stderr[-800:] if done.returncode else ""
     except subprocess.TimeoutExpired:
         problem = f"not done after {seconds} s"
-    if not out.exists():
-        out.write_text(json.dumps({"configs": [], "runs": [], "error": problem or "no result"}))
+    row = json.loads(out.read_text()) if out.exists() else {"configs": [], "runs": []}
+    if problem or not out.exists():
+        out.write_text(json.dumps(row | {"error": problem or "no result"}))
     return json.loads(out.read_text())
 
 

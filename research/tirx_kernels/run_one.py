@@ -36,6 +36,7 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
     connect(kept, simulator)
     row = {"module": module_name, "label": wanted, "right": None, "stage": "import"}
     start = time.time()
+    simulator.after = lambda: write(row, simulator, start, out)
     with as_cuda(CAPABILITY[arch]) as device:
         device.on_address = simulator.note
         try:
@@ -47,6 +48,11 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
             row["right"], row["error"], row["trace"] = False, short(error), traceback.format_exc()[-3000:]
         except BaseException as error:
             row["error"], row["trace"] = short(error), traceback.format_exc()[-3000:]
+    write(row, simulator, start, out)
+
+
+def write(row: dict, simulator, start: float, out: Path) -> None:
+    """The row so far: a run that is stopped while its reference computes keeps its launches."""
     row["seconds"] = round(time.time() - start, 1)
     row["runs"] = [dataclasses.asdict(run) for run in simulator.runs]
     out.write_text(json.dumps(row, indent=1))

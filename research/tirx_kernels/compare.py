@@ -1,0 +1,58 @@
+"""`python compare.py ROWS [--manifest FILE]`: where a new run of the library differs from the manifest.
+
+Line numbers of PTX do not count: the head of a module grows and shrinks with the headers that NVRTC is given.
+Nor do seconds. Exit status 1 if a row differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+from report import _built, _ran, read
+
+HERE = Path(__file__).resolve().parent
+COMPARED = ("configs", "builds", "lowers", "refused", "ran", "launches", "verdict", "right", "findings")
+ALIKE = 160  # characters of a finding without its line numbers, of the 240 that the manifest has with them
+_LINES = re.compile(r"\b(PTX )?lines? \d+(?:(?:, | and )\d+)*")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", type=Path)
+    parser.add_argument("--manifest", type=Path, default=HERE / "manifest.json")
+    args = parser.parse_args()
+    known = {row["kernel"]: row for row in json.loads(args.manifest.read_text())}
+    counts: dict[str, int] = {}
+    different: list[str] = []
+    for what, told in (("build", _built), ("run", _ran)):
+        files = sorted((args.rows / what).glob("*.json"))
+        counts[what] = len(files)
+        for file in files:
+            lines = differences(known.get(file.stem, {}), told(read(file)))
+            different += [f"{file.stem} ({what}): {line}" for line in lines]
+    print(*different, sep="\n")
+    print(f"{counts['build']} builds and {counts['run']} runs compared; {len(different)} differences")
+    return 1 if different else 0
+
+
+def differences(before: dict, now: dict) -> list[str]:
+    """A line for each field that is not what it was."""
+    return [
+        f"{field}: {before.get(field)!r} before, {now[field]!r} now"
+        for field in COMPARED
+        if field in now and plain(before.get(field)) != plain(now[field])
+    ]
+
+
+def plain(value):
+    """Findings without their line numbers; the manifest cuts them, so a long one's end does not count."""
+    if isinstance(value, list):
+        return [_LINES.sub("line", str(item))[:ALIKE] for item in value]
+    return value
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
