@@ -1,7 +1,8 @@
 """Sizes that show what a step lacks: never square, K an odd number of K tiles and 1024 or more.
 
 No ring holds all of such a K; from step 6 on there are more tiles than CTAs (or clusters), so that some take
-two. Hidden sizes are of this family, and so is the size that is drawn for a submission.
+two. Hidden sizes are of this family, and so is the size that is drawn for a submission. A second size that is
+drawn is larger: each CTA takes four tiles and more, of a longer K; of that launch one cluster alone is run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ K_TILES = (17, 19, 21)
 TILES = {step: (128, 128) for step in range(1, 9)} | {9: (256, 256), 10: (512, 256)}  # of D, by step
 WORKERS = {6: SMS, 7: SMS, 8: SMS, 9: SMS // 2, 10: SMS // 2}  # CTAs or clusters that take tiles in turn
 MORE = 1.1  # times as many tiles as workers, at most
+ALONE_FROM = (
+    7  # the first step of which a loader may run on into the next tile; each further one costs a build
+)
+MANY = 4, 4.6  # tiles that each worker takes there, in the mean: at least, at most
+LONG_K = range(24, 34)  # K tiles there
 EVEN = 256  # what M is a multiple of at the public sizes of steps 3 to 5: nobody has to do with less
 
 
@@ -38,3 +44,16 @@ def drawn(step: int, seed: int) -> Size | None:
     if 3 <= step <= 5:
         able = [size for size in able if size[0] % EVEN == 0]
     return random.Random(seed).choice(able) if able else None
+
+
+def many_tiles(step: int, seed: int) -> Size | None:
+    """The larger size for this seed; half of them are square, as those that are timed. None before step 7."""
+    if step < ALONE_FROM:
+        return None
+    draw, (height, width) = random.Random(seed), TILES[step]
+    least, most = (n * WORKERS[step] for n in MANY)
+    sides = [(m * height, n * width) for m in range(2, 49) for n in range(2, 49) if least <= m * n <= most]
+    sides = [(m, n) for m, n in sides if m % EVEN == 0 and max(m, n) <= 4 * min(m, n)]
+    square = draw.random() < 0.5
+    M, N = draw.choice([(m, n) for m, n in sides if (m == n) == square])
+    return M, N, draw.choice(LONG_K) * BLOCK_K

@@ -367,7 +367,8 @@ def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:
             f"at {size_text(last_run.size)}, order {_order(last_run)}: {printable(last.reason, 2)}"
         ]
         return
-    run, recorded = next((one for one in done if one[0].record), done[-1])
+    looked_at = [one for one in done if one[0].record or one[0].alone] or done[-1:]
+    run, recorded = max(looked_at, key=lambda one: (bool(one[1].behind), bool(one[1].hint)))
     grade.implemented, grade.complete = not recorded.hint, not recorded.behind
     drawn = f" (seen at {size_text(run.size)}, drawn for this file)" if run.drawn else ""
     hints = [recorded.hint + drawn] if recorded.hint else []

@@ -13,7 +13,15 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 import utils
-from instructor.autograder.behaviour import BEFORE, DEMANDS, Demands, Evidence, persistent, unmet
+from instructor.autograder.behaviour import (
+    BEFORE,
+    DEMANDS,
+    Demands,
+    Evidence,
+    persistent,
+    two_consumers,
+    unmet,
+)
 from instructor.autograder.flow import Doubled, Flow
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule
@@ -26,10 +34,15 @@ from tirxlab.rubric import load_rubric
 INSTRUCTIONS = (
     20_000_000  # warp instructions of a launch, shared out to its clusters; the reference: 1 million
 )
+WHOLE_GRID = "tensor_operations", "tma_bytes"  # counts that demands take for those of all clusters
 WORK = ("warp_instructions", "tensor_operations", "tma_bytes", "busiest")  # counts of a run
 POLLS = 0.005  # part of the warp instructions, at most, that one run polls barriers more often than another
+SHARED_OUT = 16  # parts of them, one of which a cluster gets that is run alone
 MOST_FINDINGS, LONGEST = 100, 10_000  # kept of a run; characters of one
+TALKS = "its clusters wait for each other through global memory: no step asks for that"
+IDLE = "a few CTAs do most of the work: let all of them take tiles of D"
 MOST_CTAS = 1024  # of a grid, where D is small
+BLOCK = 64  # rows and columns of D of which some rows are compared where one cluster alone has run
 
 
 @dataclass
@@ -62,8 +75,16 @@ def inputs(run: Run) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(run.seed)
     if run.data == "integers":
         return _whole_numbers(rng, M, N, K)
+    if run.data == "windows":
+        return _windows(rng, M, K), _windows(rng, N, K)
     A, B = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((M, K), (N, K)))
     return A, B
+
+
+def _windows(rng, rows: int, K: int) -> np.ndarray:
+    """Rows of one pool of numbers, each from a place of its own: made at once, however many there are."""
+    pool = rng.standard_normal(1 << 20, np.float32).astype(np.float16)
+    return np.lib.stride_tricks.sliding_window_view(pool, K)[rng.integers(0, len(pool) - K, rows)]
 
 
 def _whole_numbers(rng, M: int, N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,9 +111,13 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
 
 def _launch(run: Run, artifact: Artifact) -> Judged:
     A, B = inputs(run)
+    one = {"first": _chosen(run, artifact), "clusters": 1} if run.alone else {}
     try:
-        done, result = _simulate(run, artifact, A, B, run.record and Flow, checks=not run.drawn)
+        trace = Flow if run.record or run.alone else False
+        done, result = _simulate(run, artifact, A, B, trace, checks=not run.drawn, **one)
     except ValueError as error:
+        if run.alone and "wait for each other" in str(error):
+            return Judged(True, "not run", hint=TALKS)
         return Judged(False, "error", f"it cannot be launched: {_one_line(error)}")
     judged = Judged(False, done.verdict, findings=kept(done.findings))
     judged.instructions = int(done.stats.get("warp_instructions", 0))
@@ -103,6 +128,9 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
         seen.sms = load_rubric().few_sms.get((run.step, run.size), seen.sms)
         _judge_implementation(judged, Case(run, artifact, A, B, result), seen)
+    if run.alone and judged.right:
+        seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
+        _judge_part(judged, Case(run, artifact, A, B, result, _chosen(run, artifact)), seen)
     return judged
 
 
@@ -188,13 +216,31 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
             return
     except ValueError:
         looked_at[case.main] = seen
-        judged.hint = "its clusters wait for each other through global memory: no step asks for that"
+        judged.hint = TALKS
     judged.hint = lacking(DEMANDS[step], case, looked_at) or judged.hint
     if judged.hint:
         judged.behind = lacking(BEFORE[step], case, looked_at)
     output = case.artifact.buffers[-1].name
     if not cannot_read(case.artifact, output) and case.spares([seen.stats[count] for count in WORK]):
         judged.right, judged.reason = False, "it does other work when D holds the product already"
+
+
+def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
+    """What the kernel lacks in one cluster that has many tiles; its counts stand for all others."""
+    share = float((case.result.view(np.uint16) != utils.CANARY["float16"]).mean())
+    if not share:
+        judged.hint = judged.behind = IDLE
+        return
+    seen.stats = {**seen.stats, **{count: seen.stats[count] / share for count in WHOLE_GRID}}
+
+    def lacks(demands: Demands) -> str:
+        rest = tuple(demand for demand in demands if demand is not two_consumers)
+        return demands and lacking(rest, case, {case.main: seen})
+
+    step = case.run.step
+    judged.hint = unmet(DEMANDS[step], seen) or lacks(DEMANDS[step])
+    if judged.hint:
+        judged.behind = unmet(BEFORE[step], seen) or lacks(BEFORE[step])
 
 
 def _with_several_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
@@ -224,12 +270,17 @@ def _simulate(run: Run, artifact: Artifact, A, B, trace, result=None, **part):
     """
     if result is None:
         result = utils.canaries((run.size[0], run.size[1]), "float16")
-    budget = max(1, INSTRUCTIONS // _clusters(artifact))
+    budget = max(1, INSTRUCTIONS // (SHARED_OUT if run.alone else _clusters(artifact)))
     arrays = [A.copy(), B.copy(), result]
     done = sim.run(artifact, arrays, order=run.order, trace=trace, max_instructions=budget, **part)
     pairs = zip(artifact.buffers, arrays, (A, B), strict=False)
     done.stats["written"] = [b.name for b, now, old in pairs if now.tobytes() != old.tobytes()]
     return done, result
+
+
+def _chosen(run: Run, artifact: Artifact) -> int:
+    """The cluster that is run alone."""
+    return run.seed % _clusters(artifact)
 
 
 def _clusters(artifact: Artifact) -> int:
@@ -260,14 +311,33 @@ def _first_error(findings: list) -> str:
 
 def _wrong(run: Run, result: np.ndarray, A: np.ndarray, B: np.ndarray) -> float:
     """The part of the elements that are wrong. Of whole numbers every bit counts (but -0 is 0)."""
+    if run.alone:
+        return _wrong_where_written(result, A, B, run.seed)
     exact = A.astype(np.float32) @ B.astype(np.float32).T
     expected, actual = exact.astype(np.float16).astype(np.float32), result.astype(np.float32)
     if run.data == "integers":
         return float((actual != expected).mean())
+    return float(_far(actual, expected).mean())
+
+
+def _far(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
     rubric = load_rubric()
     with np.errstate(invalid="ignore"):
-        near = np.abs(actual - expected) <= rubric.atol + rubric.rtol * np.abs(expected)
-    return float((~near).mean())
+        return ~(np.abs(actual - expected) <= rubric.atol + rubric.rtol * np.abs(expected))
+
+
+def _wrong_where_written(result: np.ndarray, A: np.ndarray, B: np.ndarray, seed: int) -> float:
+    """Of what one cluster has written, the part that is wrong: in two secret rows of each block."""
+    written = result.view(np.uint16) != utils.CANARY["float16"]
+    blocks = written.reshape(len(A) // BLOCK, BLOCK, len(B) // BLOCK, BLOCK).any(axis=(1, 3))
+    wrong = compared = 0
+    for i, j in np.argwhere(blocks) * BLOCK:
+        here = slice(i + seed % (BLOCK // 2), i + BLOCK, BLOCK // 2), slice(j, j + BLOCK)
+        exact = A[here[0]].astype(np.float32) @ B[here[1]].astype(np.float32).T
+        expected = exact.astype(np.float16).astype(np.float32)
+        wrong += int((_far(result[here].astype(np.float32), expected) & written[here]).sum())
+        compared += int(written[here].sum())
+    return wrong / max(1, compared)
 
 
 def _one_line(what) -> str:

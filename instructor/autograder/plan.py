@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from instructor.autograder.families import drawn
+from instructor.autograder.families import drawn, many_tiles
 from tirxlab.rubric import Size, load_rubric
 
 if sys.version_info >= (3, 11):
@@ -36,12 +36,15 @@ class Run:
 
     step: int
     size: Size  # (M, N, K)
-    data: str  # "random" or "integers": small whole numbers, whose product is exact
+    data: str  # "random", "integers": small whole numbers, whose product is exact, or "windows" of one pool
     order: str | int  # as ptxsim takes it
     seed: int  # of the data
     secret: bool = False  # nothing that tells the size may be shown
     record: bool = False  # note what the kernel does: of this run the implementation is judged
     drawn: bool = False  # at a size that nobody knew before, from which all may be told; without the checks
+    alone: bool = (
+        False  # one cluster of it, which nobody knows before: each has many tiles; judged as `record`
+    )
 
 
 def load_hidden(path: Path = HIDDEN) -> Hidden:
@@ -96,7 +99,11 @@ def _with_record(step: int, digest: str, hidden: Hidden, runs: list[Run]) -> lis
     if size is None:
         last = max(n for n, run in enumerate(runs) if not run.secret)
         return [replace(run, record=n == last) for n, run in enumerate(runs)]
-    return [*runs, Run(step, size, "integers", seed % 1000, seed, record=True, drawn=True)]
+    runs = [*runs, Run(step, size, "integers", seed % 1000, seed, record=True, drawn=True)]
+    seed = secret_seed(hidden, digest, step, "many tiles")
+    size = many_tiles(step, seed)
+    order = seed % 1000
+    return [*runs, *([Run(step, size, "windows", order, seed, drawn=True, alone=True)] if size else [])]
 
 
 def _run(hidden, digest: str, step: int, size: Size, data: str, order: str, secret=False, number=0) -> Run:

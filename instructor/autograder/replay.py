@@ -40,7 +40,8 @@ class Pace:
     """What one replay showed."""
 
     inside: float  # the part of a tile's time, from its first MMA to its last, in which the tensor core works
-    between: float  # times a load's latency lost from one tile to the next, in the mean; 0 with a single tile
+    between: float  # times a load's latency lost from one tile to the next; 0 with a single tile
+    # Both of the worst tile: what a kernel shows in its first ones says nothing of the others.
 
 
 @dataclass
@@ -121,15 +122,14 @@ class Replay:
         busy = {
             cta: spans([e for e in events if (e.cta, e.lane, e.kind) == (cta, TENSOR, "mma")]) for cta in ctas
         }
-        worked, whole, lost, gaps = 0, 0, 0, 0
+        inside, lost = 1.0, 0
         for (cta, *_), tiles in self.tiles.items():
             when = [(min(events[n].begin for n in tile), max(events[n].end for n in tile)) for tile in tiles]
             for span in when:
-                worked, whole = worked + _covered(busy[cta], span), whole + span[1] - span[0]
+                inside = min(inside, _covered(busy[cta], span) / max(span[1] - span[0], 1))
             for (_, end), (begin, _) in zip(when, when[1:], strict=False):
-                lost += max(0, begin - end) - _covered(busy[cta], (end, begin))
-                gaps += 1
-        return Pace(worked / max(whole, 1), lost / (latency * gaps) if gaps else 0.0)
+                lost = max(lost, begin - end - _covered(busy[cta], (end, begin)))
+        return Pace(inside if self.tiles else 0.0, lost / latency)
 
 
 def _alike(event: Event) -> Event:

@@ -121,6 +121,7 @@ APART = (
     ("every descriptor replaced, so that the answer goes nowhere", "test_worker.py", "costs its own step"),
     ("a copy that leads the board, although adjust.csv took its points", "test_ledger.py", "the board counts adjust.csv"),
     ("calls of a function that does nothing between the lines of a copy", "test_likeness.py", "listed as alike: by what is built, from step 4 on"),
+    ("a loader that waits for write-back, or for each load, from the third tile or the 23rd K tile on", "test_shows.py", "one cluster of a larger launch runs alone, and its worst tile counts"),
     ("text run by `exec`, each line in another place than in the copied file", "test_class.py", "marks of lines are left out of what is compared"),
 )  # fmt: skip
 

@@ -76,6 +76,45 @@ def loader_waits(text: str) -> str:
     )
 
 
+def waits_late(tile: int) -> Callable[[str], str]:
+    """The loads of a tile begin when the tile before it has been stored, from this one of a CTA on."""
+
+    def edit(text: str) -> str:
+        return put(
+            loader_waits(text),
+            (r"^( +)go_phase\.init\(is_producer=True\)$", r"\g<0>\n\1late = 0"),
+            (
+                r"^( +)wb2tma\.wait\(0, go_phase\.phase\)$",
+                rf"\1if late >= {tile - 1}:\n\1    wb2tma.wait(0, go_phase.phase)\n\1late = late + 1",
+            ),
+        )
+
+    return edit
+
+
+def serial_late(kind: str, first: int) -> Callable[[str], str]:
+    """The loading warp waits for each of its loads, and for the MMA on it, from this K tile (or tile) on."""
+    counted = {"K tile": "k", "tile": "late"}[kind]
+
+    def edit(text: str) -> str:
+        return put(
+            text,
+            (
+                r"^( +)tma_load\(k, tma_phase\.stage\)$",
+                r"\g<0>"
+                rf"\n\1if {counted} >= {first}:"
+                r"\n\1    mma2tma.wait(tma_phase.stage, tma_phase.phase ^ 1)",
+            ),
+            (r"^( +)tma_phase\.init\(is_producer=True\)$", r"\g<0>\n\1late = 0"),
+            (
+                r"^( +)(tma_phase\.move_to_next_stage\(\)\n)( +)(tile_scheduler\.next)",
+                r"\1\2\3late = late + 1\n\3\4",
+            ),
+        )
+
+    return edit
+
+
 def own_load_waited(text: str) -> str:
     """The loading warp waits for each of its loads before it issues the next: one is ahead."""
     return put(
@@ -314,6 +353,14 @@ SHOWS = (
     Show("idle-stages", 7, 8, idle_stages, "four stages are asked for"),
     Show("filled-once", 8, 8, fill_once, "always load one ahead"),
     Show("busy-with-nothing", 7, 7, busy_with_nothing, "always load one ahead"),
+    Show("waits-from-tile-3", 7, 7, waits_late(3), "next tile's loads wait for the write-back"),
+    Show("waits-from-tile-4", 7, 7, waits_late(4), "next tile's loads wait for the write-back"),
+    Show("waits-from-tile-3", 8, 8, waits_late(3), "next tile's loads wait for the write-back"),
+    Show("serial-from-tile-3", 7, 7, serial_late("tile", 2), "load one stage ahead"),
+    Show("serial-from-tile-3", 8, 8, serial_late("tile", 2), "load one stage ahead"),
+    Show("serial-from-k-tile-23", 7, 7, serial_late("K tile", 22), "always load one ahead"),
     Show("halves-of-k", 10, 10, halves_of_k, "each its own rows of A"),
     Show("second-consumer", 9, 10, second_consumer, "one warp issues all MMAs"),
 )
+# Well-behaved in the first tiles, or K tiles: seen in the cluster that is run alone.
+LATE = {show.name for show in SHOWS if "-from-" in show.name}

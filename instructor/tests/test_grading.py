@@ -17,6 +17,7 @@ from kernel_variants import EDITS, REFERENCE, file_with, moved, solved, variants
 
 from instructor.autograder import opening
 from instructor.autograder.behaviour import DEMANDS
+from instructor.autograder.families import TILES, WORKERS
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import load_hidden, plan, secret_seed
 from instructor.autograder.points import StepGrade
@@ -166,7 +167,7 @@ def test_nothing_that_is_shown_tells_a_hidden_size():
 def test_plans_have_all_orders_and_kinds_of_data_and_seeds_that_nobody_knows():
     hidden = load_hidden()
     runs = [run for step in STEPS for run in plan(step, "a" * 64, hidden)]
-    assert {run.data for run in runs} == {"random", "integers"}
+    assert {run.data for run in runs} == {"random", "integers", "windows"}
     assert {"program", "adverse"} < {run.order for run in runs} and any(type(r.order) is int for r in runs)
     assert sum(run.record for run in runs) == 10 and any(run.secret for run in runs)
     assert not any(run.record and run.secret for run in runs)
@@ -184,6 +185,17 @@ def test_what_is_recorded_is_drawn_for_the_submission(step):
         hidden = dataclasses.replace(load_hidden(), sizes={step: (secret,)})
         again = {run.size for d in "abcdefghijklmnop" for run in plan(step, d, hidden) if run.record}
         assert again == drawn
+
+
+@pytest.mark.parametrize("step", range(7, 11))
+def test_one_cluster_alone_has_four_tiles_and_more_of_a_long_k_at_square_sizes_too(step):
+    runs = [run for n in range(40) for run in plan(step, str(n), load_hidden()) if run.alone]
+    assert len(runs) == 40 and len({run.size for run in runs}) > 15
+    height, width = TILES[step]
+    for M, N, K in {run.size for run in runs}:
+        assert not M % height and not N % width and not K % 64 and K > 1344
+        assert M * N >= 4 * WORKERS[step] * height * width
+    assert {run.size[0] == run.size[1] for run in runs} == {True, False}
 
 
 def test_a_hint_names_the_drawn_size_at_which_a_student_can_see_it():

@@ -27,9 +27,9 @@ def test_there_are_choices_for_every_step_and_twenty_kernels_of_each_from_5_on()
     ],
 )
 def test_an_unusual_right_kernel_lacks_nothing(step, text):
-    run = next(run for run in plan(step, "a" * 64, load_hidden()) if run.record)
     with Builder(text) as builder:
-        built = builder.build(step, run.size)
-    assert built.artifact, built.message
-    judged = judge(run, built.artifact)
-    assert (judged.right, judged.reason, judged.hint) == (True, "", "")
+        for run in [run for run in plan(step, "a" * 64, load_hidden()) if run.record or run.alone]:
+            built = builder.build(step, run.size)
+            assert built.artifact, built.message
+            judged = judge(run, built.artifact)
+            assert (judged.right, judged.reason, judged.hint) == (True, "", "")
