@@ -235,7 +235,7 @@ def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
 
     def lacks(demands: Demands) -> str:
         rest = tuple(demand for demand in demands if demand is not two_consumers)
-        return demands and lacking(rest, case, {case.main: seen})
+        return lacking(rest, case, {case.main: seen}) if demands else ""
 
     step = case.run.step
     judged.hint = unmet(DEMANDS[step], seen) or lacks(DEMANDS[step])
