@@ -74,6 +74,16 @@ RIVALS = (
         "commit-lanes empty-commit",
     ),
     _rival(
+        "no-mma",
+        "does a condition (on the CTA, the warp, the lane or the round) keep these threads from their MMAs",
+        "empty-commit",
+    ),
+    _rival(
+        "moved-early",
+        "does its state move on, or its phase flip, in front of this wait",
+        "nobody-starts fresh-wait",
+    ),
+    _rival(
         "extra-signal",
         "is it signalled more often than this thread waits for it",
         "not-flipped again again-ahead stale flipped-early missed",
@@ -81,7 +91,7 @@ RIVALS = (
     _rival(
         "other-warps",
         "does a role run in other warps or CTAs than the barriers expect",
-        "nobody-starts self-wait silent sync role-sync few no-slot",
+        "self-wait silent sync role-sync few no-slot",
         "deadlock",
     ),
     _rival(
