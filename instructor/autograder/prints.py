@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import hashlib
 import io
 import json
@@ -48,6 +49,7 @@ _HARMLESS = {
     *("__future__", "collections", "contextlib", "dataclasses", "enum", "functools", "itertools", "math"),
     *("numpy", "typing"),
 }
+_LITERALS = ast.Lambda, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp
 _OPEN_NAMES = {"__name__", "__init__", "__call__", "__enter__", "__exit__", "__len__", "__getitem__"}
 
 
@@ -92,18 +94,20 @@ def _plain(token: tokenize.TokenInfo) -> str:
     return _KINDS.get(token.type, token.string)
 
 
-def plainer(text: str, gaps: bool = False) -> str:
+def plainer(text: str, gaps: bool = False, bare: bool = False) -> str:
     """The text without the statements that change nothing; "" if that cannot be told, as in no Python.
 
-    `gaps`: there are some to be filled, so that a name which nobody reads and an empty block stay.
+    `gaps`: there are some to be filled, so that a name which nobody reads and an empty block stay. `bare`:
+    calls of what the file itself defines are taken for such that change nothing.
     """
     limit = sys.getrecursionlimit()
     try:
         tree: ast.AST = ast.parse(text)  # nothing deeper than what Python compiles
         sys.setrecursionlimit(DEEPEST)
+        own = _own(tree) if bare else set()
         for _ in range(ROUNDS):  # what is read by an idle statement alone is idle itself
             loaded = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            _Busy(loaded, gaps).visit(tree)
+            _Busy(loaded, own, gaps).visit(tree)
         return ast.unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
@@ -111,17 +115,50 @@ def plainer(text: str, gaps: bool = False) -> str:
         sys.setrecursionlimit(limit)
 
 
+def _own(tree: ast.AST) -> set[str]:
+    """Names of the file's own functions, classes, lambdas, what is made with them, and of harmless modules.
+
+    Whether a call of one does anything cannot be told from the call: its text stands where it is defined.
+    """
+    nodes = list(ast.walk(tree))
+    own = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    for node in nodes:
+        if isinstance(node, ast.Import) or (
+            isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in _HARMLESS
+        ):
+            names = [one for one in node.names if isinstance(node, ast.ImportFrom) or one.name in _HARMLESS]
+            own |= {one.asname or one.name for one in names}
+    for _ in range(ROUNDS):
+        for node in nodes:
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and _made_with(node.value, own):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                own |= {one.id for one in targets if isinstance(one, ast.Name)}
+    return own
+
+
+def _made_with(value: ast.AST | None, own: set[str]) -> bool:
+    """Whether it is a lambda, a literal, one of these names, a part of one, a call of one or with one."""
+    while isinstance(value, ast.Call | ast.Attribute | ast.Subscript):
+        if isinstance(value, ast.Call) and any(_made_with(one, own) for one in value.args):
+            return True
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return isinstance(value, _LITERALS) or (isinstance(value, ast.Name) and value.id in own)
+
+
 class _Busy(ast.NodeTransformer):
     """Leaves out what changes nothing: unread names, values of no use, and blocks of nothing else.
 
+    Calls of the file's `own` functions count as such; one with a single argument reads as its argument.
     What it leaves out too much of is left out of every text alike.
     """
 
-    def __init__(self, loaded: set[str], gaps: bool):
-        self.loaded, self.gaps = loaded, gaps
+    def __init__(self, loaded: set[str], own: set[str], gaps: bool):
+        self.loaded, self.own, self.gaps = loaded, own, gaps
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
         node = self.generic_visit(node)
+        if isinstance(node, ast.Call) and self._hands_back(node):
+            return node.args[0]
         if isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
             return node.body if node.test.value else node.orelse
         if isinstance(node, ast.stmt) and self._idle(node):
@@ -130,35 +167,44 @@ class _Busy(ast.NodeTransformer):
         folds = isinstance(node, ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare)
         return ast.Constant(0) if folds and all(isinstance(one, ast.Constant) for one in parts) else node
 
+    def _hands_back(self, node: ast.Call) -> bool:
+        """Whether a function of the file's own gets one argument, which it may give back as it is."""
+        one = len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+        return one and _made_with(node.func, self.own)
+
     def _idle(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.Pass | ast.Import | ast.ImportFrom | ast.Global | ast.Nonlocal | ast.Delete):
             return True
         if isinstance(node, ast.Expr | ast.Assert):
-            return _quiet(node)
+            return _quiet(node, self.own)
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             parts = [one for target in targets for one in ast.walk(target) if isinstance(one, ast.expr)]
-            if not all(isinstance(one, ast.Name | ast.Tuple | ast.List) for one in parts) or not _quiet(node):
+            if not all(isinstance(one, ast.Name | ast.Tuple | ast.List) for one in parts):
+                return False
+            if not _quiet(node, self.own):
                 return False
             read = self.loaded & {one.id for one in parts if isinstance(one, ast.Name)}
             value = ast.walk(node.value) if node.value else ()
             return not (self.gaps or read) or not any(isinstance(one, ast.Name) for one in value)
         bodies = [getattr(node, name) for name in ("body", "orelse", "finalbody") if hasattr(node, name)]
-        return bool(bodies) and not any(bodies) and not self.gaps and _quiet(node)
+        return bool(bodies) and not any(bodies) and not self.gaps and _quiet(node, self.own)
 
 
-def _quiet(node: ast.AST) -> bool:
-    """Whether it calls nothing but what Python has itself, or what only names a value."""
+def _quiet(node: ast.AST, own: set[str]) -> bool:
+    """Whether it calls nothing but what Python or the file has itself, or what only names a value."""
     calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
     others = any(isinstance(one, ast.NamedExpr | ast.Yield | ast.Await) for one in ast.walk(node))
-    return not others and all(map(_harmless, calls))
+    return not others and all(_harmless(one, own) for one in calls)
 
 
-def _harmless(function: ast.expr) -> bool:
-    """Whether it is a function of Python's, a method of what one gives, or Tx.meta_var."""
+def _harmless(function: ast.expr, own: set[str]) -> bool:
+    """Whether it is a function of Python's or the file's own, a method of what one gives, or Tx.meta_var."""
+    if _made_with(function, own):
+        return True
     if isinstance(function, ast.Attribute):
         of = function.value
-        made = isinstance(of, ast.Constant) or (isinstance(of, ast.Call) and _harmless(of.func))
+        made = isinstance(of, ast.Constant) or (isinstance(of, ast.Call) and _harmless(of.func, own))
         return made or function.attr == "meta_var"
     return isinstance(function, ast.Name) and function.id in dir(builtins)
 
@@ -184,23 +230,34 @@ def _hides(node: ast.AST) -> bool:
 
 
 def fingerprint(data: bytes) -> bytes:
-    """Hashes of the runs of tokens, those of the skeleton left out; MANY of them at most."""
-    found = _runs(data.decode()) - _runs(SKELETON.read_text(encoding="utf-8"), gaps=True)
-    return array("Q", sorted(found)[:MANY]).tobytes()
+    """Hashes of the runs of tokens, those of the skeleton left out; MANY of them at most of each kind.
+
+    Even ones are of the text as it is, odd ones of the bare text: in a string, or behind an error, nobody can
+    tell which calls are of the file's own.
+    """
+    text = data.decode()
+    kinds = (sorted(_runs(text, bare=bare) - _given(bare))[:MANY] for bare in (False, True))
+    return array("Q", sorted(run for kind in kinds for run in kind)).tobytes()
 
 
-def _runs(text: str, gaps: bool = False) -> set[int]:
-    busy = plainer(text, gaps)
+@functools.lru_cache
+def _given(bare: bool) -> set[int]:
+    return _runs(SKELETON.read_text(encoding="utf-8"), True, bare)
+
+
+def _runs(text: str, gaps: bool = False, bare: bool = False) -> set[int]:
+    busy = plainer(text, gaps, bare)
     try:
         parts = list(sections(busy or text).values())
     except StepError:
         parts = [busy or text]
     found = set()
     for part in parts:
-        words = tokens(part if busy else plainer(part, gaps) or part)
+        words = tokens(part if busy else plainer(part, gaps, bare) or part)
         for i in range(len(words) - RUN + 1):
             run = "\0".join(words[i : i + RUN]).encode()
-            found.add(int.from_bytes(hashlib.blake2b(run, digest_size=8).digest(), "little"))
+            number = int.from_bytes(hashlib.blake2b(run, digest_size=8).digest(), "little")
+            found.add(number | 1 if bare else number & ~1)
     return found
 
 

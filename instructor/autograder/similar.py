@@ -67,10 +67,15 @@ def similar(texts: dict[str, str]) -> list[Pair]:
 
 def alike(found: dict[str, set]) -> list[Pair]:
     """Pairs that share at least LEAST, most alike first."""
-    pairs = []
-    for (a, ours), (b, theirs) in combinations(sorted((k, v) for k, v in found.items() if v), 2):
-        pairs.append((a, b, _shared(ours, theirs)))
+    kinds = {key: _kinds(prints) for key, prints in sorted(found.items())}
+    pairs = [(a, b, max(map(_shared, kinds[a], kinds[b]))) for a, b in combinations(kinds, 2)]
     return sorted((pair for pair in pairs if pair[2] >= LEAST), key=lambda pair: -pair[2])
+
+
+def _kinds(found: set) -> tuple[set, set]:
+    """Runs of a text and of its bare text; what is no run of a text is of the first kind."""
+    bare = {run for run in found if isinstance(run, int) and run & 1}
+    return found - bare, bare
 
 
 def _shared(ours: set, theirs: set) -> float:

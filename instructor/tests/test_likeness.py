@@ -96,6 +96,40 @@ def test_a_copy_is_found_between_statements_that_build_nothing(statement):
     assert part > 0.9
 
 
+IDLE = {  # what stands at the head of the file, and between all statements
+    "a function that does nothing": ("def idle(*_):\n    pass\n", "idle(0, 0)"),
+    "one that computes": ("def idle(a, b):\n    return a + b\n", "idle(0, 0)"),
+    "one that keeps": ("KEPT = []\n\n\ndef idle(a):\n    KEPT.append(a)\n", "idle(a=0)"),
+    "a lambda": ("idle = lambda *_: None\n", "_u = idle(0, 0)"),
+    "an object": ("class Idle:\n    def go(self, a, b):\n        pass\n\n\nidle = Idle()\n", "idle.go(0, 0)"),
+    "a part": ("import functools\nidle = functools.partial(max, 0)\n", "idle(0, 0)"),
+    "one of a list": ("idle = [lambda *_: None]\n", "idle[0](0, 0)"),
+    "data": ("idle = {}\n", "idle.update()"),
+    "a module": ("import math\n", "math.floor(0, 0)"),
+}
+
+
+@pytest.mark.parametrize("how", IDLE)
+def test_a_copy_is_found_between_calls_that_build_nothing(how):
+    """One line builds other CUDA, so that what it builds tells nothing."""
+    head, call = IDLE[how]
+    dressed = ast.unparse(ast.fix_missing_locations(_Dressed(call).visit(ast.parse(PARTS[4]))))
+    changed = re.sub(r"^ +Tx\.cuda\.cta_sync\(\)$", r"\g<0>\n\g<0>", dressed, count=1, flags=re.M)
+    assert changed != dressed
+    given = sections(SKELETON.read_text(encoding="utf-8"))[0]
+    ((_, _, part),) = similar({"copy": f"{given}{head}\n\n{changed}", "first": given + PARTS[4]})
+    assert part > 0.9
+
+
+def test_a_call_that_hands_back_its_argument_reads_as_its_argument():
+    wrapped = re.sub(r"\b(BLK_[MNK]|K_TILES)\b(?! *=)", r"same(\1)", PARTS[4])
+    assert wrapped.count("same(") > 10
+    ((_, _, part),) = similar(
+        {"copy": f"{HEAD}def same(x):\n    return x\n\n\n{wrapped}", "first": HEAD + PARTS[4]}
+    )
+    assert part > 0.9
+
+
 def _bundle(text: str) -> bytes:
     with Builder(text) as builder:
         built = builder.build(4, (256, 256, 128))
@@ -105,9 +139,9 @@ def _bundle(text: str) -> bytes:
 
 
 def test_a_copy_whose_text_tells_nothing_is_found_by_what_it_builds():
-    """Calls of a function that does nothing stand between its statements."""
-    tree = _Dressed("idle(0, 0)").visit(ast.parse(solved(4)))
-    dressed = "def idle(*_):\n    pass\n\n\n" + ast.unparse(ast.fix_missing_locations(tree))
+    """Calls that do nothing stand between its statements, of what the file does not define."""
+    tree = _Dressed("print.__init__()").visit(ast.parse(solved(4)))
+    dressed = ast.unparse(ast.fix_missing_locations(tree))
     texts = {"one": solved(4), "other": dressed}
     assert similar(texts) == [] and hiding(texts) == set()
     made, _ = builds((key, _bundle(text)) for key, text in texts.items())
