@@ -7,6 +7,7 @@ import hashlib
 import json
 import statistics
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -110,6 +111,23 @@ def test_a_build_that_is_stopped_after_its_first_configuration_has_not_built(too
     stopped = {"configs": [{"label": "small", "kernels": [kernel]}], "error": "not done after 600 s"}
     told = tool("report")._built(stopped)
     assert not told["builds"] and told["why not"] == "not done after 600 s"
+
+
+def test_a_build_that_launches_knows_the_tensors_whose_addresses_were_asked(tool, tmp_path, monkeypatch):
+    device, simulators = SimpleNamespace(), []
+    fakes = {
+        "capture": {"Kept": SimpleNamespace, "patch_tvm": lambda *_: None},
+        "cpu_torch": {"as_cuda": lambda _: nullcontext(device)},
+        "hooks": {"connect": lambda _, simulator: simulators.append(simulator)},
+    }
+    for name, content in fakes.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**content))
+    for name in ("TVM_FFI_DISABLE_TORCH_C_DLPACK", "TIRX_PREPARE_NUM_SMS", "TIRX_PREPARE_CUDA_ARCH"):
+        monkeypatch.setenv(name, "")
+    build_one = tool("build_one")
+    monkeypatch.setattr(build_one, "everything", lambda *_: None)
+    build_one.main("a.kernel", "sm_100a", tmp_path / "row.json")
+    assert device.on_address == simulators[0].note
 
 
 def test_the_row_is_written_after_each_launch(tool, tmp_path):

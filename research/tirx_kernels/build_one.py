@@ -28,9 +28,11 @@ def main(module_name: str, arch: str, out: Path) -> None:
     sys.path.insert(0, str(Path(__file__).parent / "stands"))
     kept = Kept()
     patch_tvm(kept, arch)
-    connect(kept, Simulator(dry=True))
+    simulator = Simulator(dry=True)
+    connect(kept, simulator)
     row: dict = {"module": module_name, "arch": arch, "configs": []}
-    with as_cuda(CAPABILITY[arch]):
+    with as_cuda(CAPABILITY[arch]) as device:
+        device.on_address = simulator.note
         everything(module_name, row, kept, out)
 
 
