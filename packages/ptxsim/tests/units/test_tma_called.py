@@ -68,8 +68,8 @@ def test_a_map_in_other_bytes_takes_the_place_of_the_one_before():
     """What compiled code compares with memory belongs to the map that was decoded last."""
     data, memory = np.zeros(128, np.uint8), GlobalMemory()
     address = memory.add(data, "map")
-    launch = SimpleNamespace(memory=memory, maps={})
-    table = MapTable(SimpleNamespace(control=np.zeros(CONTROL_WORDS, np.int64), launch=launch))
+    table = MapTable(np.zeros(CONTROL_WORDS, np.int64))
+    table.start(SimpleNamespace(memory=memory, maps={}))
     for rows in (4, 2):
         tmap = TensorMap(np.zeros((8, 64), np.int32), (32, rows))
         data[:] = rows
