@@ -1,37 +1,38 @@
 """Sizes that show what a step lacks: never square, K an odd number of K tiles and 1024 or more.
 
 No ring holds all of such a K; from step 6 on there are more tiles than CTAs (or clusters), so that some take
-two. Hidden sizes are of this family, and so is the size that is drawn for a submission. A second size that is
-drawn is larger: each CTA takes four tiles and more, of a longer K; of that launch one cluster alone is run.
+two. Hidden sizes are of this family, and so is the size that is drawn for a submission, but for K: in steps 4
+to 6, of few tiles a CTA, it may be as long as at the sizes that are timed. From step 7 on a second size is
+drawn, larger: each CTA takes four tiles and more, of a longer K; of that launch one cluster alone is run.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from instructor.autograder.behaviour import SMS
 from tirxlab.rubric import Size, load_rubric
 
 BLOCK_K = 64
 K_TILES = (17, 19, 21)
+LONGER = {4: range(33, 66, 2), 5: range(33, 66, 2), 6: range(25, 34, 2)}  # K tiles of a size that is drawn
 TILES = {step: (128, 128) for step in range(1, 9)} | {9: (256, 256), 10: (512, 256)}  # of D, by step
 WORKERS = {6: SMS, 7: SMS, 8: SMS, 9: SMS // 2, 10: SMS // 2}  # CTAs or clusters that take tiles in turn
 MORE = 1.1  # times as many tiles as workers, at most
-ALONE_FROM = (
-    7  # the first step of which a loader may run on into the next tile; each further one costs a build
-)
+ALONE_FROM = 7  # the first step of which a loader may run on into the next tile: each costs a build
 MANY = 4, 4.6  # tiles that each worker takes there, in the mean: at least, at most
 LONG_K = range(24, 34)  # K tiles there
 EVEN = 256  # what M is a multiple of at the public sizes of steps 3 to 5: nobody has to do with less
 
 
-def candidates(step: int) -> list[Size]:
+def candidates(step: int, k_tiles: Sequence[int] = K_TILES) -> list[Size]:
     (height, width), workers = TILES[step], WORKERS.get(step, 0)
     shapes = [(1, 1)] if step == 2 else [(m, n) for m in range(2, 25) for n in range(2, 25) if m != n]
     if step != 2:
         least, most = (workers + 1, MORE * workers) if workers else (8, 15)
         shapes = [(m, n) for m, n in shapes if least <= m * n <= most]
-    return [(m * height, n * width, k * BLOCK_K) for m, n in shapes for k in K_TILES]
+    return [(m * height, n * width, k * BLOCK_K) for m, n in shapes for k in k_tiles]
 
 
 def drawn(step: int, seed: int) -> Size | None:
@@ -40,10 +41,12 @@ def drawn(step: int, seed: int) -> Size | None:
     What is hidden is not left out: what is never drawn would tell it.
     """
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
-    able = [size for size in candidates(step) if size not in public] if step > 1 else []
+    if step == 1:
+        return None
+    able = [size for size in candidates(step, LONGER.get(step, K_TILES)) if size not in public]
     if 3 <= step <= 5:
         able = [size for size in able if size[0] % EVEN == 0]
-    return random.Random(seed).choice(able) if able else None
+    return random.Random(seed).choice(able)
 
 
 def many_tiles(step: int, seed: int) -> Size | None:

@@ -115,6 +115,17 @@ def serial_late(kind: str, first: int) -> Callable[[str], str]:
     return edit
 
 
+def one_by_one(first: int) -> Callable[[str], str]:
+    """One warp does all: from this K tile on it loads each when the tensor core has done the one before."""
+
+    load = r"^( +)if k \+ PIPE_DEPTH < K_TILES:\n( +)tma_load\(k \+ PIPE_DEPTH, stage\)$"
+    late = (
+        rf"\1if k + PIPE_DEPTH < min(K_TILES, {first}):\n\2tma_load(k + PIPE_DEPTH, stage)"
+        rf"\n\1if k >= {first - 1} and k < K_TILES - 1:\n\2tma_load(k + 1, (stage + 1) % PIPE_DEPTH)"
+    )
+    return lambda text: put(text, (load, late))
+
+
 def own_load_waited(text: str) -> str:
     """The loading warp waits for each of its loads before it issues the next: one is ahead."""
     return put(
@@ -353,6 +364,8 @@ SHOWS = (
     Show("idle-stages", 7, 8, idle_stages, "four stages are asked for"),
     Show("filled-once", 8, 8, fill_once, "always load one ahead"),
     Show("busy-with-nothing", 7, 7, busy_with_nothing, "always load one ahead"),
+    Show("one-by-one-behind-k-tile-22", 5, 5, one_by_one(22), "always load one ahead"),
+    Show("one-by-one-behind-k-tile-22", 6, 6, one_by_one(22), "always load one ahead"),
     Show("waits-from-tile-3", 7, 7, waits_late(3), "next tile's loads wait for the write-back"),
     Show("waits-from-tile-4", 7, 7, waits_late(4), "next tile's loads wait for the write-back"),
     Show("waits-from-tile-3", 8, 8, waits_late(3), "next tile's loads wait for the write-back"),
