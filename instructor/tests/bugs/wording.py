@@ -8,6 +8,7 @@ from __future__ import annotations
 from barriers import EIGHT, EIGHT_OF_PAIR, ONE_TILE
 from corpus import Bug, after, drop, head, replace, unwrap
 from memory import SINGLE
+from slips import TWO_PAIRS
 
 _WAIT = "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), "
 _LD = "Tx.copy(Dreg_wg[:, :], tmem[:, :BLK_N])"
@@ -260,6 +261,15 @@ PLACES = (
         names="the write by CTA (0, 0, 0)",
         why="n_st is a column, not a tile.",
     ),
+    Bug(
+        "rows-of-one-consumer-for-both",
+        10,
+        **TWO_PAIRS,
+        edits=(replace("d_m_st = Tx.meta_var(m_st + wg_id * BLK_M)", "d_m_st = Tx.meta_var(m_st)"),),
+        kind="race",
+        names="threads 0 and 128",
+        why="Both warpgroups store their product to the same rows of D.",
+    ),
 )
 REGISTERS = (
     Bug(
@@ -315,6 +325,7 @@ HINTS = {  # name -> in the hint
     "copy-with-exchanged-arguments": "Tx.copy(dst, src)",
     "too-few-columns": "allocate 128 columns or more",
     "grid-extents-exchanged": "extents of cta_id",
+    "rows-of-one-consumer-for-both": "name the warpgroup (wg_id)",
 }
 STATEMENTS = {  # name -> the statement that the finding points at
     "both-ctas-announce-all-bytes": "tma2mma_cta0.arrive(stage, TILE_BYTES)",

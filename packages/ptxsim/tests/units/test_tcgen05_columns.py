@@ -26,6 +26,7 @@ TWICE = """
     [
         (0, 256, "only 128 columns are allocated", "allocate 256 columns or more"),
         (128, 64, "only columns 0 to 127 are allocated", "is the index of a column too large?"),
+        (128, 128, "only columns 0 to 127 are allocated", "allocate 256 columns or more"),
         (512, 256, "only columns 0 to 127 are allocated", "is the index of a column too large?"),
     ],
 )

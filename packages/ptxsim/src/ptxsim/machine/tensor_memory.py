@@ -16,6 +16,7 @@ ANY_BASE = (
     "take the address that tcgen05.alloc has written (allocated_addr=tmem_addr[0]): it need not be column 0, "
     "as two CTAs of this kernel fit on one SM"
 )
+PAST_THE_END = "these columns begin past the end of the allocation: is the index of a column too large?"
 NEVER_WRITTEN = 0xFFFF_FFFF  # an address in shared memory as it is when a CTA starts
 POISON = 0xFFFF_DEAD  # a NaN: what was never written shows
 
@@ -102,16 +103,14 @@ class TensorMemory:
             return what, ANY_BASE
         if others or not size or start < first:
             return "", ""
-        if start >= first + size:
-            what = f"only columns {first} to {first + size - 1} are allocated"
-            return (
-                what,
-                "these columns begin past the end of the allocation: is the index of a column too large?",
-            )
         enough = 1 << (start + columns - first - 1).bit_length()
+        behind = start >= first + size
+        what = f"only columns {first} to {first + size - 1}" if behind else f"only {size} columns"
         if enough > COLUMNS:
-            return f"only {size} columns are allocated", f"tensor memory has {COLUMNS} columns"
-        return f"only {size} columns are allocated", f"allocate {enough} columns or more (n_cols)"
+            larger = PAST_THE_END if behind else f"tensor memory has {COLUMNS} columns"
+            return f"{what} are allocated", larger
+        more = f"allocate {enough} columns or more (n_cols)"
+        return f"{what} are allocated", f"{more}; or is the index of a column too large?" if behind else more
 
 
 def split_address(address: int) -> tuple[int, int]:

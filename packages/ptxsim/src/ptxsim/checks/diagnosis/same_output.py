@@ -17,11 +17,24 @@ def same_output(races, pair: AccessPair) -> Edge | None:
 
 def _cause(races, pair: AccessPair) -> str:
     first, second = pair.first, pair.second
-    if pair.space == "memory":
-        return "same-tile-again" if first.kind == "result" and first.by == second.by else "same-tile"
+    memory = pair.space == "memory"
+    if memory and first.kind == "result" and first.by == second.by:
+        return "same-tile-again"
+    if first.kind != "other" and _of_two_groups(races, first.by, second.by):
+        return "same-part"
+    return "same-tile" if memory else "same-row"
+
+
+def _of_two_groups(races, one: int | None, other: int | None) -> bool:
+    """One and the same thread (or warp) of two warpgroups of a CTA?"""
+    if one is None or other is None:
+        return False
     group = _WARPGROUP // races.clocks.threads_per_agent
-    two_groups = 0 < abs(first.by - second.by) < races.clocks.per_cta and not (first.by - second.by) % group
-    return "same-part" if two_groups else "same-row"
+    return (
+        one != other
+        and one // races.clocks.per_cta == other // races.clocks.per_cta
+        and not (one - other) % group
+    )
 
 
 def _overlap(races, pair: AccessPair) -> str:
