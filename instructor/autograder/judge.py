@@ -111,9 +111,9 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
 
 def _launch(run: Run, artifact: Artifact) -> Judged:
     A, B = inputs(run)
-    one = {"first": _chosen(run, artifact), "clusters": 1} if run.alone else {}
+    one = {"first": run.seed % _clusters(artifact), "clusters": 1} if run.alone else {}
+    trace = Flow if run.record or run.alone else False
     try:
-        trace = Flow if run.record or run.alone else False
         done, result = _simulate(run, artifact, A, B, trace, checks=not run.drawn, **one)
     except ValueError as error:
         if run.alone and "wait for each other" in str(error):
@@ -124,13 +124,11 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
     judged.reason = _problem(run, done, result, A, B)
     judged.right = not judged.reason
     judged.over = any("budget" in (finding.evidence or {}) for finding in done.findings)
-    if run.record and judged.right:
+    if trace and judged.right:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
         seen.sms = load_rubric().few_sms.get((run.step, run.size), seen.sms)
-        _judge_implementation(judged, Case(run, artifact, A, B, result), seen)
-    if run.alone and judged.right:
-        seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
-        _judge_part(judged, Case(run, artifact, A, B, result, _chosen(run, artifact)), seen)
+        look = _judge_part if run.alone else _judge_implementation
+        look(judged, Case(run, artifact, A, B, result, one.get("first", 0)), seen)
     return judged
 
 
@@ -276,11 +274,6 @@ def _simulate(run: Run, artifact: Artifact, A, B, trace, result=None, **part):
     pairs = zip(artifact.buffers, arrays, (A, B), strict=False)
     done.stats["written"] = [b.name for b, now, old in pairs if now.tobytes() != old.tobytes()]
     return done, result
-
-
-def _chosen(run: Run, artifact: Artifact) -> int:
-    """The cluster that is run alone."""
-    return run.seed % _clusters(artifact)
 
 
 def _clusters(artifact: Artifact) -> int:

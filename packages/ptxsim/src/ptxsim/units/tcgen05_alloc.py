@@ -52,7 +52,7 @@ def alloc(instr):
             return start
         place = place_of(cluster, split, cluster.address(split, args[0]), generic)
         if place is not None:
-            cluster.unit_state.setdefault(("tmem-put", split.cta), (place[1], split.row))
+            cluster.unit_state.setdefault(("tmem-put", split.cta), place[1])
             cluster.shared[place[0], place[1] : place[1] + 4].view(np.uint32)[0] = start
         cluster.effects += 1
         cluster.bus.tmem_alloc(cluster, split, start, columns, place, group)
@@ -125,7 +125,7 @@ def unwritten(cluster: Cluster, where, what: str) -> None:
     message = f"{what} {_NO_ADDRESS}: tcgen05.alloc has not put it there, or not yet"
     put = cluster.unit_state.get(("tmem-put", where.cta))
     if put is not None:
-        message += f"; it has put one at {cluster.reporter.shared_name(put[0])}"
+        message += f"; it has put one at {cluster.reporter.shared_name(put)}"
     cluster.reporter.add("tmem-alloc", "error", message, _READ_EARLY, where, key="unwritten")
 
 

@@ -216,8 +216,8 @@ class Oddities(Observer):
                 text = cause.tell(name=self.reporter.shared_name(at[1]), line=line)
                 self.reporter.blame(finding, cause, f"{finding.message}: {text}")
                 return
-        late = None if tmem else late_wait(cluster, warp, bringers, self.reporter)
-        late = late or (None if tmem else never_waits(cluster, warp, bringers, self.reporter))
+        facts = cluster, warp, bringers, self.reporter
+        late = None if tmem else late_wait(*facts) or never_waits(*facts)
         if late is not None:
             self.reporter.blame(finding, late.cause, f"{finding.message}: {late.text}")
             return

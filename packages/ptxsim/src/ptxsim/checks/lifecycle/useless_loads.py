@@ -36,12 +36,14 @@ class UselessLoads(Observer):
         if not loads:
             return
         kind = id(loads[0][0].tensor), place[0]
-        outside = [load for load in loads if _misses(load)]
-        whole = len(outside) == len(loads)
-        if not whole:
-            self.inside[kind] = inside = [load for load in loads if not _misses(load)]
+        outside: list[Load] = []
+        inside: list[Load] = []
+        for load in loads:
+            (outside if _misses(load) else inside).append(load)
+        if inside:
+            self.inside[kind] = inside
             outside = _of_ctas_without(outside, inside)
-        before = self.inside.get(kind, [])
+        whole, before = not inside, self.inside.get(kind, [])
         if before and outside and (whole and _go_on(outside, before) or _past_the_end(outside)):
             array = self.reporter.shared_array(place[1])
             self.apart.setdefault(array, _apart(before[0][0], outside[0][0]))

@@ -72,11 +72,6 @@ def threads_of(races, agents: list[int]) -> str:
     return f"{unit} {', '.join(names[:-1])} and {names[-1]}{owner}"
 
 
-def of_two_groups(races, one: int, other: int) -> bool:
-    """Are two agents one and the same of two warpgroups?"""
-    return one != other and not (one - other) % (128 // races.clocks.threads_per_agent)
-
-
 def side_of(races, access: Access) -> dict:
     row = instr_of(races, access.row)
     side = {"what": text_of(races, access), "kind": access.kind, "verb": access.verb}
