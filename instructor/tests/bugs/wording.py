@@ -262,6 +262,20 @@ PLACES = (
         why="n_st is a column, not a tile.",
     ),
     Bug(
+        "loads-in-a-loop-of-their-own",
+        4,
+        (256, 256, 256),
+        (
+            replace(
+                "tma_load(k)\n" + 24 * " " + "Tx",
+                f"tma_load(k)\n{20 * ' '}for k in range(K_TILES):\n{24 * ' '}Tx",
+            ),
+        ),
+        kind="race",
+        names="has neither waited for the first nor used it",
+        why="All K tiles are loaded into one buffer before the first is multiplied.",
+    ),
+    Bug(
         "rows-of-one-consumer-for-both",
         10,
         **TWO_PAIRS,
@@ -325,6 +339,7 @@ HINTS = {  # name -> in the hint
     "copy-with-exchanged-arguments": "Tx.copy(dst, src)",
     "too-few-columns": "allocate 128 columns or more",
     "grid-extents-exchanged": "extents of cta_id",
+    "loads-in-a-loop-of-their-own": "belong to one round of one K loop",
     "rows-of-one-consumer-for-both": "name the warpgroup (wg_id)",
 }
 STATEMENTS = {  # name -> the statement that the finding points at

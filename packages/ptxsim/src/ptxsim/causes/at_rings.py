@@ -120,6 +120,12 @@ AT_RINGS = (
         text="the thread loads both to one place in one round ({lines}), and both report to {name}",
     ),
     Cause(
+        "loads-first",
+        170,
+        "load, wait and use belong to one round of one loop; to load ahead, each load needs its own stage",
+        text="the thread loads both to one place ({lines}), and has neither waited for the first nor used it",
+    ),
+    Cause(
         "load-apart",
         170,
         "all loads of one stage must report to the barrier of that stage: check the one that this load names",

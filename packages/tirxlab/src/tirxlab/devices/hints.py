@@ -163,6 +163,10 @@ OF_CAUSES = {
         "give each warp one role: is each role under a warp_id of its own? A warp that loops over the "
         "tiles in one role comes to the other too late"
     ),
+    "loads-first": (
+        "load, try_wait and MMA belong to one round of one K loop; to load ahead, give each load a stage of "
+        "its own, as step 5 does"
+    ),
     "load-apart": "all loads of a stage must name the barrier of that stage: check the mbar of this one",
     "ahead-silent": _SLOT,
     "loaded-twice": (

@@ -112,9 +112,10 @@ def _k_sentence(block: Block, times: list[int]) -> Found:
     if not parts:
         return None
     advice = "does the loop over K load, wait for and multiply each K tile once?"
-    if missing and not often and missing in ([0], [count - 1]):
-        which = "first" if missing == [0] else "last"
-        advice = f"the {which} K tile: look at the loop's bounds, and at accum in the first MMA"
+    if missing == [0] and not often:
+        advice = "does the loop begin with it? Is accum false in the first MMA, and true in all others?"
+    elif missing == [count - 1] and not often:
+        advice = "the last K tile: look at the loop's bounds"
     elif missing and not often and missing == list(range(len(missing))):
         advice = f"is the product overwritten at K tile {len(missing)} (accum), or does the loop begin there?"
     return advice, f"{place} {' and '.join(parts)}, of {count}"

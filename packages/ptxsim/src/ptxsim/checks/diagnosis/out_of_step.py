@@ -95,7 +95,7 @@ def overlapping(pair: AccessPair, threads: str) -> Edge | None:
 
 
 def loaded_twice(races, pair: AccessPair) -> Edge | None:
-    """Two loads of one thread to the same place, which report to one barrier of a ring, in one round."""
+    """Two loads of one thread to the same place, which report to one barrier, with nothing in between."""
     one, other = sorted(pair.issued, key=lambda op: -1 if op is None else op.at)
     if one is None or other is None or not one.kind == other.kind == "load" or one.thread != other.thread:
         return None
@@ -106,10 +106,12 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
     between = [s for s in steps[one.at : other.at + 1] if s.warp == warp]
     alone = all(s.kind in ("load", "arrive") and s.places == places for s in between)
     ring = ring_of(history_of(races.cluster), places[0], races.reporter.shared_array) if places else []
-    if not alone or len(ring) < 2:
+    if not alone or not ring:
         return None
-    lines = [source_line(races.launch.program, op.row) for op in (one, other)]
-    return edge("loaded-twice", lines=" and ".join(dict.fromkeys(lines)), name=barrier_of(races, places[0]))
+    lines = " and ".join(dict.fromkeys(source_line(races.launch.program, op.row) for op in (one, other)))
+    if len(ring) > 1:
+        return edge("loaded-twice", lines=lines, name=barrier_of(races, places[0]))
+    return edge("loads-first", lines=lines)
 
 
 def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Edge | None:
