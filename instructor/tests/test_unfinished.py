@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -249,6 +248,22 @@ def test_the_simulator_is_compiled_once_before_the_first_limit(tmp_path, monkeyp
     assert (tmp_path / "calls").read_text() == "xx"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_grading_compiles_nothing_that_was_not_compiled_before_its_limits(tmp_path):
+    env, lab = _nothing_cached(tmp_path), Path(__file__).parents[2]
+    command = [sys.executable, "-m", "tirxlab.cli", "grade", str(warm.REFERENCE)]
+    subprocess.run([sys.executable, "-c", warm.COMPILE], cwd=lab, env=env, check=True)
+    compiled = set(tmp_path.rglob("*.code"))
+    subprocess.run(command, cwd=lab, env=env, check=True, stdout=subprocess.DEVNULL)
+    assert compiled and set(tmp_path.rglob("*.code")) == compiled
+
+
+def _nothing_cached(folder):
+    """The environment of a fresh machine; tirxlab has set PTXSIM_CACHE in this one."""
+    return warm.environment() | {"LAB_CACHE": str(folder), "PTXSIM_CACHE": str(folder / "ptxsim")}
+
+
 SPIN = "while True: pass"
 
 
@@ -257,11 +272,10 @@ SPIN = "while True: pass"
 def test_the_reference_gets_every_point_with_nothing_cached_and_both_cores_busy(tmp_path):
     busy = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(2)]
     text = Path(__file__).parents[1] / "solutions" / "gemm_kernels.py"
-    env = os.environ | {"LAB_CACHE": str(tmp_path)}
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tirxlab.cli", "grade", str(text)],
-            cwd=Path(__file__).parents[2], env=env | warm.environment() | {"LAB_CACHE": str(tmp_path)},
+            cwd=Path(__file__).parents[2], env=_nothing_cached(tmp_path),
             capture_output=True, text=True,
         )  # fmt: skip
     finally:

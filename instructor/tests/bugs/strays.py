@@ -1,4 +1,4 @@
-"""Slips of list 11 of research/advice: stages that stay, consumers that never wait, stores far outside."""
+"""Slips of lists 11 and 13 of research/advice: stages that stay, consumers that never wait, and the like."""
 
 from __future__ import annotations
 
@@ -108,4 +108,16 @@ OUTSIDE = (
         why="A cluster whose first tile lies inside stores all others far outside.",
     ),
 )
-GROUPS = (STAGES, WAITS, HANDED_BACK, PARTS, OUTSIDE)
+ROUNDS = (
+    Bug(
+        "mma-warp-counts-tiles-by-itself",
+        7,
+        size=(128, 128, 128),
+        ctas=2,
+        edits=(head("while tile_scheduler.valid():", "for t in range(1):", nth=1),),
+        kind="deadlock",
+        names="all others have left their loops: in this cluster nobody signals any barrier",
+        why="There is one tile, and the second CTA gets none.",
+    ),
+)
+GROUPS = (STAGES, WAITS, HANDED_BACK, PARTS, OUTSIDE, ROUNDS)

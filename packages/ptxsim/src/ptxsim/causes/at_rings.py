@@ -58,6 +58,13 @@ AT_RINGS = (
         "slots run from 0 to depth - 1 of this very array: a single barrier has slot 0 alone",
     ),
     Cause(
+        "no-work",
+        185,
+        "all roles run equally many rounds, in some CTAs none: does this one count its rounds by itself?",
+        text="{waits} for {name}, and all others have left their loops: in this cluster nobody signals any "
+        "barrier, so there is no work for it",
+    ),
+    Cause(
         "stays",
         140,
         "the stage moves on in every round, whichever branch it takes: behind the last element it is 0 "

@@ -155,6 +155,10 @@ OF_CAUSES = {
         "buffer be written"
     ),
     "one-slot": "signal the slot of the current round: the pipeline's stage, which changes with each round",
+    "no-work": (
+        "all roles take the same tiles, in some CTAs none: while tile_scheduler.valid() around each, or one "
+        "number of rounds for all"
+    ),
     "role-sync": (
         "cta_sync() is for all threads of the CTA: for one role alone, use warpgroup_sync(id); for all "
         "threads, take it out of the condition"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxsim.checks import phrases
+from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
-from ptxsim.checks.diagnosis.deadlock.roles import bar_of_a_role, both_multiply, few, role_later, signals_less
 from ptxsim.checks.diagnosis.deadlock.uses import parted, wrong_name
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
@@ -176,7 +176,7 @@ def _partial(model: Model, waiter: Waiter) -> Blame | None:
     if any(known & set(w.lanes) for w in late):
         return None
     if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
-        return role_later(model, waiter, rows)
+        return roles.role_later(model, waiter, rows)
     elsewhere = _elsewhere(model, waiter)
     facts = {
         "name": model.name(waiter.place),
@@ -301,7 +301,7 @@ def _sync(model: Model, waiter: Waiter) -> Blame | None:
     """A CTA or cluster barrier in a ring of waits, or one that the missing threads have left behind."""
     if waiter.kind not in ("bar", "cluster"):
         return None
-    if bar_of_a_role(model, waiter):
+    if roles.bar_of_a_role(model, waiter):
         return blame("role-sync", waiter, state=waiter.state, line=model.line(waiter.row))
     missing = [h for h in waiter.helpers if h.waiter is not None]
     ring = find_cycle(model, waiter)
@@ -328,7 +328,7 @@ def _fresh(model: Model, waiter: Waiter) -> Blame | None:
 def _signals_less(model: Model, waiter: Waiter) -> Blame | None:
     """In a ring of waits, one that has signalled less often than it has waited."""
     ring = find_cycle(model, waiter)
-    return signals_less(model, waiter) if len(ring) > 1 else None
+    return roles.signals_less(model, waiter) if len(ring) > 1 else None
 
 
 def _ring(model: Model, waiter: Waiter) -> Blame | None:
@@ -336,7 +336,7 @@ def _ring(model: Model, waiter: Waiter) -> Blame | None:
     if not ring or waiter is not ring[0]:
         return None
     if len(ring) == 1:
-        later = role_later(model, waiter, _rows_of_others(model, waiter))
+        later = roles.role_later(model, waiter, _rows_of_others(model, waiter))
         if later is not None:
             return later
         rounds = _all_answered(model, waiter)
@@ -377,17 +377,18 @@ DETECTORS = (
     _own_barrier,
     _bytes,
     _by_rival(shifted, one_slot),
-    both_multiply,
+    roles.both_multiply,
     wrong_name,
     _misrouted,
     _ahead,
     _by_rival(loads_and_commits),
     not_flipped,
     _bytes_only,
-    few,
+    roles.few,
     _partial,
     _endless,
     _role_ended,
+    roles.no_work,
     _silent,
     parted,
     flipped_early,

@@ -69,6 +69,17 @@ def _signals(model: Model, place: tuple[int, int], warp: int) -> int:
     return sum(s.each for s in mine)
 
 
+def no_work(model: Model, waiter: Waiter) -> Blame | None:
+    """It waits in a cluster behind the first, where no barrier is ever signalled: there is no work."""
+    _, history = barrier_of(model, waiter)
+    if history is None or waiter.helpers or not model.cluster.index or not model.rows_for(waiter.place):
+        return None
+    others = [w for w in model.waiters if w.kind not in ("bar", "cluster") and w.place != waiter.place]
+    if others or any(h.sources for h in model.histories.values()):
+        return None
+    return blame("no-work", waiter, name=model.name(waiter.place))
+
+
 def both_multiply(model: Model, waiter: Waiter) -> Blame | None:
     """It waits where the peer CTA waits for its own barrier, before MMAs that compute for both."""
     barrier, history = barrier_of(model, waiter)
