@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from tcgen05_programs import descriptor, run, serious
 
+from ptxsim.isa.layouts.block_scale import decode_block_scaled
+
 SCALES = {"ue8m0": ml_dtypes.float8_e8m0fnu, "ue4m3": ml_dtypes.float8_e4m3fn}
 NARROW = {  # code in the descriptor, bits, numpy type
     "e4m3": (0, 8, ml_dtypes.float8_e4m3fn),
@@ -145,6 +147,15 @@ def test_a_factor_that_is_no_number():
     out, _ = run(work, tile, cells_with(of_a, of_b, 0, 0)[None])
     bad = np.isnan(out[0, :, :8].view(np.float32)).any(1)
     assert bad.nonzero()[0].tolist() == [5]
+
+
+@pytest.mark.parametrize("kind", ["mxf4", "mxf4nvf4"])
+def test_the_type_of_b_has_two_bits_for_four_bit_matrices(kind):
+    """Bit 12 is the version of sparsity there (Tcgen05MxOmmaInstrDesc of CuTe DSL 4.8.1)."""
+    bits = instruction(kind, FOUR, FOUR, 128, 64, "ue8m0", 0, 0)
+    assert decode_block_scaled(bits | 1 << 12, kind, 2, 1) == decode_block_scaled(bits, kind, 2, 1)
+    with pytest.raises(NotImplementedError):
+        decode_block_scaled(bits | 1 << 12 | 1 << 2, kind, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,15 @@ def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> B
     where = f"instruction descriptor 0x{bits:08x} of .kind::{kind}"
     if field(31, 1):
         raise NotImplementedError("K of 96 elements (sm_103a)")
+    eight = kind == "mxf8f6f4"
+    if field(2, 1) and field(12, 1) and not eight:
+        raise NotImplementedError("sparse 4-bit matrices of another version (bit 12)")
     types = []
-    for name, low in (("A", 7), ("B", 10)):
-        if field(low, 3) not in _TYPES[kind]:
-            raise ValueError(f"{where}: matrix {name} has type {field(low, 3)}, expected {_TYPES[kind]}")
-        types.append(_TYPES[kind][field(low, 3)])
+    for name, low, width in (("A", 7, 3), ("B", 10, 3 if eight else 2)):
+        number = field(low, width)
+        if number not in _TYPES[kind]:
+            raise ValueError(f"{where}: matrix {name} has type {number}, expected {_TYPES[kind]}")
+        types.append(_TYPES[kind][number])
     scales = _SCALES[kind, factors]
     if field(23, 1) not in scales:
         raise ValueError(f"{where}: scale format {field(23, 1)}, expected one of {scales}")
