@@ -259,6 +259,8 @@ OPTIONAL = {
     "typst",
     "torch",
     "triton",
+    "cutlass",
+    "tilelang",
     "modal",
     "jax",
     "jax_tvm_ffi",

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().with_name("api.md")
-SHOWN = {"ptxsim.plugins.pytest_plugin": ["Launcher"], "ptxsim.plugins.triton": ["Session"]}  # no __all__
+SHOWN = {"ptxsim.plugins.pytest_plugin": ["Launcher"], "ptxsim.plugins.session": ["Session"]}  # no __all__
 MODULES = (
     *("ptxsim", "ptxsim.tracing", "ptxsim.forecasting", "ptxsim.layouts", "ptxsim.rendering"),
     *SHOWN,

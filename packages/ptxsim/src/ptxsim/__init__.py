@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ptxsim.launch import LoadedModule, Result
     from ptxsim.machine.im2col_map import Im2colMap
     from ptxsim.machine.tensor_map import TensorMap
+    from ptxsim.plugins.cute import cute
+    from ptxsim.plugins.tilelang import tilelang
     from ptxsim.plugins.triton import triton
     from ptxsim.report.fault import Fault
     from ptxsim.report.findings import CLEAN, Finding, times_text
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CAUSES", "CLEAN", "Cause", "Costs", "Fault", "Finding", "Hints", "Im2colMap",
     "LoadedModule", "PtxError", "Result", "TensorMap", "Timeline",
-    "cache_directory", "is_cold", "load", "times_text", "triton", "warm_up",
+    "cache_directory", "cute", "is_cold", "load", "tilelang", "times_text", "triton", "warm_up",
 ]  # fmt: skip
 
 _COMES_FROM = {
@@ -46,6 +48,8 @@ _COMES_FROM = {
     "times_text": "ptxsim.report.findings",
     "Costs": "ptxsim.trace.schedule",
     "Timeline": "ptxsim.trace.schedule",
+    "cute": "ptxsim.plugins.cute",
+    "tilelang": "ptxsim.plugins.tilelang",
     "triton": "ptxsim.plugins.triton",
 }
 

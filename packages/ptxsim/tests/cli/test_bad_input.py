@@ -11,6 +11,7 @@ import typer
 from test_commands import ARGS, GOOD, HEAD, command  # noqa: F401  the fixture
 
 from ptxsim.cli.app import app
+from ptxsim.cli.scripts import LANGUAGES
 
 RNG = random.Random(28)
 FILES = {  # name -> its bytes
@@ -120,13 +121,13 @@ def test_exec(refused):
         refused("exec", word, *(["/bin/true"] if word.startswith("--") else []))
 
 
-@pytest.mark.parametrize("name", ["exec", "run", "show", "predict", "triton"])
+@pytest.mark.parametrize("name", ["exec", "run", "show", "predict", *LANGUAGES])
 def test_every_option_that_a_command_has(refused, name, tmp_path):
     """Misspelt, a flag with a value, one that wants a value without it; and numbers that are none."""
     (tmp_path / "good.py").write_text("")
-    words = {"exec": ["/bin/true"], "triton": ["good.py"]}.get(name, ["good.ptx", *ARGS])
-    words = words[:1] if name == "show" else words
-    own_words = name in ("exec", "triton")  # all behind the program are its own
+    own_words = name in ("exec", *LANGUAGES)  # all behind the program are its own
+    words = {"exec": ["/bin/true"], "show": ["good.ptx"]}.get(name, ["good.ptx", *ARGS])
+    words = ["good.py"] if name in LANGUAGES else words
     options = [p for p in typer.main.get_command(app).commands[name].params if p.opts[0].startswith("--")]
     assert options
     for option in options:
@@ -142,9 +143,10 @@ def test_every_option_that_a_command_has(refused, name, tmp_path):
                     refused(name, *(more + words if own_words else words + more))
 
 
-def test_scripts(refused):
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_scripts(refused, language):
     for words in (["missing.py"], ["folder.ptx"], ["--order=x", "plain.sh"], ["--chip=x", "plain.sh"]):
-        refused("triton", *words)
+        refused(language, *words)
 
 
 def test_nvcc_that_is_not_there(refused, monkeypatch):

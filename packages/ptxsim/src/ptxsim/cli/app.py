@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ptxsim.cli import execute, nvcc, predict, run, show, triton
+from ptxsim.cli import execute, nvcc, predict, run, scripts, show
 from ptxsim.cli.common import Bad
 from ptxsim.driver.telling import say
 from ptxsim.version import VERSION
@@ -43,7 +43,8 @@ app.command("nvcc", context_settings=OWN_WORDS | {"ignore_unknown_options": True
 app.command("run")(run.command)
 app.command("show")(show.command)
 app.command("predict")(predict.command)
-app.command("triton", context_settings=OWN_WORDS)(triton.command)
+for language in scripts.LANGUAGES:
+    app.command(language, context_settings=OWN_WORDS)(scripts.command_of(language))
 
 
 def main() -> None:

@@ -138,10 +138,7 @@ class Device:
         """KernelFacts of driver/native/standin.h, offsets and sizes of the parameters."""
         program = self.program(number, name)
         function, module = program.function, self.loaded(number).module
-        named = {key[1] for key in program.slots.fixed if key[0] == "sym"}
-        shared = [v for v in module.vars.values() if v.space == "shared" and v.name in named]
-        shared += [v for v in function.vars if v.space == "shared"]
-        static = shared_layout(shared, 0)[2] - shared_layout([], 0)[2]
+        named, static = _named(program), static_shared(program, module)
         constant = sum(v.size for v in module.vars.values() if v.space == "const" and v.name in named)
         limit = function.directives.get("maxntid") or function.directives.get("reqntid")
         cluster = (*function.directives.get("reqnctapercluster", ()), 1, 1)[:3]
@@ -212,6 +209,19 @@ class Device:
         told = verdict, findings, notes, stats, same_as
         self.records.append(Record(number, name, grid, block, cluster, *told))
         return self.records[-1]
+
+
+def _named(program) -> set[str]:
+    """The module's variables that a kernel names."""
+    return {key[1] for key in program.slots.fixed if key[0] == "sym"}
+
+
+def static_shared(program, module) -> int:
+    """Bytes of shared memory that a kernel declares."""
+    named = _named(program)
+    shared = [v for v in module.vars.values() if v.space == "shared" and v.name in named]
+    shared += [v for v in program.function.vars if v.space == "shared"]
+    return shared_layout(shared, 0)[2] - shared_layout([], 0)[2]
 
 
 def code(findings: list[Finding]) -> int:

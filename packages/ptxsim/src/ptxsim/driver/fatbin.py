@@ -9,10 +9,12 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAGIC = 0xBA55ED50
 _HEADER = struct.Struct("<IHHQ")  # magic, version, bytes of this header, bytes of the entries
+HEAD = _HEADER.size
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 PTX, CUBIN = 1, 2
 _LZ4, _ZSTD = 0x2000, 0x8000  # flags of an entry
@@ -35,6 +37,12 @@ class Image:
         """(90, "a") of sm_90a."""
         found = _TARGET.search(self.text)
         return (int(found[1]), found[2]) if found else (self.arch, "")
+
+
+def size(data: bytes, start: int = 0) -> int:
+    """Bytes of the fat binary at `start`, by its header; 0 where there is none."""
+    magic, _, header, entries = _HEADER.unpack_from(data, start)
+    return header + entries if magic == MAGIC else 0
 
 
 def images(data: bytes, start: int = 0) -> list[Image]:
@@ -163,10 +171,17 @@ def ptx_of(data: bytes, capability: int) -> str:
     return choose([Image(PTX, 0, text)], capability).text
 
 
+def starts(data: bytes) -> Iterator[int]:
+    """Where in a file there is what looks like a fat binary."""
+    magic, at = struct.pack("<IH", MAGIC, 1), -1
+    while (at := data.find(magic, at + 1)) >= 0:
+        yield at
+
+
 def inside(data: bytes) -> list[Image]:
     """All images of all fat binaries in any kind of file: a program, a library, an object file."""
-    found, magic, at = [], struct.pack("<IH", MAGIC, 1), -1
-    while (at := data.find(magic, at + 1)) >= 0:
+    found = []
+    for at in starts(data):
         try:
             found += images(data, at)
         except (ImageError, IndexError, struct.error):

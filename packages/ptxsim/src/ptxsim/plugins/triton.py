@@ -10,35 +10,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from types import SimpleNamespace
 from unittest import mock
 
-from ptxsim.driver.chips import CHIPS, Chip
-from ptxsim.driver.device import Record
-from ptxsim.driver.telling import Teller, announce_compilation, say, worst
-
-
-@dataclass
-class Session:
-    """What runs inside the block, and what came of it."""
-
-    chip: Chip
-    order: str | int
-    checks: bool
-    teller: Teller
-    launches: list[Record] = field(default_factory=list)
-    dry: bool = False  # kernels are compiled and loaded, but not run
-
-    @property
-    def verdict(self) -> str:
-        """The worst of all launches."""
-        return worst(record.verdict for record in self.launches)
-
-    def told(self, record: Record) -> None:
-        """A launch has ended."""
-        self.launches.append(record)
-        self.teller.told(record)
+from ptxsim.driver.telling import Teller, announce_compilation, say
+from ptxsim.plugins import torch_on_cpu
+from ptxsim.plugins.session import Session, chip_named
 
 
 @contextlib.contextmanager
@@ -52,8 +28,7 @@ def triton(
     is found is printed and kept. ImportError without Triton (3.6 or newer) or torch; ValueError for an
     unknown chip.
     """
-    if chip not in CHIPS:
-        raise ValueError(f"chip is one of {', '.join(CHIPS)} (got {chip!r})")
+    session = Session(chip_named(chip), order, checks, Teller(quiet))
     try:
         import torch
         import triton
@@ -65,14 +40,13 @@ def triton(
     if not hasattr(triton, "knobs") or not hasattr(triton.knobs.runtime, "add_stages_inspection_hook"):
         raise ImportError(f"Triton {triton.__version__} lets nobody take its PTX: 3.6 or newer does")
     announce_compilation()
-    session = Session(CHIPS[chip], order, checks, Teller(quiet))
     before, ours = driver._active, Driver(session)
     driver.set_active(ours)
     with contextlib.ExitStack() as stack:
         stack.callback(driver.set_active, before)
-        for patch in (*_triton_patches(triton, ours), *_torch_patches(torch, session.chip)):
+        for patch in (*_triton_patches(triton, ours), *torch_on_cpu.patches(torch, session.chip)):
             stack.enter_context(patch)
-        stack.enter_context(_device_mode(torch))
+        stack.enter_context(torch_on_cpu.device_mode(torch))
         try:
             yield session
         finally:
@@ -111,42 +85,3 @@ def _triton_patches(triton, driver) -> list:
         mock.patch.object(triton.testing.Mark, "run", not_run),
         mock.patch.object(triton.testing, "do_bench", driver.get_benchmarker()),
     ]
-
-
-def _torch_patches(torch, chip: Chip) -> list:
-    """What programs ask torch.cuda to choose a kernel for the chip."""
-    facts = SimpleNamespace(
-        name=chip.name,
-        major=chip.major,
-        minor=chip.minor,
-        multi_processor_count=chip.sms,
-        warp_size=32,
-        total_memory=chip.memory,
-        shared_memory_per_block_optin=chip.shared_per_sm - 1024,
-        L2_cache_size=chip.l2,
-    )
-    answers = {
-        "get_device_capability": (chip.major, chip.minor),
-        "get_device_properties": facts,
-        "get_device_name": chip.name,
-        "current_device": 0,
-        "synchronize": None,
-    }
-    return [mock.patch.object(torch.cuda, n, lambda *_, value=v: value) for n, v in answers.items()]
-
-
-def _device_mode(torch):
-    """device="cuda" stands for the CPU, also in Tensor.to and Tensor.cuda; tensors say they are there."""
-
-    def here(value):
-        if isinstance(value, torch.device) and value.type == "cuda":
-            return torch.device("cpu")
-        return "cpu" if isinstance(value, str) and value.partition(":")[0] == "cuda" else value
-
-    class OnCpu(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            if function in (torch.Tensor.cuda, torch.Tensor.is_cuda.__get__):
-                return args[0] if function is torch.Tensor.cuda else True
-            return function(*map(here, args), **{name: here(v) for name, v in (kwargs or {}).items()})
-
-    return OnCpu()

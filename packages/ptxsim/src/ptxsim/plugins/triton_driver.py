@@ -6,7 +6,6 @@ storage mapped once, at its own address. Imported only where Triton is.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import math
 import struct
@@ -21,12 +20,12 @@ from triton.backends.driver import DriverBase
 from triton.runtime import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-import ptxsim
 from ptxsim.arguments import param_layout
-from ptxsim.driver.device import OK, Record, code
+from ptxsim.driver.device import OK, code
 from ptxsim.launch import LoadedModule
 from ptxsim.machine.tensor_map import SWIZZLES, TensorMap
-from ptxsim.report.findings import Finding
+from ptxsim.plugins.running import launch, load
+from ptxsim.plugins.torch_on_cpu import Storages, tensors_among
 from ptxsim.units.tensormap import element_type, encoded
 
 DEVICE = 10_000  # Triton keeps compiled kernels by device: none of a real one is taken for ours
@@ -122,15 +121,8 @@ class Utilities:
 
     def load_binary(self, name: str, ptx: bytes, shared: int, device: int) -> tuple:
         """(module, function, registers, spilled bytes, most threads of a CTA); registers are an estimate."""
-        module = ptxsim.load(ptx, refuse=False)
-        try:
-            program = module.programs[name]
-        except ptxsim.PtxError as error:
-            finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}")
-            none = (0, 0, 0)
-            record = Record(1, name, none, none, none, "incomplete", [finding], [], {})
-            driver.active.session.told(record)
-            raise RuntimeError(finding.message) from None
+        module = load(driver.active.session, ptx, name)
+        program = module.programs[name]
         limit = program.function.directives.get("maxntid") or program.function.directives.get("reqntid")
         threads = min(1024, math.prod(limit)) if limit else 1024
         return module, Function(module, name), min(255, program.slots.register_slots), 0, threads
@@ -210,17 +202,10 @@ class Launcher:
         for offset, kind, value in zip(offsets, kinds, values, strict=False):
             data = memory.packed(kind, value)
             block[offset : offset + len(data)] = data
-        grid, threads, cluster = shape
-        result = function.module.launch(
-            function.name, grid=grid, block=threads, cluster=cluster, shared_bytes=self.metadata.shared,
-            args=bytes(block), memory=memory.mapped, checks=session.checks, order=session.order,
-        )  # fmt: skip
-        number = len(session.launches) + 1
-        told = (result.verdict, result.findings, result.notes, result.stats)
-        session.told(Record(number, function.name, grid, threads, cluster, *told))
-        print(end="".join(getattr(line, "raw", f"{line}\n") for line in result.printed))
-        if code(result.findings) != OK:
-            raise RuntimeError(f"{function.name}: {result.findings[0].kind}: {result.findings[0].message}")
+        shared = self.metadata.shared
+        findings = launch(session, function.module, function.name, shape, shared, bytes(block), memory.mapped)
+        if code(findings) != OK:
+            raise RuntimeError(f"{function.name}: {findings[0].kind}: {findings[0].message}")
 
 
 def aligned(size: int, align: int) -> torch.Tensor:
@@ -254,27 +239,18 @@ def types_of(kinds, described):
             yield kind
 
 
-class Memory:
-    """The storages that a launch can reach, at their own addresses, named after the arguments."""
+class Memory(Storages):
+    """The storages that a launch can reach, named after the arguments."""
 
     def __init__(self, values: list, names: dict):
+        super().__init__()
         given = [v[0].base if isinstance(v, tuple) else getattr(v, "base", v) for v in values]
         given = [v for v in given if isinstance(v, torch.Tensor)]
         called = {id(getattr(v, "base", v)): name for name, v in names.items()}
         if any(v.dtype in (torch.int64, torch.uint64) for v in given):  # may hold addresses
-            given += [t for t in gc.get_objects() if issubclass(type(t), torch.Tensor)]
-        self.mapped: dict[int, tuple[str, np.ndarray]] = {}
+            given += tensors_among(torch, gc.get_objects())
         for tensor in given:
             self.add(tensor, called.get(id(tensor)))
-
-    def add(self, tensor: torch.Tensor, name: str | None) -> None:
-        storage = tensor.untyped_storage()
-        start, size = storage.data_ptr(), storage.nbytes()
-        taken = any(at < start + size and start < at + a.nbytes for at, (_, a) in self.mapped.items())
-        if size and not taken:
-            array = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
-            text = name or f"a tensor of {'x'.join(map(str, tensor.shape))} {str(tensor.dtype)[6:]}"
-            self.mapped[start] = (text, array)
 
     def packed(self, kind: str, value) -> bytes:
         """The bytes of one argument."""
@@ -291,7 +267,7 @@ class Memory:
     def tensor_map(self, descriptor, facts: dict) -> bytes:
         """The 128 bytes of a descriptor that was made on the host."""
         address, size = descriptor.base.data_ptr(), facts["elem_size"]
-        start = next(at for at, (_, a) in self.mapped.items() if at <= address < at + a.nbytes)
+        start = self.around(address)
         dims = list(descriptor.shape)
         if facts["fp4_padded"]:
             dims[-1] *= 2

@@ -1,0 +1,32 @@
+"""What Python programs ask cuda.bindings about the device, answered for a chip of the simulator."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from ptxsim.driver.chips import Chip, attributes
+
+
+def patches(chip: Chip, **more) -> list:
+    """Functions of cuda.bindings.driver, and the count of devices of its runtime; `more`: further ones."""
+    from cuda.bindings import driver, runtime
+
+    ok, known = driver.CUresult.CUDA_SUCCESS, attributes(chip)
+    answers = {
+        "cuInit": lambda *_: (ok,),
+        "cuDeviceGetCount": lambda: (ok, 1),
+        "cuDeviceGet": lambda number: (ok, driver.CUdevice(number)),
+        "cuDriverGetVersion": lambda: (ok, 13000),
+        "cuCtxGetCurrent": lambda: (ok, driver.CUcontext(0)),
+        "cuCtxCreate": lambda *_: (ok, driver.CUcontext(0)),
+        **dict.fromkeys(["cuCtxSetCurrent", "cuCtxSynchronize", "cuStreamSynchronize"], lambda *_: (ok,)),
+        "cuDeviceGetAttribute": lambda which, _: (ok, known.get(int(which), 0)),
+        **more,
+    }
+    fine = runtime.cudaError_t.cudaSuccess
+    nothing = ["cudaDeviceSynchronize", "cudaLibraryUnload", "cudaStreamSynchronize"]
+    return [
+        *(mock.patch.object(driver, name, answer) for name, answer in answers.items()),
+        mock.patch.object(runtime, "cudaGetDeviceCount", lambda: (fine, 1)),
+        *(mock.patch.object(runtime, name, lambda *_: (fine,)) for name in nothing),
+    ]

@@ -1,0 +1,151 @@
+"""`with ptxsim.cute():` CuTe DSL kernels run on the simulator, on torch tensors of the CPU, and are checked.
+
+CuTe DSL compiles for the chip as ever; the PTX that it makes on the way runs here, and no GPU takes part. Its
+compiled host code calls the simulator in place of the CUDA runtime, and device="cuda" means the CPU.
+Nothing is timed: cutlass.testing.benchmark runs nothing and gives NaN.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from ptxsim.driver.telling import Teller, announce_compilation, say
+from ptxsim.plugins import bindings, torch_on_cpu
+from ptxsim.plugins.redirected import redirected
+from ptxsim.plugins.session import Session, chip_named
+
+_KEPT = re.compile(r"dump-ptx-path='?([^\s'}]+)")
+_TARGETS = {80: "sm_80", 90: "sm_90a", 100: "sm_100a"}
+
+
+@contextlib.contextmanager
+def cute(
+    chip: str = "h200", order: str | int = "program", checks: bool = True, quiet: bool = False
+) -> Iterator[Session]:
+    """Runs CuTe DSL kernels on the simulator inside the block; the Session keeps a Record for each launch.
+
+    chip: a100, h200 or b200. order, checks: as LoadedModule.launch has them. quiet: no line per launch.
+    Functions are to be compiled inside the block. A fault that a chip would report (out of bounds, a
+    deadlock) raises the DSL's DSLCudaRuntimeError at the call; what else is found is printed and kept.
+    ImportError without nvidia-cutlass-dsl (4.8 or newer) or torch; ValueError for an unknown chip.
+    """
+    session = Session(chip_named(chip), order, checks, Teller(quiet))
+    try:
+        import torch
+        from cutlass.base_dsl.compiler import Compiler
+        from cutlass.cute.runtime import _Tensor
+        from cutlass.cutlass_dsl import CuTeDSL
+
+        from ptxsim.plugins.cute_runtime import Runtime
+    except ImportError as error:
+        raise ImportError(f"{error}: `pip install nvidia-cutlass-dsl torch` (4.8 or newer)") from None
+    announce_compilation()
+    library, exported = _library()
+    runtime = Runtime(session, exported)
+    with contextlib.ExitStack() as stack:
+        for patch in (
+            *_settings(CuTeDSL, _TARGETS[session.chip.capability]),
+            *_compiler(Compiler, runtime),
+            *_tensors(_Tensor),
+            *_questions(session.chip),
+            *torch_on_cpu.everything(torch, session.chip),
+            redirected(library, runtime.functions),
+        ):
+            stack.enter_context(patch)
+        stack.enter_context(torch_on_cpu.device_mode(torch))
+        try:
+            yield session
+        finally:
+            session.teller.summary(session.launches, session.chip.name)
+
+
+def _settings(dsl_class, target: str) -> list:
+    """The chip, lines of the Python source in the PTX, and no cache: what is compiled here is of use here."""
+    dsls = type(dsl_class)._instances.values()
+    wanted = {"arch": target, "lineinfo": True, "no_cache": True}
+    return [mock.patch.object(dsl.envar, name, value) for dsl in dsls for name, value in wanted.items()]
+
+
+def _compiler(compiler, runtime) -> list:
+    """The runtime gets the PTX of what is compiled, as the compiler's option dump-ptx-path writes it."""
+    before = compiler.compile
+
+    def keeping_ptx(self, module, pipeline, *args, **kwargs):
+        with tempfile.TemporaryDirectory() as folder:
+            path, asked = Path(folder) / "kernels", _KEPT.search(pipeline)
+            if asked:  # by the program, too
+                path = Path(asked[1])
+            else:
+                pipeline = pipeline.replace("cubin-format=bin", f"cubin-format=bin dump-ptx-path={path}")
+            compiled = before(self, module, pipeline, *args, **kwargs)
+            for file in path.parent.glob(f"{path.name}*.ptx"):
+                runtime.compiled(compiled, file.read_text())
+        return compiled
+
+    return [mock.patch.object(compiler, "compile", keeping_ptx)]
+
+
+def _tensors(tensor) -> list:
+    """What from_dlpack is given is global memory of the chip."""
+    from ptxsim.plugins.cute_runtime import say_on_gpu
+
+    before = tensor.__init__
+
+    def init(self, *args, **kwargs) -> None:
+        before(self, *args, **kwargs)
+        say_on_gpu(self._dlpack_data, getattr(self, "_tvm_ffi_tensor", None))
+
+    return [mock.patch.object(tensor, "__init__", init), *_tvm_ffi()]
+
+
+def _tvm_ffi() -> list:
+    """Functions that are compiled with --enable-tvm-ffi take the tensors for those of a GPU."""
+    try:
+        from cutlass.base_dsl.tvm_ffi_builder.tvm_ffi_builder import TVMFFIBuilder
+        from tvm_ffi import DLDeviceType
+    except ImportError:
+        return []
+    on_gpu = DLDeviceType.kDLCUDA
+    return [mock.patch.object(TVMFFIBuilder, "load_dltensor_device_type", lambda self, _: self.i32(on_gpu))]
+
+
+def _library() -> tuple[ctypes.CDLL, list[str]]:
+    """The runtime library that compiled host code calls, and the names of what it exports."""
+    from cutlass.base_dsl.env_manager import get_prefix_dsl_libs
+
+    paths = (get_prefix_dsl_libs("CUTE_DSL") or "").split(os.pathsep)
+    path = next((path for path in paths if "cute_dsl_runtime" in path), None)
+    if path is None:
+        raise ImportError("CuTe DSL has no libcute_dsl_runtime.so")
+    with open(path, "rb") as file:
+        tables = [s for s in ELFFile(file).iter_sections() if isinstance(s, SymbolTableSection)]
+        names = [symbol.name for table in tables for symbol in table.iter_symbols()]
+    return ctypes.CDLL(path), names
+
+
+def _questions(chip) -> list:
+    """What programs ask to choose a kernel for the chip, and how they time it."""
+    from cutlass import testing
+    from cutlass.cute import testing as older
+    from cutlass.utils import HardwareInfo
+
+    def not_run(*_, **__) -> float:
+        say("ptxsim: not run, as speed is not measured here: benchmark")
+        return math.nan
+
+    return [
+        *bindings.patches(chip),
+        mock.patch.object(HardwareInfo, "get_max_active_clusters", lambda _, size, *__: chip.sms // size),
+        *(mock.patch.object(module, "benchmark", not_run) for module in (testing, older)),
+    ]

@@ -1,0 +1,87 @@
+"""Tensor maps of tensors on the CPU: as cuTensorMapEncodeTiled is asked for them, and as a driver makes them.
+
+What a map holds is not documented. The places read here are what cuTensorMapEncodeTiled of driver 13.0 wrote
+on an H100 while one of its arguments at a time was changed; the upper 64 bytes are not set.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from ptxsim.isa.layouts.swizzle import Mode
+from ptxsim.machine.tensor_map import MAP_BYTES, SWIZZLES, TensorMap
+from ptxsim.plugins.torch_on_cpu import Storages
+from ptxsim.units.tensormap import element_type, encoded
+
+_WORDS = struct.Struct("<QI4II5III4x")  # address, modes, strides, their upper bits, extents, box, box
+_TF32 = 1 << 16
+_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13)  # CUtensorMapDataType -> .elemtype of PTX
+_NIBBLES = 13  # .elemtype of two 4-bit elements in a byte
+_MODES: dict[int, Mode] = {**dict(enumerate(SWIZZLES[:5])), 6: SWIZZLES[5]}  # CUtensorMapSwizzle -> mode
+# (TF32, type in the map) -> .elemtype of PTX; 11 is what CuTe DSL writes for Float4E2M1FN
+_SPECIAL = {(_TF32, 7): 11, (_TF32, 8): 12, (0, 11): 13}
+_SPANS = (0, 32, 64, 128)
+_KNOWN = 0x27_FFFF  # bits of the modes that are known; the lowest four, 17, 18 and 21 say nothing to a launch
+
+
+def made_again(data: bytes, memory: Storages) -> bytes:
+    """The map as a launch knows it; bytes that are no map, as they are."""
+    if len(data) != MAP_BYTES:
+        return data
+    address, modes, *words = _WORDS.unpack_from(data)
+    low, high, dims, first, box = words[:4], words[4], words[5:10], words[10], words[11]
+    rank, elements, interleave = (modes >> 4 & 7) + 1, modes >> 7 & 15, modes >> 11 & 3
+    if modes & ~_KNOWN or interleave or rank > 5:
+        return data
+    if modes & _TF32 or elements > 10:
+        elements = _SPECIAL.get((modes & _TF32, elements), 15)
+    strides = [(low[i] | (high >> 4 * i & 15) << 32) << 4 for i in range(rank - 1)]
+    boxes = [(first >> 24) + 1, *((box >> 8 * i & 255) + 1 for i in range(rank - 1))]
+    steps = [(first >> 3 * i & 7) + 1 for i in range(rank)]
+    extents = [d + 1 for d in dims[:rank]]
+    mode = _SPANS[modes >> 13 & 3]
+    try:
+        return _map(memory, address, elements, extents, strides, boxes, steps, mode, modes >> 15 & 1)
+    except (KeyError, ValueError):
+        return data
+
+
+def tiled(
+    memory: Storages,
+    kind: int,
+    address: int,
+    dims,
+    strides,
+    box,
+    steps,
+    interleave: int,
+    swizzle: int,
+    fill: int,
+) -> bytes:
+    """What cuTensorMapEncodeTiled is asked for. ValueError for what it refuses, or is not modelled."""
+    if interleave or swizzle not in _MODES or kind >= len(_TYPES):
+        raise ValueError("padded 4- and 6-bit elements and interleaved layouts are not modelled")
+    return _map(memory, address, _TYPES[kind], dims, strides, box, steps, _MODES[swizzle], fill)
+
+
+def _map(
+    memory: Storages, address: int, elements: int, dims, strides, box, steps, mode: Mode, fill: int
+) -> bytes:
+    """`elements`: a number of PTX's .elemtype. KeyError for an address in no storage."""
+    packed = 2 if elements == _NIBBLES else 1
+    start = memory.around(address)
+    made = TensorMap(
+        memory.mapped[start][1],
+        box=(box[0] // packed, *box[1:]),
+        dims=(dims[0] // packed, *dims[1:]),
+        strides=tuple(strides),
+        element_strides=tuple(steps),
+        swizzle=mode,
+        fill="nan" if fill else "zero",
+        byte_offset=address - start,
+        dtype=np.dtype("u1") if packed == 2 else element_type(elements),
+        packed=packed,
+    )
+    return encoded(made, start)

@@ -1,0 +1,80 @@
+"""Kernels that a program in this process loads and launches, on all torch tensors that live.
+
+What a driver API does for libraries and launches, shared by the languages whose host code calls
+one. Imported only where torch is.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable, Sequence
+
+import torch
+
+import ptxsim
+from ptxsim.arguments import param_layout
+from ptxsim.driver.device import INVALID_CONFIGURATION, UNSUPPORTED, code, static_shared
+from ptxsim.frontend.ast import Var
+from ptxsim.plugins.running import Extent, launch, load, refused
+from ptxsim.plugins.session import Session
+from ptxsim.plugins.torch_on_cpu import Storages, tensors_among
+
+
+class Kernels:
+    """`also`: adds to the memory what it finds among all objects, beside the torch tensors."""
+
+    def __init__(self, session: Session, also: Callable[[list, Storages], None] = lambda *_: None):
+        self.session, self.also = session, also
+        self._libraries: dict[int, bytes] = {}  # PTX
+        self._kernels: dict[int, tuple] = {}  # handle -> (module, name)
+        self._handles = itertools.count(1)
+
+    def load(self, ptx: bytes) -> int:
+        """The handle of a library."""
+        handle = next(self._handles)
+        self._libraries[handle] = ptx
+        return handle
+
+    def kernel(self, library: int, name: str) -> int:
+        """The handle of a kernel. RuntimeError for one that is not modelled."""
+        handle = next(self._handles)
+        self._kernels[handle] = load(self.session, self._libraries[library], name), name
+        return handle
+
+    def static_shared(self, kernel: int) -> int:
+        """Bytes of shared memory that a kernel declares."""
+        module, name = self._kernels[kernel]
+        return static_shared(module.programs[name], module.module)
+
+    def launch(
+        self,
+        kernel: int,
+        shape: tuple[Extent, Extent, Extent],
+        shared: int,
+        values: Callable[[Sequence[Var], Storages], list[bytes]],
+    ) -> int:
+        """Runs it; `values` gives the bytes of its parameters; `shape`: grid, block, cluster. A CUresult."""
+        module, name = self._kernels[kernel]
+        function = module.programs[name].function
+        params, declared = function.params, function.directives.get("reqnctapercluster", ())
+        if declared:
+            shape = (*shape[:2], (*declared, 1, 1)[:3])
+        offsets, end = param_layout(params)
+        block, memory = bytearray(end), self.memory()
+        for offset, value in zip(offsets, values(params, memory), strict=True):
+            block[offset : offset + len(value)] = value
+        try:
+            findings = launch(self.session, module, name, shape, shared, bytes(block), memory.mapped)
+        except (ValueError, ptxsim.Fault) as error:
+            refused(self.session, name, str(error))
+            return INVALID_CONFIGURATION if isinstance(error, ValueError) else UNSUPPORTED
+        return code(findings)
+
+    def memory(self) -> Storages:
+        """All tensors that live."""
+        things, found = gc.get_objects(), Storages()
+        for tensor in tensors_among(torch, things):
+            found.add(tensor)
+        self.also(things, found)
+        return found

@@ -1,0 +1,53 @@
+"""Kernels of a session: loaded, launched, and what came of it told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import ptxsim
+from ptxsim.driver.device import Record
+from ptxsim.launch import LoadedModule
+from ptxsim.plugins.session import Session
+from ptxsim.report.findings import Finding
+
+Extent = tuple[int, int, int]
+
+
+def load(session: Session, ptx: bytes, name: str) -> LoadedModule:
+    """The module with the kernel `name`. RuntimeError, after a record, for one that is not modelled."""
+    module = ptxsim.load(ptx, refuse=False)
+    try:
+        module.programs[name]
+    except ptxsim.PtxError as error:
+        raise RuntimeError(refused(session, name, str(error))) from None
+    return module
+
+
+def refused(session: Session, name: str, why: str) -> str:
+    """Keeps a record of a kernel that does not run, and gives its message."""
+    finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {why}")
+    none = (0, 0, 0)
+    number = len(session.launches) + 1
+    session.told(Record(number, name, none, none, none, "incomplete", [finding], [], {}))
+    return finding.message
+
+
+def launch(
+    session: Session,
+    module: LoadedModule,
+    name: str,
+    shape: tuple[Extent, Extent, Extent],
+    shared: int,
+    args: bytes,
+    memory: Mapping,
+) -> list[Finding]:
+    """Runs a kernel, and tells what came of it; `shape`: grid, block, cluster. Gives the findings."""
+    grid, block, cluster = shape
+    result = module.launch(
+        name, grid=grid, block=block, cluster=cluster, shared_bytes=shared,
+        args=args, memory=memory, checks=session.checks, order=session.order,
+    )  # fmt: skip
+    told = (result.verdict, result.findings, result.notes, result.stats)
+    session.told(Record(len(session.launches) + 1, name, grid, block, cluster, *told))
+    print(end="".join(getattr(line, "raw", f"{line}\n") for line in result.printed))
+    return result.findings

@@ -1,0 +1,148 @@
+"""`with ptxsim.tilelang():` TileLang kernels run, and are checked, on torch tensors of the CPU.
+
+TileLang compiles by its own NVRTC backend (execution_backend="nvrtc"), to PTX in place of machine code; its
+host code calls the simulator in place of the CUDA driver, and device="cuda" means the CPU. Nothing is timed:
+do_bench runs nothing and gives NaN.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from ptxsim.driver.telling import Teller, announce_compilation, say
+from ptxsim.plugins import bindings, torch_on_cpu
+from ptxsim.plugins.session import Session, chip_named
+
+_SETTINGS = {"TILELANG_EXECUTION_BACKEND": "nvrtc", "TILELANG_DISABLE_CACHE": "1"}
+
+
+@contextlib.contextmanager
+def tilelang(
+    chip: str = "h200", order: str | int = "program", checks: bool = True, quiet: bool = False
+) -> Iterator[Session]:
+    """Runs TileLang kernels on the simulator inside the block; the Session keeps a Record for each launch.
+
+    chip: a100, h200 or b200. order, checks: as LoadedModule.launch has them. quiet: no line per launch.
+    Kernels are to be compiled inside the block. A fault that a chip would report (out of bounds, a deadlock)
+    raises TileLang's RuntimeError at the call; what else is found is printed and kept. ImportError without
+    tilelang (0.1.15 or newer), torch, cuda-bindings; ValueError for an unknown chip.
+    """
+    session = Session(chip_named(chip), order, checks, Teller(quiet))
+    try:
+        import torch
+        from tilelang import profiler
+        from tilelang.jit import JITImpl
+        from tilelang.jit.adapter.nvrtc import libgen
+
+        from ptxsim.plugins.kernels import Kernels
+    except ImportError as error:
+        raise ImportError(f"{error}: `pip install tilelang torch cuda-bindings nvidia-cuda-nvcc`") from None
+    announce_compilation()
+    with contextlib.ExitStack() as stack:
+        for patch in (
+            mock.patch.dict(os.environ, _SETTINGS),
+            *_own_kernels(JITImpl),
+            *_to_ptx(libgen, session.chip.capability),
+            *_no_speed(profiler),
+            *bindings.patches(session.chip, **_driver(Kernels(session))),
+            *torch_on_cpu.everything(torch, session.chip),
+        ):
+            stack.enter_context(patch)
+        stack.enter_context(torch_on_cpu.device_mode(torch))
+        try:
+            yield session
+        finally:
+            session.teller.summary(session.launches, session.chip.name)
+
+
+def _own_kernels(jitted) -> list:
+    """A function that was compiled outside of the block is compiled again: its kernels are those of here."""
+    before = jitted.__call__
+    kernels: dict[int, tuple] = {}
+
+    def call(self, *args, **kwargs):
+        _, cache = kernels.setdefault(id(self), (self, {}))
+        with mock.patch.object(self, "_kernel_cache", cache):
+            return before(self, *args, **kwargs)
+
+    return [
+        mock.patch.object(jitted, "__call__", call),
+        mock.patch.object(jitted, "_can_use_call_form_cache", lambda *_: False),
+    ]
+
+
+def _to_ptx(libgen, capability: int) -> list:
+    compile_ = libgen.compile_cuda
+
+    def to_ptx(code, target_format="ptx", arch=None, options=(), **more) -> bytes:
+        return compile_(code, "ptx", arch or capability, [*options, "-lineinfo"], **more)
+
+    return [mock.patch.object(libgen, "compile_cuda", to_ptx)]
+
+
+def _no_speed(profiler) -> list:
+    def not_run(*_, **__) -> float:
+        say("ptxsim: not run, as speed is not measured here: do_bench")
+        return math.nan
+
+    places = (profiler, "do_bench"), (profiler.Profiler, "do_bench")
+    return [mock.patch.object(owner, name, not_run) for owner, name in places]
+
+
+def _driver(kernels) -> dict:
+    """The functions of cuda.bindings.driver that TileLang's host code calls."""
+    from cuda.bindings import driver
+
+    from ptxsim.plugins.driver_maps import tiled
+
+    fine = driver.CUresult.CUDA_SUCCESS
+    cluster = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+
+    def load(path: bytes, *_) -> tuple:
+        return fine, Library(kernels.load(Path(path.decode()).read_bytes()))
+
+    def launch(config, kernel: int, values: tuple, _) -> tuple:
+        size = next((a.value.clusterDim for a in config.attrs or () if a.id == cluster), None)
+        shape = (
+            (config.gridDimX, config.gridDimY, config.gridDimZ),
+            (config.blockDimX, config.blockDimY, config.blockDimZ),
+            (size.x, size.y, size.z) if size else (1, 1, 1),
+        )
+        data = [_bytes(kind, value) for value, kind in zip(*values, strict=True)]
+        return (driver.CUresult(kernels.launch(kernel, shape, config.sharedMemBytes, lambda *_: data)),)
+
+    def made(kind, rank, address, dims, strides, box, steps, interleave, swizzle, _, fill) -> tuple:
+        dims, strides, box, steps = ([int(n) for n in list_] for list_ in (dims, strides, box, steps))
+        modes = int(interleave), int(swizzle), int(fill)
+        data = tiled(kernels.memory(), int(kind), int(address), dims, strides, box, steps, *modes)
+        out = driver.CUtensorMap()
+        ctypes.memmove(out.getPtr(), data, len(data))
+        return fine, out
+
+    return {
+        "cuCtxGetApiVersion": lambda _: (fine, 13000),
+        "cuLibraryLoadFromFile": load,
+        "cuLibraryGetKernel": lambda library, name: (fine, kernels.kernel(library, name.decode())),
+        "CUdevice": lambda number: number or 0,  # of a tensor on the CPU: None
+        "cuKernelSetAttribute": lambda *_: (fine,),
+        "cuLaunchKernelEx": launch,
+        "cuTensorMapEncodeTiled": made,
+    }
+
+
+class Library(int):
+    """A handle that is false: TileLang unloads those that are true, also when the block is left."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def _bytes(kind, value) -> bytes:
+    """One argument, of a ctypes type or, without a type, a tensor map."""
+    return bytes(kind(value)) if kind else ctypes.string_at(value.getPtr(), 128)
