@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpus import Bug, before, guard, head, replace
+from corpus import Bug, before, drop, guard, head, replace
 from slips import TWO_CTAS, TWO_PAIRS
 
 STAGES = (
@@ -109,6 +109,24 @@ OUTSIDE = (
     ),
 )
 ROUNDS = (
+    Bug(
+        "all-stages-handed-back-behind-the-k-loop",
+        7,
+        size=(256, 384, 64),
+        ctas=1,
+        edits=(
+            replace("PIPE_DEPTH = 2", "PIPE_DEPTH = 3"),
+            drop("mma2tma.arrive(stage"),
+            before(
+                "mma2ld.arrive(",
+                "for s in Tx.unroll(PIPE_DEPTH):",
+                "    mma2tma.arrive(s, cta_group=1, cta_mask=1)",
+            ),
+        ),
+        kind="mbarrier",
+        names="which says that stages are free, but has waited for tma2mma",
+        why="Where K has fewer tiles than the ring has stages, stages come back that nobody has used.",
+    ),
     Bug(
         "mma-warp-counts-tiles-by-itself",
         7,

@@ -65,6 +65,14 @@ AT_RINGS = (
         "barrier, so there is no work for it",
     ),
     Cause(
+        "unused-back",
+        150,
+        "hand back a stage when it has been used, once each time: does the arrive or commit stand in a loop "
+        "of its own, or name stages that this round has not used?",
+        text="{who} signals {name} {times} (line {line}), which says that stages are free, but has waited "
+        "for {array} {waits}",
+    ),
+    Cause(
         "stays",
         140,
         "the stage moves on in every round, whichever branch it takes: behind the last element it is 0 "

@@ -10,6 +10,7 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.race.barrier_record import record_of
 from ptxsim.checks.race.wording import line_of
+from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
 
 
@@ -28,6 +29,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
         or _slots(cluster, histories, place, reporter)
         or _again(cluster, histories, history, reporter)
         or _too_often(cluster, histories, history, reporter)
+        or _unused_handed_back(cluster, histories, place, reporter)
         or _unsignalled(cluster, histories, place, reporter)
         or _all_at_one(cluster, histories, place, reporter)
         or _issuers(cluster, place, history, reporter)
@@ -109,6 +111,32 @@ def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, repor
                 name = reporter.shared_name(place[1])
                 facts = {"who": who, "times": times, "name": name, "line": line}
                 return reason("ahead-arrives", waits=phrases.times(waits), **facts)
+    return None
+
+
+def _unused_handed_back(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
+    """Who waits for this ring hands back more elements than it has waited for; the first round needs none."""
+    full = ring_of(histories, place, reporter.shared_array)
+    signallers = {warp for _, warp, _ in histories[place].sources}
+    for back, other in histories.items():
+        free = ring_of(histories, back, reporter.shared_array)
+        starts_free = any(
+            waits.fresh is not None for warp, waits in other.waits.items() if warp in signallers
+        )
+        if not starts_free or len(free) != len(full) or set(free) & set(full):
+            continue
+        for warp in {w for p in full for w in histories[p].waits}:
+            passed = sum(histories[p].waits[warp].count for p in full if warp in histories[p].waits)
+            made = [(row, s) for p in free for (how, w, row), s in histories[p].sources.items() if w == warp]
+            made = [(row, s) for row, s in made if cluster.program.instrs[row].op != "cp"]
+            times = sum(signals.each for _, signals in made)
+            if times > passed:
+                row, signals = made[0]
+                who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
+                facts = {"who": who, "times": phrases.times(times), "name": reporter.shared_array(back[1])}
+                facts["array"] = reporter.shared_array(place[1])
+                line = cluster.program.instrs[row].src or row
+                return reason("unused-back", row, line=line, waits=phrases.times(passed), **facts)
     return None
 
 
