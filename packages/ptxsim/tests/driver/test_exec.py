@@ -177,6 +177,29 @@ def test_a_runtime_that_was_not_replaced_is_named_and_a_compiler_is_none(program
     assert (f"{name} holds a CUDA runtime that could not be replaced" in done.stderr) is told
 
 
+LINK = """
+import ctypes, sys
+cuda, link, size, module = ctypes.CDLL(None), ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_void_p()
+ptx = open(sys.argv[1], "rb").read()
+def add():
+    return cuda.nvJitLinkAddData(link, 2, ptx, ctypes.c_size_t(len(ptx)), b"kernel")
+first = cuda.nvJitLinkCreate(ctypes.byref(link), 0, None), add(), cuda.nvJitLinkComplete(link)
+cuda.nvJitLinkGetLinkedCubinSize(link, ctypes.byref(size))
+code = ctypes.create_string_buffer(size.value)
+cuda.nvJitLinkGetLinkedCubin(link, code)
+loaded = cuda.cuInit(0), cuda.cuModuleLoadData(ctypes.byref(module), code)
+print(first, loaded, add(), code.value == ptx)
+"""
+
+
+def test_nvjitlink_gives_the_ptx_that_it_gets(program):
+    """numba-cuda 0.30 links so; a second text is refused."""
+    words = ["exec", "--quiet", sys.executable, "-c", LINK, str(program.with_name("add.ptx"))]
+    done = subprocess.run([sys.executable, "-m", "ptxsim", *words], capture_output=True, text=True)
+    assert done.stdout == "(0, 0, 0) (0, 0) 3 True\n"
+    assert "nvJitLink: only one PTX text can be linked, not kernel" in done.stderr
+
+
 def test_a_program_without_kernels_says_so():
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
     command = [sys.executable, "-m", "ptxsim", "exec", "true"]
