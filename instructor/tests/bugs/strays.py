@@ -110,6 +110,18 @@ OUTSIDE = (
 )
 ROUNDS = (
     Bug(
+        "tensor-memory-handed-back-to-the-own-cta",
+        10,
+        **TWO_PAIRS,
+        edits=(
+            replace("ld2mma.init(128 * CTA_GROUP)", "ld2mma.init(128)"),
+            replace("ld2mma.arrive(wg_id, cta_id=0)", "ld2mma.arrive(wg_id, cta_id=cbx)"),
+        ),
+        kind="race",
+        names="of CTA 1 is signalled, but nobody waits for it: threads wait for ld2mma[",
+        why="One MMA overwrites the tensor memory of both CTAs, and its thread waits for CTA 0 alone.",
+    ),
+    Bug(
         "all-stages-handed-back-behind-the-k-loop",
         7,
         size=(256, 384, 64),

@@ -65,6 +65,13 @@ AT_RINGS = (
         "barrier, so there is no work for it",
     ),
     Cause(
+        "own-arrival",
+        170,
+        "signal the barrier of the CTA whose thread waits (mapa, and an init that counts the threads of all "
+        "CTAs), or let a thread of this CTA wait, too",
+        text="{name} is signalled, but nobody waits for it: threads wait for {other}",
+    ),
+    Cause(
         "unused-back",
         150,
         "hand back a stage when it has been used, once each time: does the arrive or commit stand in a loop "

@@ -155,6 +155,10 @@ OF_CAUSES = {
         "buffer be written"
     ),
     "one-slot": "signal the slot of the current round: the pipeline's stage, which changes with each round",
+    "own-arrival": (
+        "signal the barrier of the CTA whose thread waits: arrive(.., cta_id=0), and count the threads of "
+        "both CTAs in init; or let a thread of this CTA wait, too"
+    ),
     "no-work": (
         "all roles take the same tiles, in some CTAs none: while tile_scheduler.valid() around each, or one "
         "number of rounds for all"

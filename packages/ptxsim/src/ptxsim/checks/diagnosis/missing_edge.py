@@ -139,6 +139,9 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
     if wrong is not None:
         return Edge(wrong.cause, wrong.text)
     name, first = barrier_of(races, place), pair.first
+    peers = _awaited_in_a_peer(races, place)
+    if peers is not None:
+        return edge("own-arrival", name=name, other=barrier_of(races, peers))
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     if freed and place in _never_waited_for(races):
         return edge("freed", name=name)
@@ -324,6 +327,13 @@ def _own_signals(races, access: Access) -> set[tuple[int, int]]:
         return {races.clocks.queue(access.agent).owner}
     committed = {place for _, place in races.transfers.commits.get(access.agent, ())}
     return committed | set(races.handshakes.handed.get(access.warp(races), ()))
+
+
+def _awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
+    """The same barrier of another CTA of the cluster, which is waited for, where this one is not."""
+    signals = races.clocks.signals
+    peers = (p for p in signals if p[1] == place[1] and p[0] != place[0] and signals[p].awaited)
+    return None if signals[place].awaited else next(peers, None)
 
 
 def _never_waited_for(races) -> list[tuple[int, int]]:
