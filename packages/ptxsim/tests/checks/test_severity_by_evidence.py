@@ -164,3 +164,23 @@ def test_the_last_of_all_ctas_reads_what_the_others_wrote(release, atomic, acqui
     assert result.verdict == verdict, result.findings
     assert {f.kind for f in result.findings} == (set() if verdict == "clean" else {"race"})
     assert out[0] == 36
+
+
+ALL_STORE = """.visible .entry k(.param .u64 p, .param .u64 q) {
+  .reg .b64 %p, %q, %o; .reg .b32 %t, %x;
+  ld.param.u64 %p, [p]; ld.param.u64 %q, [q]; mov.u32 %t, %tid.x;
+  and.b32 %t, %t, BITS; mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o;
+  ld.global.u32 %x, [%p]; st.global.u32 [%q], %x;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("bits, verdict", [(0, "review"), (32, "error")])
+@pytest.mark.parametrize("order", ["program", "adverse"])
+def test_warps_of_a_cta_may_store_one_loaded_value_to_one_place_of_global_memory(bits, verdict, order):
+    text = HEAD.format(target="sm_90") + ALL_STORE.replace("BITS", str(bits))
+    arrays = np.arange(1, 65, dtype=np.uint32), np.zeros(1, np.uint32)
+    result = ptxsim.load(text).launch("k", block=64, args=list(arrays), order=order)
+    assert result.verdict == verdict, result.findings
+    assert all("both write the same value" in f.message for f in result.findings) == (verdict == "review")

@@ -337,7 +337,7 @@ def touch_log(both, log, clocks, agents, base_thread):
             span[0, 0], span[0, 1] = first, first + ((code & LOG_SIZE_MASK) >> 1)
             clock, me = known[thread - base_thread], thread + agents
             epoch = np.int64(clock[thread]) if thread < len(clock) else np.int64(1)
-            same = SAME if space == 0 and code & LOG_SAME else 0
+            same = SAME if code & LOG_SAME else 0
             flags = kind_of(words, row) | (0 if agents else SERIAL) | same
             if not _touch(s, actor_at(words, me, epoch, row, flags, clock, lanes), span, code & 1 == 1):
                 words[DONE] = i

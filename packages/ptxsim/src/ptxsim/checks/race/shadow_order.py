@@ -26,7 +26,7 @@ MAX_CONFLICTS = 64
 
 # flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all store the same value
 STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
-SAME = 16  # of a store to shared memory, which held the same bytes before
+SAME = 16  # of a store where the same bytes were before; other clusters' may be held elsewhere
 NARROW = 32  # of a strong access: its scope is .cta
 
 
@@ -128,7 +128,7 @@ def look(a, code, previous, tag, position):
     agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if tag != a.now or not covered(a, previous):
         if not excused(a, previous, tag):
-            same_row = agent < a.threads and previous & ROW_MASK == a.row
+            same_row = tag == a.now and agent < a.threads and previous & ROW_MASK == a.row
             code = SAME_VALUE if code == WRITE_WRITE and a.flags & SAME and same_row else code
             if tag != a.now and a.others[tag] and code <= READ_WRITE:
                 code += UNACQUIRED
