@@ -184,3 +184,30 @@ def test_warps_of_a_cta_may_store_one_loaded_value_to_one_place_of_global_memory
     result = ptxsim.load(text).launch("k", block=64, args=list(arrays), order=order)
     assert result.verdict == verdict, result.findings
     assert all("both write the same value" in f.message for f in result.findings) == (verdict == "review")
+
+
+SOME_MEET = """.visible .entry k(.param .u64 p) {
+  .reg .b64 %p, %o; .reg .b32 %t, %x; .reg .pred %others;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; setp.ge.u32 %others, %t, 2;
+  mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o; mov.u32 %x, 7;
+  @%others bra ON;
+  bar.warp.sync 0xffffffff;
+  add.u32 %x, %x, %t;
+ON:
+  st.global.u32 [%p], %x;
+  BEHIND
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("order", ["program", "adverse"])
+@pytest.mark.parametrize("behind, verdict", [("", "review"), ("bar.sync 0;", "error")])
+def test_lanes_that_never_come_to_a_warp_barrier_may_end_without_it(behind, verdict, order):
+    """As numba's cuda.reduce has it; a barrier of the CTA behind it holds both sides for ever."""
+    out = np.zeros(32, np.uint32)
+    text = HEAD.format(target="sm_90") + SOME_MEET.replace("BEHIND", behind)
+    result = ptxsim.load(text).launch("k", block=32, args=[out], order=order)
+    assert result.verdict == verdict, result.findings
+    assert "lanes 2-31 do not come to this bar.warp.sync" in result.findings[-1].message
+    assert verdict == "error" or out.tolist() == [7, 8, *[7] * 30]

@@ -21,7 +21,7 @@ from ptxsim.machine.batch_scheduler import POLL_WORK, POLLS, BatchScheduler
 from ptxsim.machine.choices import choices
 from ptxsim.machine.control_words import describe_arrays, describe_launch
 from ptxsim.machine.exits import take_leave
-from ptxsim.machine.forward_progress import held_back, time_out
+from ptxsim.machine.forward_progress import held_back, release_from_sleepers, time_out
 from ptxsim.machine.late_operations import LateOperations, base_of
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.left_behind import take_over
@@ -196,7 +196,7 @@ class Cluster(RegisterFiles):
             if not self.queue:
                 if self.engine.complete_one() or self.late.release(self):
                     continue
-                if self.waits and time_out(self):
+                if self.waits and (time_out(self) or release_from_sleepers(self)):
                     continue
                 break
             before, g = self.effects, self._next()

@@ -9,8 +9,11 @@ from __future__ import annotations
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.split import BLOCK, Split, Wait
+from ptxsim.report.findings import lanes_text
 
 PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run
+WARP_SYNC = "bar.warp.sync"
+ASIDE = "let all lanes of the mask come to it, or name only those that do"
 MOST_UNITS = 4096  # unit instructions in a row after which others get a turn
 
 
@@ -31,14 +34,36 @@ def time_out(cluster: Cluster) -> bool:
 
 def release(cluster: Cluster) -> bool:
     """Lanes that wait at a meeting point for lanes that poll go on without them; False if there are none."""
+    return any([_without(cluster, g) for g in list(cluster.queue)])
+
+
+def release_from_sleepers(cluster: Cluster) -> bool:
+    """The same, without lanes that sleep at a bar.warp.sync, which counts only lanes that have not ended.
+
+    They may end then; a `review` says that they never came. False if there are none.
+    """
     freed = False
-    for g in list(cluster.queue):
-        group = int(cluster.split_table[g, bytecode.SP_GROUP])
-        while group >= 0 and not cluster.group_table[group, bytecode.G_ARRIVED]:
-            group = int(cluster.group_table[group, bytecode.G_PARENT])
-        if group >= 0:
-            freed |= _go_on(cluster, cluster.splits[g].warp, group)
+    for g, wait in list(cluster.waits.items()):
+        instr = cluster.program.instrs[cluster.splits[g].row]
+        if (
+            wait.kind == "collective"
+            and instr is not None
+            and instr.name == WARP_SYNC
+            and _without(cluster, g)
+        ):
+            missing = wait.detail["members"] & ~wait.detail["present"]
+            message = f"lanes {lanes_text(missing)} do not come to this bar.warp.sync, and go on without it"
+            cluster.reporter.add("collective", "review", message, ASIDE, cluster.splits[g], key="aside")
+            freed = True
     return freed
+
+
+def _without(cluster: Cluster, g: int) -> bool:
+    """Lets lanes go on that wait for split g at the innermost meeting point where any do."""
+    group = int(cluster.split_table[g, bytecode.SP_GROUP])
+    while group >= 0 and not cluster.group_table[group, bytecode.G_ARRIVED]:
+        group = int(cluster.group_table[group, bytecode.G_PARENT])
+    return group >= 0 and _go_on(cluster, cluster.splits[g].warp, group)
 
 
 def _go_on(cluster: Cluster, w: int, group: int) -> bool:
