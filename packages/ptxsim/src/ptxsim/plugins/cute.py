@@ -23,7 +23,7 @@ from elftools.elf.sections import SymbolTableSection
 from ptxsim.driver.telling import Teller, announce_compilation, say
 from ptxsim.plugins import bindings, torch_on_cpu
 from ptxsim.plugins.redirected import redirected
-from ptxsim.plugins.session import Session, chip_named
+from ptxsim.plugins.session import Session, chip_named, inside
 
 _KEPT = re.compile(r"dump-ptx-path='?([^\s'}]+)")
 _TARGETS = {80: "sm_80", 90: "sm_90a", 100: "sm_100a"}
@@ -53,21 +53,16 @@ def cute(
     announce_compilation()
     library, exported = _library()
     runtime = Runtime(session, exported)
-    with contextlib.ExitStack() as stack:
-        for patch in (
-            *_settings(CuTeDSL, _TARGETS[session.chip.capability]),
-            *_compiler(Compiler, runtime),
-            *_tensors(_Tensor),
-            *_questions(session.chip),
-            *torch_on_cpu.everything(torch, session.chip),
-            redirected(library, runtime.functions),
-        ):
-            stack.enter_context(patch)
-        stack.enter_context(torch_on_cpu.device_mode(torch))
-        try:
-            yield session
-        finally:
-            session.teller.summary(session.launches, session.chip.name)
+    patches = [
+        *_settings(CuTeDSL, _TARGETS[session.chip.capability]),
+        *_compiler(Compiler, runtime),
+        *_tensors(_Tensor),
+        *_questions(session.chip),
+        *torch_on_cpu.everything(torch, session.chip),
+        redirected(library, runtime.functions),
+    ]
+    with inside(session, [*patches, torch_on_cpu.device_mode(torch)]):
+        yield session
 
 
 def _settings(dsl_class, target: str) -> list:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ptxsim.driver.chips import CHIPS, Chip
@@ -29,6 +31,18 @@ class Session:
         """A launch has ended."""
         self.launches.append(record)
         self.teller.told(record)
+
+
+@contextlib.contextmanager
+def inside(session: Session, changes: Iterable[contextlib.AbstractContextManager]) -> Iterator[None]:
+    """The changes hold while the block lasts; then the session tells what came of it."""
+    with contextlib.ExitStack() as stack:
+        for change in changes:
+            stack.enter_context(change)
+        try:
+            yield
+        finally:
+            session.teller.summary(session.launches, session.chip.name)
 
 
 def chip_named(name: str) -> Chip:

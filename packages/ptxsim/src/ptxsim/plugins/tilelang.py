@@ -17,7 +17,7 @@ from unittest import mock
 
 from ptxsim.driver.telling import Teller, announce_compilation, say
 from ptxsim.plugins import bindings, torch_on_cpu
-from ptxsim.plugins.session import Session, chip_named
+from ptxsim.plugins.session import Session, chip_named, inside
 
 _SETTINGS = {"TILELANG_EXECUTION_BACKEND": "nvrtc", "TILELANG_DISABLE_CACHE": "1"}
 
@@ -44,21 +44,16 @@ def tilelang(
     except ImportError as error:
         raise ImportError(f"{error}: `pip install tilelang torch cuda-bindings nvidia-cuda-nvcc`") from None
     announce_compilation()
-    with contextlib.ExitStack() as stack:
-        for patch in (
-            mock.patch.dict(os.environ, _SETTINGS),
-            *_own_kernels(JITImpl),
-            *_to_ptx(libgen, session.chip.capability),
-            *_no_speed(profiler),
-            *bindings.patches(session.chip, **_driver(Kernels(session))),
-            *torch_on_cpu.everything(torch, session.chip),
-        ):
-            stack.enter_context(patch)
-        stack.enter_context(torch_on_cpu.device_mode(torch))
-        try:
-            yield session
-        finally:
-            session.teller.summary(session.launches, session.chip.name)
+    patches = [
+        mock.patch.dict(os.environ, _SETTINGS),
+        *_own_kernels(JITImpl),
+        *_to_ptx(libgen, session.chip.capability),
+        *_no_speed(profiler),
+        *bindings.patches(session.chip, **_driver(Kernels(session))),
+        *torch_on_cpu.everything(torch, session.chip),
+    ]
+    with inside(session, [*patches, torch_on_cpu.device_mode(torch)]):
+        yield session
 
 
 def _own_kernels(jitted) -> list:

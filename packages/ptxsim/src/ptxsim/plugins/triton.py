@@ -14,7 +14,7 @@ from unittest import mock
 
 from ptxsim.driver.telling import Teller, announce_compilation, say
 from ptxsim.plugins import torch_on_cpu
-from ptxsim.plugins.session import Session, chip_named
+from ptxsim.plugins.session import Session, chip_named, inside
 
 
 @contextlib.contextmanager
@@ -44,13 +44,9 @@ def triton(
     driver.set_active(ours)
     with contextlib.ExitStack() as stack:
         stack.callback(driver.set_active, before)
-        for patch in (*_triton_patches(triton, ours), *torch_on_cpu.patches(torch, session.chip)):
-            stack.enter_context(patch)
-        stack.enter_context(torch_on_cpu.device_mode(torch))
-        try:
-            yield session
-        finally:
-            session.teller.summary(session.launches, session.chip.name)
+        patches = [*_triton_patches(triton, ours), *torch_on_cpu.patches(torch, session.chip)]
+        stack.enter_context(inside(session, [*patches, torch_on_cpu.device_mode(torch)]))
+        yield session
 
 
 def _triton_patches(triton, driver) -> list:
