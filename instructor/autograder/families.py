@@ -2,8 +2,9 @@
 
 No ring holds all of such a K; from step 6 on there are more tiles than CTAs (or clusters), so that some take
 two. Hidden sizes are of this family, and so is the size that is drawn for a submission, but for K: in steps 4
-to 6, of few tiles a CTA, it may be as long as at the sizes that are timed. From step 7 on a second size is
-drawn, larger: each CTA takes four tiles and more, of a longer K; of that launch one cluster alone is run.
+and 5, of one tile a CTA, it may be as long as at the sizes that are timed. From step 6 on what is drawn is a
+launch on a few SMs, which costs less, and a second one, larger and on all SMs: each CTA takes four tiles and
+more, of a longer K; of that launch one cluster alone is run.
 """
 
 from __future__ import annotations
@@ -16,26 +17,34 @@ from tirxlab.rubric import Size, load_rubric
 
 BLOCK_K = 64
 K_TILES = (17, 19, 21)
-LONGER = {4: range(33, 66, 2), 5: range(33, 66, 2), 6: range(25, 34, 2)}  # K tiles of a size that is drawn
+LONGER = {4: range(33, 66, 2), 5: range(33, 66, 2)}  # K tiles of a size that is drawn
 TILES = {step: (128, 128) for step in range(1, 9)} | {9: (256, 256), 10: (512, 256)}  # of D, by step
 WORKERS = {6: SMS, 7: SMS, 8: SMS, 9: SMS // 2, 10: SMS // 2}  # CTAs or clusters that take tiles in turn
 MORE = 1.1  # times as many tiles as workers, at most
-ALONE_FROM = 7  # the first step of which a loader may run on into the next tile: each costs a build
 MANY = 4, 4.6  # tiles that each worker takes there, in the mean: at least, at most
 LONG_K = range(24, 34)  # K tiles there
+FEW = 32  # SMs of such a launch: some CTAs have two tiles; what permutes 148 by an odd factor permutes 32
+MORE_OF_FEW = 1.5  # times as many tiles as workers, at most
 EVEN = 256  # what M is a multiple of at the public sizes of steps 3 to 5: nobody has to do with less
 
 
-def candidates(step: int, k_tiles: Sequence[int] = K_TILES) -> list[Size]:
-    (height, width), workers = TILES[step], WORKERS.get(step, 0)
+def candidates(step: int, k_tiles: Sequence[int] = K_TILES, sms: int = SMS) -> list[Size]:
+    """Sizes for a launch on so many SMs."""
+    (height, width), workers = TILES[step], WORKERS.get(step, 0) * sms // SMS
     shapes = [(1, 1)] if step == 2 else [(m, n) for m in range(2, 25) for n in range(2, 25) if m != n]
     if step != 2:
-        least, most = (workers + 1, MORE * workers) if workers else (8, 15)
+        more = MORE if sms == SMS else MORE_OF_FEW
+        least, most = (workers + 1, more * workers) if workers else (8, 15)
         shapes = [(m, n) for m, n in shapes if least <= m * n <= most]
     return [(m * height, n * width, k * BLOCK_K) for m, n in shapes for k in k_tiles]
 
 
-def drawn(step: int, seed: int) -> Size | None:
+def few_sms(step: int) -> int:
+    """SMs that the launch is built for of which the size is drawn."""
+    return FEW if step in WORKERS else SMS
+
+
+def drawn(step: int, seed: int, sms: int = SMS) -> Size | None:
     """The size for this seed; None for step 1, whose size is fixed.
 
     What is hidden is not left out: what is never drawn would tell it.
@@ -43,15 +52,15 @@ def drawn(step: int, seed: int) -> Size | None:
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
     if step == 1:
         return None
-    able = [size for size in candidates(step, LONGER.get(step, K_TILES)) if size not in public]
+    able = [size for size in candidates(step, LONGER.get(step, K_TILES), sms) if size not in public]
     if 3 <= step <= 5:
         able = [size for size in able if size[0] % EVEN == 0]
     return random.Random(seed).choice(able)
 
 
 def many_tiles(step: int, seed: int) -> Size | None:
-    """The larger size for this seed; half of them are square, as those that are timed. None before step 7."""
-    if step < ALONE_FROM:
+    """The larger size for this seed; half of them are square, as those that are timed. None before step 6."""
+    if step not in WORKERS:
         return None
     draw, (height, width) = random.Random(seed), TILES[step]
     least, most = (n * WORKERS[step] for n in MANY)

@@ -16,6 +16,7 @@ from ptxsim.observing import (
     OFFSET_MASK,
     RANK_SHIFT,
     SHARED_BASE,
+    Observer,
     Recorder,
     bytecode,
     is_shared,
@@ -24,6 +25,20 @@ from ptxsim.tracing import Costs, Timeline
 
 NOBODY, THREADS = -1, -2  # writers of shared memory that are no TMA load; NOBODY also: no sum of MMAs
 _CELLS = 128, 512  # lanes and columns of a CTA's tensor memory
+_BARRIERS = (
+    *("bar_arrive", "bar_complete", "cluster_arrive", "cluster_complete", "cluster_wait", "async_arrive"),
+    *("mbarrier_init", "mbarrier_arrive", "mbarrier_wait", "mbarrier_blocked", "phase_complete"),
+    *("cp_async_arrive", "commit_issue"),
+)
+_COPIES = (
+    "copy_issue",
+    "copy_write",
+    "bulk_commit",
+    "bulk_wait",
+    "cp_async_issue",
+    "cp_async_wait",
+    "accesses",
+)
 
 
 @dataclass
@@ -133,7 +148,7 @@ def _values(cells: np.ndarray) -> list[int]:
 
 class Doubled(Flow):
     """Threads read some sums as twice their value. `chosen(events, mmas, lane)` says whether the sum of these
-    MMAs is among them, when the warp `lane` reads.
+    MMAs is among them, when the warp `lane` reads. Of the record it keeps who issued which MMA.
     """
 
     def __init__(self, launch, index: int, chosen: Callable[[list, list, str], bool]):
@@ -177,3 +192,7 @@ class Doubled(Flow):
         if self.changed:
             memory, place, old = self.changed
             memory[place], self.changed = old, None
+
+
+for _unheard in (*_BARRIERS, *_COPIES):
+    setattr(Doubled, _unheard, getattr(Observer, _unheard))

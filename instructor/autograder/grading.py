@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
+from instructor.autograder.building import built_for
 from instructor.autograder.judge import Judged, judge
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
 from instructor.autograder.points import NOT_GRADED, OVER, Grade, StepGrade
@@ -18,6 +18,7 @@ from instructor.autograder.speed import NotBuilt, time_step
 from instructor.autograder.stand_in import stand_in, told
 from instructor.autograder.submission import Submission
 from instructor.autograder.timeable import timeable
+from instructor.autograder.usage import cpu_seconds, most_memory
 from instructor.autograder.warm import compiled
 from ptxsim import Fault
 from tirxlab.pool import Failed, Pool
@@ -28,11 +29,6 @@ from tirxlab.sandbox.levels import SHUT_IN
 from tirxlab.sandbox.limits import printable
 from tirxlab.steps import STEPS, StepError, is_untouched, sections, size_text
 from tirxlab.version import lab_version
-
-try:
-    import resource
-except ModuleNotFoundError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 LEAST_SECONDS = 30  # that a step's runs get after others that took too much
 PATIENCE = 4, 2  # times the limit of a build, of a step's runs, that a file gets before each gets the least
@@ -78,7 +74,7 @@ def grade(
     if options.level is None and strongest() not in SHUT_IN:
         return failed(submission.name, submission.digest, NOT_SHUT_IN, options.steps)
     compiled()
-    start, used = time.perf_counter(), _cpu()
+    start, used = time.perf_counter(), cpu_seconds()
     steps, problem = _first_look(submission.text, options.steps)
     to_run = [step for step in steps.values() if step.state == ""]
     for step in steps.values():
@@ -95,7 +91,7 @@ def grade(
     made.notes = [PORTED] if of_the_wheel(submission.text) else []
     made.artifacts = kept if options.keep else {}
     made.confined, made.seconds = options.level or strongest(), time.perf_counter() - start
-    made.cpu_seconds, made.memory = _cpu() - used, _memory()
+    made.cpu_seconds, made.memory = cpu_seconds() - used, most_memory()
     return made
 
 
@@ -275,21 +271,27 @@ def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threadi
     """Builds step after step, those with the largest sizes first, and hands each to the pool."""
     try:
         for step in sorted(work.public if secret else work.runs, reverse=True):
-            made: dict[tuple, Built] = {}
+            made: dict[tuple, tuple[Run, Built]] = {}
             for run in work.of(step, secret):
                 if stop.is_set():
                     return
-                if run.size not in made and all(built.artifact for built in made.values()):
-                    made[run.size] = builder.build(step, run.size)
-            for size, built in made.items():
+                if run.launch not in made and all(built.artifact for _, built in made.values()):
+                    made[run.launch] = built_for(run, builder.build)
+            for run, built in made.values():
                 if built.artifact:
-                    work.artifacts[f"step{step}-{size_text(size)}.lab"] = built.artifact.to_bytes()
+                    work.artifacts[f"step{step}-{size_text(run.size)}.lab"] = built.artifact.to_bytes()
             key = step, secret
-            work.built[key] = [(run, made.get(run.size)) for run in work.of(step, secret)]
+            work.built[key] = [_built(run, made) for run in work.of(step, secret)]
             work.again.add(key)
             pool.submit(key, judge_step, work.built[key])
     finally:
         pool.expect(False)
+
+
+def _built(run: Run, made: dict[tuple, tuple[Run, Built]]) -> tuple[Run, Built | None]:
+    """The run with what was built for its launch, which may be another one for the same purpose."""
+    instead, built = made.get(run.launch, (run, None))
+    return replace(run, size=instead.size, sms=instead.sms), built
 
 
 def judge_step(work: list[tuple[Run, Built | None]]) -> Outcome:
@@ -363,14 +365,12 @@ def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:
     grade.right = all(judged.right for _, judged in done)
     grade.state = "right" if grade.right else "wrong"
     if not grade.right:
-        grade.hints = [
-            f"at {size_text(last_run.size)}, order {_order(last_run)}: {printable(last.reason, 2)}"
-        ]
+        grade.hints = [f"at {last_run.place}, order {_order(last_run)}: {printable(last.reason, 2)}"]
         return
     looked_at = [one for one in done if one[0].record or one[0].alone] or done[-1:]
     run, recorded = max(looked_at, key=lambda one: (bool(one[1].behind), bool(one[1].hint)))
     grade.implemented, grade.complete = not recorded.hint, not recorded.behind
-    drawn = f" (seen at {size_text(run.size)}, drawn for this file)" if run.drawn else ""
+    drawn = f" (seen at {run.place}, drawn for this file)" if run.drawn else ""
     hints = [recorded.hint + drawn] if recorded.hint else []
     if recorded.behind:
         hints.append(
@@ -381,19 +381,3 @@ def _enter_runs(grade: StepGrade, done: list[tuple[Run, Judged]]) -> None:
 
 def _order(run: Run) -> str:
     return run.order if isinstance(run.order, str) else "by a seed"
-
-
-def _cpu() -> float:
-    """CPU seconds of this process and of those that it has waited for."""
-    if resource is None:
-        return time.process_time()
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
-
-
-def _memory() -> int:
-    """Bytes of the largest process so far."""
-    if resource is None:
-        return 0
-    unit = 1 if os.uname().sysname == "Darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

@@ -126,7 +126,7 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
     judged.over = any("budget" in (finding.evidence or {}) for finding in done.findings)
     if trace and judged.right:
         seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
-        seen.sms = load_rubric().few_sms.get((run.step, run.size), seen.sms)
+        seen.sms = run.sms or load_rubric().few_sms.get((run.step, run.size), seen.sms)
         look = _judge_part if run.alone else _judge_implementation
         look(judged, Case(run, artifact, A, B, result, one.get("first", 0)), seen)
     return judged

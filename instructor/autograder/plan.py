@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from instructor.autograder.families import drawn, many_tiles
+from instructor.autograder.behaviour import SMS
+from instructor.autograder.families import drawn, few_sms, many_tiles
 from tirxlab.rubric import Size, load_rubric
+from tirxlab.steps import size_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,6 +47,24 @@ class Run:
     alone: bool = (
         False  # one cluster of it, which nobody knows before: each has many tiles; judged as `record`
     )
+    sms: int | None = None  # for which the kernel is built; None: as the rubric says for the size
+
+    @property
+    def launch(self) -> tuple[Size, int | None]:
+        """What it is built for."""
+        return self.size, self.sms
+
+    @property
+    def place(self) -> str:
+        """The size as a student asks for it."""
+        few = f" with SM_COUNT = {self.sms}" if self.sms not in (None, SMS) else ""
+        return size_text(self.size) + few
+
+    def on_all_sms(self) -> Run:
+        """The drawn run for a kernel that does not ask how many SMs there are."""
+        size = drawn(self.step, self.seed)
+        assert size is not None
+        return replace(self, size=size, sms=SMS)
 
 
 def load_hidden(path: Path = HIDDEN) -> Hidden:
@@ -95,11 +115,12 @@ def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run
 def _with_record(step: int, digest: str, hidden: Hidden, runs: list[Run]) -> list[Run]:
     """The runs, one of them recorded: at the drawn size, or at the public one where there is no other."""
     seed = secret_seed(hidden, digest, step, "drawn")
-    size = drawn(step, seed)
+    sms = few_sms(step)
+    size = drawn(step, seed, sms)
     if size is None:
         last = max(n for n, run in enumerate(runs) if not run.secret)
         return [replace(run, record=n == last) for n, run in enumerate(runs)]
-    runs = [*runs, Run(step, size, "integers", seed % 1000, seed, record=True, drawn=True)]
+    runs = [*runs, Run(step, size, "integers", seed % 1000, seed, record=True, drawn=True, sms=sms)]
     seed = secret_seed(hidden, digest, step, "many tiles")
     size = many_tiles(step, seed)
     order = seed % 1000

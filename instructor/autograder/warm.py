@@ -45,6 +45,7 @@ def compiled() -> None:
 
 def compile_all() -> None:
     """What every launch uses, and what the steps of the reference need besides, judged like a submission."""
+    from instructor.autograder.building import built_for
     from instructor.autograder.judge import judge
     from instructor.autograder.plan import load_hidden, plan
     from tirxlab.sandbox import Builder
@@ -55,7 +56,7 @@ def compile_all() -> None:
     plans = {step: plan(step, "", load_hidden()) for step in range(1, LAST + 1)}
     with Builder(REFERENCE.read_text()) as builder:
         for run in (run for step, runs in plans.items() for run in (runs if step == LAST else runs[:1])):
-            built = builder.build(run.step, run.size)
+            run, built = built_for(run, builder.build)
             if built.artifact is not None:
                 judge(run, built.artifact)
 

@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "instructor/tests"), *map(str, (ROOT / "pa
 
 from unusual import kernels  # noqa: E402
 
+from instructor.autograder.building import built_for  # noqa: E402
 from instructor.autograder.judge import judge  # noqa: E402
 from instructor.autograder.plan import load_hidden, plan  # noqa: E402
 from tirxlab.sandbox import Builder  # noqa: E402
@@ -37,7 +38,7 @@ def _outcome(step: int, text: str, digest: str) -> dict:
     """`digest` decides the size, as a submission's does."""
     with Builder(text) as builder:
         for run in [run for run in plan(step, digest, load_hidden()) if run.record or run.alone]:
-            built = builder.build(step, run.size)
+            run, built = built_for(run, builder.build)
             if built.artifact is None:
                 return {"size": run.size, "right": False, "reason": built.message, "hint": ""}
             made = judge(run, built.artifact)

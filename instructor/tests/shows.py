@@ -343,6 +343,13 @@ def halves_of_k(text: str) -> str:
     )
 
 
+def deep_on_few_sms(depth: int) -> Callable[[str], str]:
+    """A ring as deep as asked on a few SMs alone."""
+    return lambda text: put(
+        text, (r"^    PIPE_DEPTH = 4", f"    PIPE_DEPTH = 4 if SM_COUNT < 100 else {depth}")
+    )
+
+
 SHOWS = (
     Show("threads-multiply", 1, 1, by_threads, "not all of the product"),
     Show("threads-multiply", 2, 2, by_threads, "not all of the product"),
@@ -365,15 +372,17 @@ SHOWS = (
     Show("filled-once", 8, 8, fill_once, "always load one ahead"),
     Show("busy-with-nothing", 7, 7, busy_with_nothing, "always load one ahead"),
     Show("one-by-one-behind-k-tile-22", 5, 5, one_by_one(22), "always load one ahead"),
-    Show("one-by-one-behind-k-tile-22", 6, 6, one_by_one(22), "always load one ahead"),
+    Show("one-by-one-from-k-tile-23", 6, 6, one_by_one(22), "always load one ahead"),
     Show("waits-from-tile-3", 7, 7, waits_late(3), "next tile's loads wait for the write-back"),
     Show("waits-from-tile-4", 7, 7, waits_late(4), "next tile's loads wait for the write-back"),
     Show("waits-from-tile-3", 8, 8, waits_late(3), "next tile's loads wait for the write-back"),
     Show("serial-from-tile-3", 7, 7, serial_late("tile", 2), "load one stage ahead"),
     Show("serial-from-tile-3", 8, 8, serial_late("tile", 2), "load one stage ahead"),
     Show("serial-from-k-tile-23", 7, 7, serial_late("K tile", 22), "always load one ahead"),
+    Show("three-stages-from-100-sms", 8, 8, deep_on_few_sms(3), "four stages are asked for"),
+    Show("two-stages-from-100-sms", 9, 9, deep_on_few_sms(2), "step 8 asks for four stages"),
     Show("halves-of-k", 10, 10, halves_of_k, "each its own rows of A"),
     Show("second-consumer", 9, 10, second_consumer, "one warp issues all MMAs"),
 )
-# Well-behaved in the first tiles, or K tiles: seen in the cluster that is run alone.
+# Well-behaved in the first tiles or K tiles, or on few SMs: seen in the cluster that is run alone.
 LATE = {show.name for show in SHOWS if "-from-" in show.name}

@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import io
+import math
 import os
 import random
 import tarfile
@@ -16,8 +17,9 @@ from corpus import bug_source
 from kernel_variants import EDITS, REFERENCE, file_with, moved, solved, variants
 
 from instructor.autograder import opening
-from instructor.autograder.behaviour import DEMANDS
-from instructor.autograder.families import TILES, WORKERS
+from instructor.autograder.behaviour import DEMANDS, SMS
+from instructor.autograder.building import built_for
+from instructor.autograder.families import FEW, TILES, WORKERS, candidates
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import load_hidden, plan, secret_seed
 from instructor.autograder.points import StepGrade
@@ -26,6 +28,7 @@ from instructor.autograder.reader import Reader
 from instructor.autograder.submission import Submission, SubmissionError, read_submission
 from tirxlab.cli.handin import write_tar
 from tirxlab.rubric import load_rubric
+from tirxlab.sandbox import Builder
 from tirxlab.steps import SKELETON, sections, size_text
 from tirxlab.version import lab_version
 
@@ -188,7 +191,30 @@ def test_what_is_recorded_is_drawn_for_the_submission(step):
         assert again == drawn
 
 
-@pytest.mark.parametrize("step", range(7, 11))
+@pytest.mark.parametrize("step", range(6, 11))
+def test_what_is_recorded_has_few_sms_and_some_of_them_two_tiles(step):
+    height, width = TILES[step]
+    runs = [run for n in range(20) for run in plan(step, str(n), load_hidden()) if run.record]
+    assert len({run.launch for run in runs}) > 10
+    for run in runs:
+        tiles, workers = run.size[0] * run.size[1] / (height * width), WORKERS[step] * run.sms / SMS
+        assert run.sms == FEW and workers < tiles <= 1.5 * workers
+
+
+def test_a_kernel_that_writes_148_itself_is_recorded_on_all_sms():
+    (run,) = [run for run in plan(7, "a", load_hidden()) if run.record]
+    text = sections(REFERENCE)[7]
+    assert "SM_COUNT" in text
+    with Builder(file_with({7: text})) as builder:
+        same, built = built_for(run, builder.build)
+    assert same == run and math.prod(built.artifact.grid) == run.sms
+    with Builder(file_with({7: text.replace("SM_COUNT", "148")})) as builder:
+        other, built = built_for(run, builder.build)
+    assert other.sms == SMS == math.prod(built.artifact.grid)
+    assert other.size in candidates(7) and other.seed == run.seed and other.record
+
+
+@pytest.mark.parametrize("step", range(6, 11))
 def test_one_cluster_alone_has_four_tiles_and_more_of_a_long_k_at_square_sizes_too(step):
     runs = [run for n in range(40) for run in plan(step, str(n), load_hidden()) if run.alone]
     assert len(runs) == 40 and len({run.size for run in runs}) > 15

@@ -40,7 +40,7 @@ def outputs(leaks, size) -> tuple[dict[str, tuple], str]:
 @pytest.mark.timeout(1800)
 def test_a_hidden_size_comes_out_as_one_bit_a_step(first, monkeypatch):
     """Without the size that is drawn for a submission, which most of them do not get past."""
-    monkeypatch.setattr(plan, "drawn", lambda step, seed: None)
+    monkeypatch.setattr(plan, "drawn", lambda step, seed, sms: None)
     leaks = LEAKS[first : first + 5]
     each = [outputs(leaks, size) for size in SIZES]
     for leak in leaks:
@@ -101,7 +101,7 @@ def hgemm_v3(M, N, K):
 @pytest.mark.parametrize("stays", [True, False])
 def test_what_a_step_was_asked_for_is_unknown_to_the_code_of_another(monkeypatch, stays):
     """At public sizes everything is told, at the stand-in too: neither runs where a hidden size was built."""
-    monkeypatch.setattr(plan, "drawn", lambda step, seed: None)
+    monkeypatch.setattr(plan, "drawn", lambda step, seed, sms: None)
     parts = sections(REFERENCE)
     text = (
         parts[0] + parts[3].replace("def hgemm_v3(", "def right(") + TELLS.format(stays=stays, public=PUBLIC)

@@ -3,6 +3,7 @@
 import pytest
 from shows import LATE, SHOWS
 
+from instructor.autograder.building import built_for
 from instructor.autograder.judge import judge
 from instructor.autograder.plan import load_hidden, plan
 from tirxlab.sandbox import Builder
@@ -21,7 +22,7 @@ def test_what_is_for_show_earns_no_implementation(show):
     runs = plan(show.step, "a" * 64, load_hidden())
     run = next(run for run in runs if (run.alone if show.name in LATE else run.record))
     with Builder(show.text) as builder:
-        built = builder.build(show.step, run.size)
+        run, built = built_for(run, builder.build)
     assert built.artifact, built.message
     judged = judge(run, built.artifact)
     assert judged.right, judged.reason

@@ -3,6 +3,7 @@
 import pytest
 from unusual import kernels, of_step
 
+from instructor.autograder.building import built_for
 from instructor.autograder.judge import judge
 from instructor.autograder.plan import load_hidden, plan
 from tirxlab.sandbox import Builder
@@ -29,7 +30,7 @@ def test_there_are_choices_for_every_step_and_twenty_kernels_of_each_from_5_on()
 def test_an_unusual_right_kernel_lacks_nothing(step, text):
     with Builder(text) as builder:
         for run in [run for run in plan(step, "a" * 64, load_hidden()) if run.record or run.alone]:
-            built = builder.build(step, run.size)
+            run, built = built_for(run, builder.build)
             assert built.artifact, built.message
             judged = judge(run, built.artifact)
             assert (judged.right, judged.reason, judged.hint) == (True, "", "")

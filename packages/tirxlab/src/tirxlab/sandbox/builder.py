@@ -101,11 +101,11 @@ class Builder:
         self.student.close()
         self.compiler.close()
 
-    def build(self, step: int, size: Size) -> Built:
-        """Never raises for what the code does. Sizes of the rubric may have an SM_COUNT of their own."""
+    def build(self, step: int, size: Size, sms: int | None = None) -> Built:
+        """Never raises for what the code does. `sms`: its SM_COUNT; None: the rubric's for the size."""
         built = Built(step, size)
         try:
-            draft = self._draft(built)
+            draft = self._draft(built, sms)
             built.artifact = draft and self._compiled(built, draft)
         except WorkerError as error:
             kinds = {NotDone: "lab", OverLimit: "limit"}
@@ -132,13 +132,13 @@ class Builder:
             least = min(LEAST_SECONDS, session.limits.seconds)
             session.limits = replace(session.limits, seconds=max(least, half))
 
-    def _draft(self, built: Built) -> Artifact | None:
+    def _draft(self, built: Built, sms: int | None) -> Artifact | None:
         """What the student's code makes, as valid data; the text that goes with it is ours."""
         if self.told is None or self.told is not self.student.process:
             self.student.ask({"name": self.name}, self.text.encode())
             self.told = self.student.process
-        few = load_rubric().few_sms.get((built.step, built.size))
-        asked = {"step": built.step, "size": built.size, "arch": self.arch, "sm_count": few}
+        sms = sms or load_rubric().few_sms.get((built.step, built.size))
+        asked = {"step": built.step, "size": built.size, "arch": self.arch, "sm_count": sms}
         answer, data = self.student.ask(asked)
         if answer.get("spent"):
             self.student.close()
