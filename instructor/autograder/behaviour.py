@@ -23,6 +23,7 @@ SMS = 148  # of a B200
 MMA_K = 16  # K of one MMA instruction on 16-bit operands
 BUSY = 0.9  # part of a tile's time that the tensor core works, at least, if loads run as far ahead as asked
 LOST = 0.5  # of a load's way, at most, from one tile to the next
+MOST = 2.5  # times the products that are needed, at most: a tile may stand out over the edge of D
 DEEP = 96 << 10  # bytes that loads run ahead in the steps after four stages: three stages of 32 KiB
 
 
@@ -134,14 +135,17 @@ def _closure(start: Iterable[int], step: Callable) -> set[int]:
 
 
 ELSEWHERE = "not all of the product comes from the tensor core (tcgen05.mma)"
+OTHERS = "the tensor core multiplies other numbers than those of A and B that the product is made of"
+NEEDLESS = "most of what the tensor core multiplies is no part of the product"
 
 
 def tensor_core(seen: Evidence) -> str:
     issues = sum(map(len, seen.issued("tcgen05.mma").values()))
     each = seen.amount("mma") / issues if issues else 0
-    if each * seen.stats["tensor_operations"] < 0.99 * seen.macs:
+    made = each * seen.stats["tensor_operations"]
+    if made < 0.99 * seen.macs:
         return ELSEWHERE
-    return ""
+    return NEEDLESS if made > MOST * seen.macs else ""
 
 
 def accumulates(seen: Evidence) -> str:

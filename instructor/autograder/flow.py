@@ -1,8 +1,10 @@
 """What each MMA of one cluster was made of, and what became of its product: the recorder, following bytes.
 
 A copy that nobody multiplies, or a product that nobody reads, is work for show. `Flow` notes for each MMA the
-TMA loads whose bytes it read, and whether its sum was read out of tensor memory. `Doubled` is an experiment:
-some sums are read out as twice what they are; what of D is then not twice as large did not come from them.
+TMA loads whose bytes it read, and whether its sum was read out of tensor memory; and for a warp that reads
+shared memory, whom it so waited for: a flag in memory orders as a barrier does. `Doubled` is an experiment:
+some sums are read out as twice what they are; what of D is then not twice as large did not come from them. It
+weighs what the tensor core multiplies, too: products of other numbers than A and B weigh something else.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ptxsim.observing import (
     Recorder,
     bytecode,
     is_shared,
+    operands,
 )
 from ptxsim.tracing import Costs, Timeline
 
@@ -39,6 +42,7 @@ _COPIES = (
     "cp_async_wait",
     "accesses",
 )
+_WORD = 4  # bytes of shared memory whose last writer is known
 
 
 @dataclass
@@ -46,9 +50,11 @@ class Traced(Timeline):
     """A timeline whose events are also tied by data. Keys and values are numbers of events."""
 
     fed: dict[int, set[int]] = field(default_factory=dict)  # MMA -> TMA loads whose bytes it read
-    fresh: set[int] = field(default_factory=set)  # MMAs that overwrote what tensor memory held
     read_out: set[int] = field(default_factory=set)  # MMAs whose sum a thread read
+    sums: list[list[int]] = field(default_factory=list)  # of these, those that added up
     held: int = 0  # cells of tensor memory that held a sum which was read, in all CTAs of the cluster
+    room: int = 0  # bytes of a CTA's shared memory that MMAs read and loads filled, in the CTA that has most
+    weight: float = 0.0  # of all products that were read out, where they are weighed
 
 
 class Flow(Recorder):
@@ -58,7 +64,6 @@ class Flow(Recorder):
         super().__init__(launch, index)
         self.placed: dict[int, tuple] = {}  # id of an issued MMA -> (it, its events by rank of the pair)
         self.fed: dict[int, set[int]] = {}
-        self.fresh: set[int] = set()
         self.sums: list[list[int]] = []  # events of the MMAs that added up
         self.summed: set[int] = set()  # numbers of the sums that were read
 
@@ -66,17 +71,42 @@ class Flow(Recorder):
         super().start(cluster)
         if cluster.index == self.index:
             self.writers = np.full((cluster.ctas, cluster.shared.shape[1] // 16), NOBODY)
+            self.hands = np.full((cluster.ctas, cluster.shared.shape[1] // _WORD), NOBODY)  # events of warps
+            self.owner = np.full(self.hands.shape, NOBODY)  # these warps
+            self.filled = np.zeros(self.writers.shape, bool)  # by a load, and read by an MMA
             self.owners = np.full((cluster.ctas, *_CELLS), NOBODY)  # number of the sum in a cell
             self.holding = np.zeros((cluster.ctas, *_CELLS), bool)  # cells whose sum was read
 
     # ---- who wrote shared memory ----
 
     def accesses(self, cluster, log: np.ndarray) -> None:
+        if cluster.index != self.index:
+            return
+        inside = log[is_shared(log[:, bytecode.LOG_PLACE])]
+        self._wait_for_writers(cluster, inside)
         super().accesses(cluster, log)
-        if cluster.index == self.index:
-            place = log[:, bytecode.LOG_PLACE]
-            written = place[is_shared(place) & (log[:, bytecode.LOG_SIZE] & 1 == 1)] - SHARED_BASE
-            self.writers[written >> RANK_SHIFT, (written & OFFSET_MASK) >> 4] = THREADS
+        written = inside[inside[:, bytecode.LOG_SIZE] & 1 == 1]
+        rank, offset, warp = _where(written)
+        self.writers[rank, offset >> 4] = THREADS
+        size = (written[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+        last = np.array([self.last.get(w, NOBODY) for w in warp.tolist()], int)
+        for part in range(0, int(size.max(initial=0)), _WORD):
+            of = size > part
+            word = rank[of], np.minimum((offset[of] + part) // _WORD, self.hands.shape[1] - 1)
+            self.hands[word], self.owner[word] = last[of], warp[of]
+
+    def _wait_for_writers(self, cluster, inside: np.ndarray) -> None:
+        """What a warp finds in shared memory was there before: it has waited for the warp that wrote it.
+
+        An atomic is logged as a write, and reads as well; plain writes to one place are ordered anyhow.
+        """
+        rank, offset, warp = _where(inside)
+        owner, hands = (of[rank, offset // _WORD] for of in (self.owner, self.hands))
+        others = (owner != NOBODY) & (owner != warp)
+        for w in np.unique(warp[others]).tolist():
+            mine = others & (warp == w)
+            at = cluster.splits[w * 32].at(row=int(inside[mine, bytecode.LOG_ROW][0]))
+            self.by_warp(at, "wait", "shared memory", np.unique(hands[mine]).tolist())
 
     def copy_write(self, cluster, token, copy) -> None:
         super().copy_write(cluster, token, copy)
@@ -104,7 +134,9 @@ class Flow(Recorder):
         for span in work.footprint.reads:
             if span.rank == rank:
                 inside = span.chunks[(span.chunks >= 0) & (span.chunks < self.writers.shape[1])]
-                found.update(np.unique(self.writers[rank, inside]).tolist())
+                writers = self.writers[rank, inside]
+                self.filled[rank, inside] |= writers >= 0
+                found.update(np.unique(writers).tolist())
         return found - {NOBODY, THREADS}
 
     def _add_up(self, cluster, work, rank: int, event: int) -> None:
@@ -115,7 +147,6 @@ class Flow(Recorder):
                 held = [len(self.sums)]
                 self.sums.append([])
                 self.owners[block] = held[0]
-                self.fresh.add(event)
             for number in held:
                 if number != NOBODY:
                     self.sums[number].append(event)
@@ -134,10 +165,17 @@ class Flow(Recorder):
 
     def timeline(self, costs: Costs) -> Traced:
         """The events in the order of the run: replay.py gives them times."""
-        read_out = {event for number in self.summed - {NOBODY} for event in self.sums[number]}
+        sums = [self.sums[number] for number in sorted(self.summed - {NOBODY})]
+        read_out = {event for one in sums for event in one}
         made = Traced(self.events, [], 0, costs, self.finished, self.index)
-        held = int(self.holding.sum())
-        return replace(made, fed=self.fed, fresh=self.fresh, read_out=read_out, held=held)
+        held, room = int(self.holding.sum()), 16 * int(self.filled.sum(axis=1).max())
+        return replace(made, fed=self.fed, read_out=read_out, sums=sums, held=held, room=room)
+
+
+def _where(log: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(CTA, offset in its shared memory, warp) of each access."""
+    place = log[:, bytecode.LOG_PLACE] - SHARED_BASE
+    return place >> RANK_SHIFT, place & OFFSET_MASK, log[:, bytecode.LOG_THREAD] // 32
 
 
 def _values(cells: np.ndarray) -> list[int]:
@@ -148,12 +186,14 @@ def _values(cells: np.ndarray) -> list[int]:
 
 class Doubled(Flow):
     """Threads read some sums as twice their value. `chosen(events, mmas, lane)` says whether the sum of these
-    MMAs is among them, when the warp `lane` reads. Of the record it keeps who issued which MMA.
+    MMAs is among them, when the warp `lane` reads. `weights`: of numbers, see `weigh`. Of the record it keeps
+    who issued which MMA.
     """
 
-    def __init__(self, launch, index: int, chosen: Callable[[list, list, str], bool]):
+    def __init__(self, launch, index: int, chosen: Callable[[list, list, str], bool], weights: np.ndarray):
         super().__init__(launch, index)
-        self.chosen = chosen
+        self.chosen, self.weights = chosen, weights
+        self.weighed: dict[int, float] = {}  # MMA -> weight of its product
         self.changed: tuple | None = None
 
     def tmem_access(self, cluster, split, cells, write: bool) -> None:
@@ -165,7 +205,14 @@ class Doubled(Flow):
 
     def tensor_execute(self, cluster, works: list) -> None:
         self._restore()
+        for work in works if cluster.index == self.index else ():
+            if events := self.placed.get(id(work), (work, ()))[1]:
+                self.weighed[events[0]] = weigh(*operands(cluster, work), self.weights)
         super().tensor_execute(cluster, works)
+
+    def timeline(self, costs: Costs) -> Traced:
+        made = super().timeline(costs)
+        return replace(made, weight=sum(self.weighed.get(event, 0.0) for event in made.read_out))
 
     def _sources(self, op, rank: int) -> set[int]:
         return set()  # nobody asks here
@@ -196,3 +243,19 @@ class Doubled(Flow):
 
 for _unheard in (*_BARRIERS, *_COPIES):
     setattr(Doubled, _unheard, getattr(Observer, _unheard))
+
+
+def weights(seed: int) -> np.ndarray:
+    """A weight for each float16 without its sign, by its bits, that nobody can guess; 0 weighs nothing."""
+    made = np.random.default_rng([seed, 2]).random(1 << 15)
+    made[0] = 0.0
+    return made
+
+
+def weigh(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
+    """Of the products of rows of `a` and of `b`: each the weight of its one number times that of the other.
+
+    Of a whole product it is the same in whatever parts, and order of K, it is made.
+    """
+    one, other = (weights[side.astype(np.float16).view(np.uint16) & 0x7FFF].sum(axis=0) for side in (a, b))
+    return float(one @ other)

@@ -22,10 +22,10 @@ from instructor.autograder.behaviour import (
     two_consumers,
     unmet,
 )
-from instructor.autograder.flow import Doubled, Flow
+from instructor.autograder.flow import Doubled, Flow, weights
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule
-from instructor.autograder.purpose import part_doubled, useless
+from instructor.autograder.purpose import part_doubled, useless, weight_of
 from instructor.autograder.reads import cannot_read
 from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
@@ -180,10 +180,20 @@ class Case:
         near = abs(again[0] - before[0]) <= POLLS * before[0] and again[1:] == before[1:]
         return not near and again != self.work()
 
-    def doubled(self, chosen) -> float:
-        """The part of the main cluster's D that is twice as large if these sums are."""
-        _, after = self.cluster(self.main, functools.partial(Doubled, chosen=chosen))
-        return part_doubled(self.result, after, utils.CANARY["float16"])
+    def doubled(self, chosen) -> tuple[float, float]:
+        """The part of a cluster's D that is twice as large if these sums are; and what the products weigh
+        that its tensor cores made, as a part of what those weigh that D is made of. The cluster that the seed
+        chooses, or the main one if that one has nothing to do.
+        """
+        made, canary = weights(self.run.seed), utils.CANARY["float16"]
+        trace = functools.partial(Doubled, chosen=chosen, weights=made)
+        for number in dict.fromkeys((self.run.seed % self.clusters, self.main)):
+            done, after = self.cluster(number, trace)
+            written = after.view(np.uint16) != canary
+            if written.any():
+                break
+        whole = weight_of(self.A, self.B, written, made)
+        return part_doubled(self.result, after, canary), done.trace.weight / max(whole, 1e-9)
 
     def busiest(self, most: int) -> int:
         """A cluster with so many tensor operations; 0 unless another one has them."""

@@ -1,7 +1,8 @@
-"""Does D depend on what a kernel shows? The first cluster runs again, and some sums are read out doubled.
+"""Does D depend on what a kernel shows? One cluster runs again, and some sums are read out doubled.
 
 D must come out twice as large, too: all of it if all sums are doubled, else the part that they are for. Work
-whose result goes nowhere, beside a product that was made in another way, is found so.
+whose result goes nowhere, beside a product that was made in another way, is found so. What the tensor core
+multiplies is weighed in the same run: it has to be all of A and B that D is made of, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from instructor.autograder.behaviour import (
     ELSEWHERE,
     ONE_CONSUMER,
     ONE_WRITER,
+    OTHERS,
     Demands,
     Evidence,
     consumers,
@@ -22,10 +24,12 @@ from instructor.autograder.behaviour import (
     two_consumers,
     writers,
 )
+from instructor.autograder.flow import weigh
 from ptxsim.tracing import Event
 
 Chosen = Callable[[list[Event], list[int], str], bool]  # as flow.Doubled takes it
 WHOLE, PART = 0.98, 0.2  # of D, at least
+EXACT = 1e-6  # that two sums of the same weights may differ by
 
 
 def experiments(demands: Demands, seen: Evidence) -> Iterator[tuple[Chosen, float, str]]:
@@ -41,12 +45,16 @@ def experiments(demands: Demands, seen: Evidence) -> Iterator[tuple[Chosen, floa
             yield _read_by(group), PART, ONE_WRITER
 
 
-def useless(demands: Demands, seen: Evidence, doubled: Callable[[Chosen], float]) -> str:
-    """A hint; "" if D depends on everything. `doubled(chosen)`: the part of D that is twice as large then."""
+def useless(demands: Demands, seen: Evidence, doubled: Callable[[Chosen], tuple[float, float]]) -> str:
+    """A hint; "" if D depends on everything. `doubled(chosen)`: the part of D that is twice as large then,
+    and how many times what D is made of the tensor core multiplies, by weight.
+    """
+    weight = 1.0
     for chosen, least, hint in experiments(demands, seen):
-        if doubled(chosen) < least:
+        part, weight = doubled(chosen)
+        if part < least:
             return hint
-    return ""
+    return OTHERS if abs(weight - 1) > EXACT else ""
 
 
 def part_doubled(before: np.ndarray, after: np.ndarray, canary: int) -> float:
@@ -57,6 +65,17 @@ def part_doubled(before: np.ndarray, after: np.ndarray, canary: int) -> float:
         twice = before * np.float16(2)
         counted = (before != 0) & np.isfinite(twice)
         return float((after == twice)[counted].mean()) if counted.any() else 0.0
+
+
+def weight_of(A: np.ndarray, B: np.ndarray, written: np.ndarray, weights: np.ndarray) -> float:
+    """What the products weigh that the `written` numbers of A @ B.T are made of."""
+    rows = np.flatnonzero(written.any(axis=1))
+    masks, of = np.unique(np.packbits(written[rows], axis=1), axis=0, return_inverse=True)
+    total = 0.0
+    for number, mask in enumerate(masks):
+        columns = np.flatnonzero(np.unpackbits(mask)[: len(B)])
+        total += weigh(A[rows[of.ravel() == number]], B[columns], weights)
+    return total
 
 
 def _of_a_pair(events: list[Event], mma: int) -> bool:

@@ -5,6 +5,9 @@ are in flight, and all else is free. A ring of d stages then keeps the tensor co
 what is missing is time spent waiting for loads. Two figures come of it: the part of a tile's time in which
 the tensor core works, and what is lost between tiles. As write-back is free, a loader that runs on into the
 next tile loses nothing there; one that waits for write-back loses the latency of a load.
+
+A tile ends where no sum goes on. Loads that an MMA reads together are one stage. A load takes as long as a
+quarter of the ring at least: one of many small parts that is filled when all of it is empty is no ring.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from instructor.autograder.flow import Traced
 from ptxsim.tracing import TENSOR, Event, schedule, spans
 
 MACS = 1024  # 16-bit multiply-adds that the replay's tensor core makes in a tick
+ROOM = 4  # parts of what loads fill in shared memory, one of which is under way at least
 Span = tuple[int, int]  # begin, end
 Sequence = tuple[int, int, str]  # CTA of the product, CTA and warp that issue the MMA
 
@@ -52,7 +56,7 @@ class Replay:
 
     @cached_property
     def tiles(self) -> dict[Sequence, list[list[int]]]:
-        """By who issues them, the MMAs of one tile after another: a tile begins as sums begin again."""
+        """By who issues them, the MMAs of one tile after another: a tile ends where no sum goes on."""
         sequences: dict[Sequence, list[int]] = defaultdict(list)
         for number in sorted(self.timeline.read_out):
             event = self.timeline.events[number]
@@ -61,16 +65,17 @@ class Replay:
         return {key: self._split(numbers) for key, numbers in sequences.items()}
 
     def _split(self, numbers: list[int]) -> list[list[int]]:
-        events, fresh = self.timeline.events, self.timeline.fresh
-        large = max(events[n].amount for n in numbers) / 4
+        mine, until = set(numbers), dict.fromkeys(numbers, 0)
+        for one in self.timeline.sums:
+            own = mine.intersection(one)
+            until |= {number: max(until[number], max(own)) for number in own}
         tiles: list[list[int]] = []
-        before = False
+        end = -1
         for number in numbers:
-            begins = number in fresh and events[number].amount >= large
-            if not tiles or (begins and not before):
+            if number > end:
                 tiles.append([])
             tiles[-1].append(number)
-            before = begins
+            end = max(end, until[number])
         return tiles
 
     @cached_property
@@ -115,13 +120,13 @@ class Replay:
         """With loads that arrive `ahead` stages of MMAs after their issue."""
         if not self.stages:
             return Pace(0.0, 0.0)
+        ahead = max(ahead, self.timeline.room / self.stage_bytes / ROOM)
         latency = max(1, round(ahead * self.stage_macs / MACS))
         events = [_alike(event) for event in self.timeline.events]
         schedule(events, Waiting(latency))  # type: ignore[arg-type]  # of() is all that it asks for
         ctas = {key[0] for key in self.tiles}
-        busy = {
-            cta: spans([e for e in events if (e.cta, e.lane, e.kind) == (cta, TENSOR, "mma")]) for cta in ctas
-        }
+        useful = [events[number] for number in self.timeline.read_out]
+        busy = {cta: spans([e for e in useful if (e.cta, e.lane) == (cta, TENSOR)]) for cta in ctas}
         inside, lost = 1.0, 0
         for (cta, *_), tiles in self.tiles.items():
             when = [(min(events[n].begin for n in tile), max(events[n].end for n in tile)) for tile in tiles]

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "instructor/tests"), *map(str, (ROOT / "packages").glob("*/src"))]
 
+from more_shows import MORE  # noqa: E402
 from shows import SHOWS  # noqa: E402
 
 from instructor.exploits.catalogue import EXPLOITS  # noqa: E402
@@ -52,11 +53,11 @@ KINDS = (  # file, test, what a naive grader does, what happens here
         [(one.name, "hidden size") for one in LEAKS],
     ),
     (
-        "instructor/tests/shows.py",
+        "instructor/tests/shows.py, more_shows.py",
         "test_shows.py",
         "compares results alone, and D is right",
         "no points for the implementation, and a hint that says what is missing",
-        [(f"{one.name} (step {one.step})", "technique") for one in SHOWS],
+        [(f"{one.name} (step {one.step})", "technique") for one in (*SHOWS, *MORE)],
     ),
 )
 # What is shown in a test of its own: it needs a stand-in for a GPU, or two submissions.

@@ -1,6 +1,7 @@
 """Techniques for show: the result keeps its points, the implementation loses them and is told why."""
 
 import pytest
+from more_shows import MORE
 from shows import LATE, SHOWS
 
 from instructor.autograder.building import built_for
@@ -8,14 +9,14 @@ from instructor.autograder.judge import judge
 from instructor.autograder.plan import load_hidden, plan
 from tirxlab.sandbox import Builder
 
-QUICK = {("threads-multiply", 1), ("both-at-once", 5), ("filled-once", 8), ("waits-from-tile-3", 7)}
+QUICK = {("threads-multiply", 1), ("both-at-once", 5), ("filled-once", 8), ("many-slices-at-once", 5)}
 
 
 @pytest.mark.parametrize(
     "show",
     [
         pytest.param(s, id=f"{s.step}-{s.name}", marks=() if (s.name, s.step) in QUICK else pytest.mark.slow)
-        for s in SHOWS
+        for s in (*SHOWS, *MORE)
     ],
 )
 def test_what_is_for_show_earns_no_implementation(show):

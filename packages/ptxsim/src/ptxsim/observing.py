@@ -12,6 +12,7 @@ from ptxsim.lowering.unset_reads import unset_reads
 from ptxsim.machine.occupancy import SM_CTAS, SM_SHARED, SM_THREADS
 from ptxsim.report.findings import Reporter
 from ptxsim.trace.recorder import Recorder
+from ptxsim.units.tcgen05_mma import operands
 
 __all__ = [
     "OFFSET_MASK",
@@ -26,6 +27,7 @@ __all__ = [
     "SM_THREADS",
     "bytecode",
     "is_shared",
+    "operands",
     "run_clusters",
     "unset_reads",
 ]

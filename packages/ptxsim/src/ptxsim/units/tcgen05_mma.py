@@ -171,6 +171,12 @@ def _execute_all(batch: list[Work]) -> None:
     execute(cluster, ops[start:])
 
 
+def operands(cluster: Cluster, op: TensorWork) -> tuple[np.ndarray, np.ndarray]:
+    """float32 A (M, K) and B (N, K) of an MMA, as they are now: for an observer that is told that it runs."""
+    a, b = (np.concatenate([_operand(cluster, [op], rank, side) for rank in op.task.ranks]) for side in "ab")
+    return a, b
+
+
 def execute(cluster: Cluster, ops: list[TensorWork]) -> None:
     """Runs instructions that accumulate into the same D as one product with a longer K."""
     first, single = ops[0], ops[0].task.never_merged

@@ -1,7 +1,8 @@
 """Walls that a process puts up around itself and what it starts, for good; that needs no rights. Linux alone.
 
 no_calls()   a seccomp filter: no sockets; no memory that is no process's (memfd, System V, shared mappings,
-             pages in pipes: they stay when a process has given its own away); no namespaces, mounts or
+             pages in pipes, locks on parts of files: they stay when a process has given its own away, or
+             are counted to none); none of what the machine has a fixed number of; no namespaces, mounts or
              tracing; no other place in the queue for a processor (who gives way to all others never takes
              the time that is its limit); with `same_user`, nothing that acts on other processes, or on the
              mode, owner and dates of files
@@ -29,7 +30,7 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = (
 _NUMBER, _ARCH = 0, 4  # offsets in struct seccomp_data
 _FIRST, _SECOND, _FOURTH = 16, 24, 40  # low halves of arguments
 _NAMESPACES = 0x7E020080  # CLONE_NEW* flags of clone(2)
-_SET_PIPE_SIZE = 1031
+_OF_FCNTL = 1031, 6, 7, 37, 38  # F_SETPIPE_SZ; F_SETLK, F_SETLKW and the same of open files
 _MAP_SHARED = 1  # also a bit of MAP_SHARED_VALIDATE
 
 ARCHS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_*
@@ -41,7 +42,7 @@ REFUSED = {  # name: number on x86_64, on aarch64; None where there is none
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438), "kcmp": (312, 272), "perf_event_open": (298, 241), "bpf": (321, 280),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-    "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    "io_setup": (206, 0), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
     "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429),
     "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "mount_setattr": (442, 442),
@@ -102,7 +103,8 @@ def filter_of(machine: str, same_user: bool = False) -> bytes:
         if row[column] is not None:
             code += [(_EQUAL, 0, 1, row[column]), (_RETURN, 0, 0, _ERRNO | _EPERM)]
     code += _where(_CLONE[column], _FIRST, (_ANY_BIT, 0, 1, _NAMESPACES))
-    code += _where(_FCNTL[column], _SECOND, (_EQUAL, 0, 1, _SET_PIPE_SIZE))
+    for command in _OF_FCNTL:
+        code += _where(_FCNTL[column], _SECOND, (_EQUAL, 0, 1, command))
     code += _where(_PRLIMIT[column], _FIRST, (_EQUAL, 1, 0, 0))  # of another process
     code += _where(_MMAP[column], _FOURTH, (_ANY_BIT, 0, 1, _MAP_SHARED))
     return b"".join(struct.pack("HBBI", *one) for one in [*code, (_RETURN, 0, 0, _ALLOW)])

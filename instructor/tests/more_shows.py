@@ -1,0 +1,181 @@
+"""More techniques for show: kernels that look overlapped, or multiplied, to who measures them.
+
+Each stands in the place of a step whose technique it only pretends, like those of shows.py.
+"""
+
+from __future__ import annotations
+
+import re
+
+from shows import Show, by_threads, one_stage, put
+
+from instructor.exploits.exploit import HELP
+
+
+def sums_of_ones(text: str) -> str:
+    """The tensor core multiplies ones, which gives K; threads compute the product, and scale it by that."""
+    scaled = r"\1Dreg_16b[j] = Tx.cast(total[0] * (Dreg[j] / Tx.float32(K)), F16)"
+    ones = r"""\1with Tx.thread():
+\1    for j in range(BLK_K):
+\1        Asmem[warp_id * 32 + lane_id, j] = Tx.float16(1)
+\1        Bsmem[warp_id * 32 + lane_id, j] = Tx.float16(1)"""
+    return put(
+        by_threads(text),
+        (r"^( +)Dreg_16b\[j\] = Tx\.cast\(total\[0\], F16\)", scaled),
+        (r"^( +)with Tx\.cta\(\):\n +Tx\.copy\(Asmem.*\n +Tx\.copy\(Bsmem.*$", ones),
+    )
+
+
+def unread_products(text: str) -> str:
+    """One stage; while its load is on the way the tensor core makes products that nobody reads."""
+    more = r"""\g<0>
+\1Tx.gemm_async(
+\1    tmem[:, 256 : 256 + BLK_N], Zsmem[0, :, :], Zsmem[0, :, :],
+\1    accum=False, dispatch="tcgen05", cta_group=1
+\1)"""
+    zeros = r"""\1if wg_id == 0:
+\1    with Tx.thread():
+\1        for j in range(BLK_K):
+\1            Zsmem[0, warp_id * 32 + lane_id, j] = Tx.float16(0)
+\g<0>"""
+    room = r"\g<0>\n\1Zsmem = pool.alloc((1, BLK_M, BLK_K), F16, layout=A_LAYOUT)"
+    return put(
+        one_stage(text),
+        (r"^( +)Dsmem = pool\.alloc\(.*$", room),
+        (r"^( +)mma2tma\.arrive\(stage, .*$", more),
+        (r'^( +)Tx\.ptx\.fence\.proxy_async\("shared::cta"\)\n( +)Tx\.ptx\.fence\.mbarrier_init.*$', zeros),
+    )
+
+
+def most_unread(text: str) -> str:
+    """The same with three such products for each that is needed."""
+    one = re.search(r"^ +Tx\.gemm_async\(\n.*256 : 256(?:.*\n)+?^ +\)\n", unread_products(text), re.M)
+    return unread_products(text).replace(one[0], 3 * one[0])
+
+
+_LOOP = re.compile(
+    r"^            phase = 0\n(?:.*\n)+?(?=            Tx\.cuda\.cta_sync\(\)  # the product)", re.M
+)
+
+
+def sums_that_begin_again(text: str) -> str:
+    """Step 4, and with each K tile a small sum begins, of which a column is read: as in a new tile."""
+    loop = """            phase = 0
+            Xreg = Tx.alloc_local((2,), F32)
+            Xreg_wg = Xreg.view(128, 2, layout=TileLayout(S[(128, 2) : (1 @ axis_tid_in_wg, 1)]))
+            for k in range(K_TILES):
+                if warp_id == 0:
+                    with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:
+                        tma_load(k)
+                        Tx.ptx.mbarrier.try_wait(tma_bar.ptr_to([0]), phase)
+                        Tx.ptx.tcgen05.fence.after_thread_sync()
+                        Tx.gemm_async(
+                            tmem[:, 256:288], Asmem[:, :], Bsmem[:32, :],
+                            accum=False, dispatch="tcgen05", cta_group=1,
+                        )
+                        mma(k != 0)
+                Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), phase)
+                Tx.ptx.tcgen05.fence.after_thread_sync()
+                with Tx.warpgroup():
+                    Tx.copy(Xreg_wg[:, :1], tmem[:, 256:257])
+                Tx.ptx.tcgen05.fence.before_thread_sync()
+                Tx.cuda.cta_sync()
+                phase = phase ^ 1
+"""
+    return text.replace(_LOOP.search(text)[0], loop)
+
+
+def _slices_at_once(count: int) -> str:
+    return f"""            phase = 0
+            if warp_id == 0:
+                with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:
+                    for b in range((K_TILES + {count} - 1) // {count}):
+                        for s in Tx.unroll({count}):
+                            if b * {count} + s < K_TILES:
+                                tma_load(b * {count} + s, s)
+                        for s in Tx.unroll({count}):
+                            if b * {count} + s < K_TILES:
+                                Tx.ptx.mbarrier.try_wait(tma_bar.ptr_to([s]), phase)
+                                Tx.ptx.tcgen05.fence.after_thread_sync()
+                                mma(s, b + s != 0)
+                        Tx.ptx.tcgen05.commit(mma_bar.ptr_to([0]), cta_group=1)
+                        Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), phase)
+                        phase = phase ^ 1
+"""
+
+
+def many_slices(count: int):
+    """Step 4 with so many slices of 16 columns, loaded together when the tensor core has done with all."""
+
+    def edit(text: str) -> str:
+        layout = f"_LAYOUT = tma_shared_layout(F16, SwizzleMode.SWIZZLE_32B_ATOM, ({count}, 128, 16))"
+        sizes = f"    BLK_K = 16\n    K_TILES = K // BLK_K\n    A{layout}\n    B{layout}"
+        return put(
+            text.replace(_LOOP.search(text)[0], _slices_at_once(count)),
+            (r"K=\(K, BLK_K\)", "K=(K, 16)"),
+            (r"^    K_TILES = K // BLK_K$", sizes),
+            (r"def tma_load\(k\):", "def tma_load(k, s):"),
+            (r"def mma\(accum\):", "def mma(s, accum):"),
+            (r"tma_bar\.ptr_to\(\[0\]\)(\}|, TILE)", r"tma_bar.ptr_to([s])\1"),
+            (r"(Asmem|Bsmem)\[:, :\]", r"\1[s, :, :]"),
+            (r"(Asmem|Bsmem) = pool\.alloc\(\(", rf"\1 = pool.alloc(({count}, "),
+            (r"tma_bar = pool\.alloc\(\(1,\)", f"tma_bar = pool.alloc(({count},)"),
+            (r"^ +Tx\.ptx\.tcgen05\.commit\(.*\n(?=\n +# TODO\[end\])", ""),
+            (
+                r"^( +)(Tx\.ptx\.mbarrier\.init\(tma_bar\.ptr_to\(\[)0(\]\), 1\))",
+                rf"\1for i in Tx.unroll({count}):\n\1    \2i\3",
+            ),
+        )
+
+    return edit
+
+
+_FLAGS = r'''
+def flags(cuda):
+    """The loading warp waits for a number in shared memory, which the other one writes."""
+    help = """
+__device__ void give(unsigned at, unsigned n) {
+  asm volatile("st.release.cta.shared::cta.u32 [%0], %1;" :: "r"(at), "r"(n) : "memory");
+}
+__device__ void need(unsigned at, unsigned n) {
+  for (unsigned v = 0; v < n;) {
+    __nanosleep(2000);
+    asm volatile("ld.acquire.cta.shared::cta.u32 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
+  }
+}
+"""
+    wait, at = "tvm_builtin_ptx_mbarrier_try_wait(", "(unsigned)__cvta_generic_to_shared(pool_buf_ptr) + 64u"
+    load = wait + "(&(((uint64_t*)pool_buf_ptr)[(tma_phase_stage_ptr[0] + 2)])), tma_phase_phase_ptr[0]);"
+    done = "ptx_tcgen05_commit_cta_group_1((&(((uint64_t*)pool_buf_ptr)[(mma_phase_stage_ptr[0] + 2)])));"
+    first = "if (tvm_builtin_cuda_thread_rank() == 0) {"
+    told = f"{wait}(&(((uint64_t*)pool_buf_ptr)[2])), done & 1); ++done; give({at}, done);"
+    assert load in cuda and done in cuda and first in cuda
+    cuda = cuda.replace('extern "C" __global__', help + 'extern "C" __global__', 1)
+    cuda = cuda.replace("extern __shared__ ", "unsigned made = 0, done = 0; extern __shared__ ")
+    cuda = cuda.replace(load, f"if (made) need({at}, made); ++made;").replace(done, done + told)
+    return cuda.replace(first, f"{first} give({at}, 0);", 1)
+
+
+def hgemm_v7(M, N, K):
+    lower_to(flags)
+    return inner(M, N, K)
+
+
+'''
+
+
+def flag_for_a_barrier(text: str) -> str:
+    """One stage, handed back by a number in shared memory."""
+    return HELP + one_stage(text).replace("def hgemm_v7(", "def inner(") + _FLAGS
+
+
+MORE = (
+    Show("sums-of-ones", 1, 1, sums_of_ones, "other numbers than those of A and B"),
+    Show("sums-of-ones", 2, 2, sums_of_ones, "other numbers than those of A and B"),
+    Show("unread-products", 7, 7, unread_products, "load one stage ahead"),
+    Show("most-products-unread", 8, 8, most_unread, "is no part of the product"),
+    Show("sums-that-begin-again", 4, 5, sums_that_begin_again, "load one stage ahead"),
+    Show("many-slices-at-once", 4, 5, many_slices(16), "always load one ahead"),
+    Show("flag-for-a-barrier", 7, 6, flag_for_a_barrier, "load one stage ahead"),
+    Show("flag-for-a-barrier", 7, 7, flag_for_a_barrier, "load one stage ahead"),
+)
