@@ -1,8 +1,8 @@
-"""Slips of lists 11 and 13 of research/advice: stages that stay, consumers that never wait, and the like."""
+"""Slips of lists 11 to 14 of research/advice: stages that stay, consumers that never wait, and the like."""
 
 from __future__ import annotations
 
-from corpus import Bug, before, drop, guard, head, replace
+from corpus import Bug, after, before, drop, guard, head, instead, replace
 from slips import TWO_CTAS, TWO_PAIRS
 
 STAGES = (
@@ -60,6 +60,30 @@ HANDED_BACK = (  # by some, and by none of the others
         why="The MMA waits in each round; what it waits for says nothing of the other 127 readers.",
     ),
     Bug(
+        "each-reader-hands-tensor-memory-back-for-all",
+        8,
+        **TWO_CTAS,
+        edits=(replace("ld2mma.arrive(0)", "ld2mma.arrive(0, count=128)"),),
+        kind="mbarrier",
+        names="WG0 arrives with count 128 each, 16384 arrivals where init(128) expects 128",
+        why="The phases run ahead by what the count says, not by how often somebody arrives.",
+    ),
+    Bug(
+        "each-consumer-hands-back-what-both-have-read",
+        10,
+        **TWO_PAIRS,
+        edits=(
+            instead(
+                "ld2mma.arrive(wg_id, cta_id=0)",
+                "for c in Tx.unroll(NUM_CONSUMER):",
+                "    ld2mma.arrive(c, cta_id=0)",
+            ),
+        ),
+        kind="mbarrier",
+        names="arrive on all elements of ld2mma, 512 threads where init(256) expects 256",
+        why="That other waits take part in the standstill follows from it.",
+    ),
+    Bug(
         "one-of-two-consumers-hands-the-stage-back",
         10,
         **TWO_PAIRS,
@@ -110,6 +134,32 @@ OUTSIDE = (
 )
 ROUNDS = (
     Bug(
+        "bytes-announced-for-the-loads-ahead-alone",
+        6,
+        size=(384, 256, 320),
+        ctas=2,
+        edits=(
+            drop("Tx.ptx.mbarrier.arrive.expect_tx(tma_bar"),
+            after(
+                "tma_load(i, (stage + i)",
+                "Tx.ptx.mbarrier.arrive.expect_tx(tma_bar.ptr_to([(stage + i) % PIPE_DEPTH]), TILE_BYTES)",
+            ),
+        ),
+        kind="deadlock",
+        names="TMA has delivered 32768 B, but nobody has arrived (0/1) to expect them",
+        why="The thread that waits would announce the bytes of the next tile: not those that have come.",
+    ),
+    Bug(
+        "tensor-memory-free-before-the-first-tile",
+        10,
+        size=(1024, 768, 64),
+        ctas=2,
+        edits=(before("while tile_scheduler.valid():", "ld2mma.arrive(wg_id, cta_id=0)", nth=2),),
+        kind="mbarrier",
+        names="its signaller arrives 2 times, as init(1) asks, but is waited for 0 times",
+        why="The MMA warps stand still before they come to all stages: those are not left out.",
+    ),
+    Bug(
         "tensor-memory-handed-back-to-the-own-cta",
         10,
         **TWO_PAIRS,
@@ -150,4 +200,45 @@ ROUNDS = (
         why="There is one tile, and the second CTA gets none.",
     ),
 )
-GROUPS = (STAGES, WAITS, HANDED_BACK, PARTS, OUTSIDE, ROUNDS)
+UNSET = (
+    Bug(
+        "phases-of-stages-in-registers-that-nobody-sets",
+        6,
+        size=(384, 256, 192),
+        ctas=2,
+        edits=(
+            replace("PIPE_DEPTH = 2", "PIPE_DEPTH = 4"),
+            replace(
+                "            phase_tma = 0\n", '            phases = Tx.alloc_local((PIPE_DEPTH,), "int32")\n'
+            ),
+            replace("tma_bar.ptr_to([stage]), phase_tma", "tma_bar.ptr_to([stage]), phases[stage]"),
+            replace(
+                "if stage == 0:\n                                phase_tma = phase_tma ^ 1",
+                "phases[stage] = phases[stage] ^ 1",
+            ),
+        ),
+        kind="uninitialized",
+        names="the parity of this wait comes from local memory",
+        why="The first wait asks for whatever phase the memory holds: a standstill, or no wait at all.",
+    ),
+    Bug(
+        "answer-of-a-wait-that-nobody-looks-at",
+        6,
+        size=(384, 256, 192),
+        ctas=2,
+        order="adverse",
+        edits=(
+            replace(
+                "Tx.ptx.mbarrier.try_wait(\n                                tma_bar",
+                "Tx.evaluate(Tx.ptx.mbarrier.try_wait_once(\n                                tma_bar",
+            ),
+            replace(
+                "phase_tma\n                            )", "phase_tma, 0\n                            ))"
+            ),
+        ),
+        kind="mbarrier",
+        names="is asked once, with its phase open, and nobody looks at the answer",
+        why="try_wait may give up after a time; without a loop the thread has waited for nothing.",
+    ),
+)
+GROUPS = (UNSET, STAGES, WAITS, HANDED_BACK, PARTS, OUTSIDE, ROUNDS)

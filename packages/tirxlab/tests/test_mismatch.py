@@ -100,6 +100,13 @@ WHOLE = {
         lambda p: p.R - p.k_tile(1) + p.k_tile(1, 0),
         "K tile 1 of A times K tile 0 of B",
     ),
+    "half of B's K tile twice": (
+        lambda p: sum(
+            p.A[:, k : k + 32].astype(np.float32) @ p.B[:, k // 64 * 64 : k // 64 * 64 + 32].T
+            for k in range(0, p.A.shape[1], 32)
+        ),
+        "columns 32-63 of each K tile of A are multiplied with columns 0-31 of B",
+    ),
     "tiles turned": (lambda p: _tiles(p.R).transpose(0, 3, 2, 1).reshape(p.R.shape), "is transposed"),
     "halves swapped": (
         lambda p: p.R.reshape(p.M, -1, 2, 64)[:, :, ::-1].reshape(p.R.shape),

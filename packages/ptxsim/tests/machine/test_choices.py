@@ -27,6 +27,9 @@ bar.sync 0;
 BULK = "@%lead cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%a]"
 EXPECT = "@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%b{at}], 16;\n"
 WAIT = "W{n}: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b{at}], 0; @!%p bra W{n};\n"
+ONCE = """mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0;
+selp.b32 %r, 1, 0, %p; @%lead st.global.u32 [%out], %r;
+"""
 FIRST = EXPECT.format(at="") + BULK + ", [%in], 16, [%b];\n"
 SECOND = EXPECT.format(at="+8") + BULK + ", [%in+16], 16, [%b+8];\n"
 BOTH_DONE = WAIT.format(n=1, at="") + WAIT.format(n=2, at="+8")
@@ -44,6 +47,9 @@ SHOWN = {
     "what `shfl.sync` takes from a lane that does not take part": (ABSENT, 120, 0xFFFB_7FFB),
     "when a TMA copy, a bulk copy, an MMA or a commit is complete": (
         BARS + FIRST + "bar.sync 0;\n" + SHOW + WAIT.format(n=1, at=""), 100, 7
+    ),
+    "whether `mbarrier.try_wait` gives up": (
+        BARS + FIRST + ONCE + WAIT.format(n=1, at=""), 1, 0
     ),
     "in which order pieces of different queues complete": (
         BARS + FIRST + SECOND + BOTH_DONE + SHOW, 104, 100

@@ -181,6 +181,18 @@ AT_RINGS = (
         text="{names} signalled, but only {others} waited for{line}",
     ),
     Cause(
+        "each-for-all",
+        185,
+        "init(n) counts arrivals: each thread arrives for itself, or one of them for all, with their number",
+        text="{who} {verb} with count {makes} each, {all} arrivals where init({count}) expects {count}",
+    ),
+    Cause(
+        "all-at-each",
+        185,
+        "each element is for some of them: index it by the stage, or by the consumer's number",
+        text="{who} {verb} on all elements of {array}, {threads} threads where init({count}) expects {count}",
+    ),
+    Cause(
         "ahead-silent",
         185,
         _SLOT,
@@ -190,5 +202,21 @@ AT_RINGS = (
         "bytes-elsewhere",
         180,
         "a copy and the arrive that announces its bytes must name the same element",
+    ),
+    Cause(
+        "ignored-answer",
+        40,
+        "ask in a loop until the answer is true: try_wait gives up after a time of the chip's choice",
+        text="{name} is asked once, with its phase open, and nobody looks at the answer: the thread goes on",
+        explains=frozenset({"deadlock", "mbarrier", "race", "uninitialized", "tx-count"}),
+    ),
+    Cause(
+        "unset-parity",
+        40,
+        "set the phase of each stage to 0 before the first wait: local memory holds anything when a launch "
+        "begins",
+        text="the parity of this wait comes from local memory ({name}) that its thread has not set: it waits "
+        "for any phase",
+        explains=frozenset({"deadlock", "mbarrier", "race", "uninitialized", "tx-count"}),
     ),
 )

@@ -156,7 +156,8 @@ SHOWN = _ids(
     "bytes-elsewhere several-lines moved-columns all-write same-part arrives-alone leaves-it-to-others "
     "tcgen05-fence unacquired group-late never-waits others-waited late products-pending past-shared "
     "copy-fence proxy-fence incomplete-output left-blocks "
-    "no-work unused-back own-arrival stores-outside stores-pending same-tile-again waits-less unwritten-local"
+    "no-work unused-back own-arrival stores-outside stores-pending same-tile-again waits-less "
+    "unwritten-local unset-parity each-for-all ignored-answer all-at-each"
 )
 
 

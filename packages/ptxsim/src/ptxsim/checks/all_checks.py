@@ -14,6 +14,7 @@ from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
 from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors
 from ptxsim.checks.lifecycle.early_register_reads import LoadedRegisters
+from ptxsim.checks.lifecycle.ignored_answers import IgnoredAnswers
 from ptxsim.checks.lifecycle.local_memory import LocalMemory
 from ptxsim.checks.lifecycle.mbarriers import Barriers
 from ptxsim.checks.lifecycle.register_counts import RegisterCounts
@@ -34,6 +35,7 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     Peers,
     SharedMemory,
     LocalMemory,
+    IgnoredAnswers,
     TmemLife,
     BulkCopies,
     Descriptors,

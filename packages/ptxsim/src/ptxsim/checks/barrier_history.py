@@ -27,6 +27,7 @@ class Signals:
     phase: int = -1  # the last phase it signalled
     now: int = 0  # signals in that phase
     announces: bool = False  # tells the barrier how many bytes to expect
+    makes: int = 1  # arrivals that one signal makes, at most
 
     @property
     def each(self) -> int:
@@ -108,7 +109,9 @@ class History(Observer):
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         place, lanes = arrival.place, arrival.lanes
         announces = arrival.announces is not None
-        self._signalled(cluster, place, "arrive", split.warp, lanes, split.row, announces)
+        signals = self._signalled(cluster, place, "arrive", split.warp, lanes, split.row, announces)
+        if signals is not None:
+            signals.makes = max(signals.makes, arrival.arrivals // lanes.bit_count())
         self._armed(cluster, split.warp, lanes, place)
         _next(self.signalled, split.warp, place)
 
@@ -137,10 +140,10 @@ class History(Observer):
 
     def _signalled(
         self, cluster: Cluster, place, how: str, warp: int, lanes: int, row: int, announces: bool = False
-    ) -> None:
+    ) -> Signals | None:
         history = self.barriers.get(place)
         if history is None:
-            return
+            return None
         signals = history.sources.get((how, warp, row))
         if signals is None:
             signals = history.sources[how, warp, row] = Signals(announces=announces)
@@ -150,6 +153,7 @@ class History(Observer):
         signals.lanes |= lanes
         signals.total += lanes.bit_count()
         signals.now += lanes.bit_count()
+        return signals
 
     def _armed(self, cluster: Cluster, warp: int, lanes: int, place) -> None:
         history = self.barriers.get(place)

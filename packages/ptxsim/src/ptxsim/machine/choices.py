@@ -21,6 +21,9 @@ class Choices:
     elected: int  # elect.sync takes the highest member up to this lane, else the lowest (9.7.13.14)
     neighbours: bool  # another CTA of the grid runs on the same SM, and allocates tensor memory first
     absent: bool  # shfl.sync takes a mark from a lane that does not take part, not its register (9.7.9.6)
+    impatient: (
+        bool  # try_wait that is not asked again gives up at once, and waits the second time (9.7.13.15.16)
+    )
 
 
 def choices(launch: Launch, order: str | int) -> Choices:
@@ -29,8 +32,8 @@ def choices(launch: Launch, order: str | int) -> Choices:
     if isinstance(order, int):
         draw = random.Random(order)
         elected, neighbours = draw.randrange(LAST_LANE + 1), draw.random() < 0.5
-        return Choices(elected, shared and neighbours, draw.random() < 0.5)
-    return Choices(LAST_LANE, shared, True) if order == "adverse" else Choices(0, False, False)
+        return Choices(elected, shared and neighbours, draw.random() < 0.5, draw.random() < 0.5)
+    return Choices(LAST_LANE, shared, True, True) if order == "adverse" else Choices(0, False, False, False)
 
 
 def elected_lane(members: int, limit: int) -> int:

@@ -1,10 +1,14 @@
-"""Parts of K tiles that a product lacks, or has more than once: several MMAs may multiply one K tile."""
+"""Parts of K tiles that a product lacks, has more than once, or has multiplied with other parts: several MMAs
+may multiply one K tile.
+"""
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
-from tirxlab.explain.blocks import Block, Found, products_of, times_of
+from tirxlab.explain.blocks import K_TILE, Block, Found, products_of, times_of
 
 PART = 16  # columns of K that one MMA of 16-bit operands takes (PTX ISA 9.7.16.2.1)
 _MOST = 32  # parts that are told apart
@@ -23,6 +27,30 @@ def k_parts(block: Block) -> Found:
     often = f"has columns {_columns(times > 1)} of K more than once" if (times > 1).any() else ""
     advice = "does each MMA multiply the columns of its own part, and accumulate but for the very first?"
     return advice, f"{block.place} {' and '.join(filter(None, (lacks, often)))}, of {K}"
+
+
+def mixed_parts(block: Block) -> Found:
+    """16 columns of A's K tile times other columns of B's: alike in all K tiles."""
+    each = K_TILE // PART
+    if block.A.shape[1] % K_TILE or block.D.size < 8 * each**2:
+        return None
+    a = block.A[block.rows].reshape(len(block.rows), -1, each, PART)
+    b = block.B[block.columns].reshape(len(block.columns), -1, each, PART)
+    pairs = list(itertools.product(range(each), repeat=2))
+    products = [np.tensordot(a[:, :, i], b[:, :, j], ((1, 2), (1, 2))).reshape(-1) for i, j in pairs]
+    times = times_of(block, np.stack(products))
+    if times is None:
+        return None
+    others = times.reshape(each, each) > 0
+    odd = [i for i in range(each) if others[i].any() and not others[i, i]]
+    if not odd:
+        return None
+    (own, alien) = (_columns(np.isin(np.arange(each), odd)), _columns(others[odd].any(0)))
+    advice = "A and B of one MMA are the same columns of their K tiles: look at both slices"
+    return (
+        advice,
+        f"{block.place}: columns {own} of each K tile of A are multiplied with columns {alien} of B",
+    )
 
 
 def _columns(parts: np.ndarray) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tirxlab.explain.blocks import K_TILE, SHARE, Block, Found, products_of, share, times_of
-from tirxlab.explain.k_parts import k_parts
+from tirxlab.explain.k_parts import k_parts, mixed_parts
 from tirxlab.explain.ranges import mapping
 from tirxlab.explain.swizzles import exchanges
 from tirxlab.explain.turned_loads import turned_tile
@@ -21,7 +21,7 @@ from tirxlab.explain.turned_loads import turned_tile
 TILE = 128  # rows and columns of an output tile
 _TILES = 6  # wrong tiles that are looked at
 _FEW = 16  # wrong elements that tell nothing
-_MOST_K, _MOST_PAIRS = 64, 8  # K tiles that are told apart; that are combined with each other
+_MOST_K, _MOST_PAIRS = 64, 17  # K tiles that are told apart; that are combined with each other
 _PROBES = 12  # elements by which places are compared first
 
 
@@ -322,6 +322,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _constant,
     _k_tiles,
     k_parts,
+    mixed_parts,
     _transposed,
     _same_operand,
     _other_tile,

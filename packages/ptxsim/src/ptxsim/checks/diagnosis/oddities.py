@@ -26,6 +26,7 @@ from ptxsim.events.views import Cluster, Launch, Split
 
 _REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))
+_AT_WAITS = "deadlock", "mbarrier"
 
 
 @dataclass
@@ -87,6 +88,7 @@ class Oddities(Observer):
         endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.by_identity.values())
         if errors:
             self._in_a_buffer(cluster)
+            self._waits_for_nothing()
         if endless or not errors & CAUSES["shared-id"].explains:  # who goes round forever leaves the others
             return
         for (cta, number), meeting in self.meetings.items():
@@ -134,6 +136,17 @@ class Oddities(Observer):
                     text = cause.tell(name=array, buffer=buffer, offset=place - start)
                     self._add(cluster, "mbarrier", rank, row, text, cause, ("shared place",))
                     return
+
+    def _waits_for_nothing(self) -> None:
+        """A wait that asks for what nobody has set, or whose answer nobody looks at."""
+        found = self.reporter.by_identity.values()
+        waits = {f.where.get("line") for f in found if f.severity == "error" and f.kind in _AT_WAITS}
+        for finding in found:
+            if finding.evidence.get("cause") == "ignored-answer":
+                finding.severity = "error"
+            if finding.evidence.get("cause") == "unwritten-local" and finding.where.get("line") in waits:
+                finding.severity, cause = "error", CAUSES["unset-parity"]
+                self.reporter.blame(finding, cause, cause.tell(name=finding.evidence["name"]))
 
     def _late(self, cluster: Cluster) -> None:
         """A warp's instruction lacks lanes that stand still before it: what holds them comes first."""

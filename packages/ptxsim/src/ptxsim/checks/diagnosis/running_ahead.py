@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of, waited_at
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
+from ptxsim.checks.diagnosis.too_many_arrive import all_at_each, each_for_all
 from ptxsim.checks.race.barrier_record import record_of
 from ptxsim.checks.race.wording import line_of
 from ptxsim.events.records import Place
@@ -18,7 +21,8 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
     history = histories[place]
     found = loads_and_commits(cluster, place, reporter) or missent(cluster, histories, reporter)
-    found = found or _several_lines(cluster, place, history)
+    found = found or _several_lines(cluster, place, history) or each_for_all(cluster, history)
+    found = found or all_at_each(cluster, histories, place, reporter)
     ignored = never_waited(cluster, histories, reporter)
     if found is None and ignored:
         return misnamed(cluster, histories, reporter) or reason("ahead-unwaited", names=" or ".join(ignored))
@@ -78,8 +82,10 @@ def _slots(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
             arrays.setdefault(reporter.shared_array(p[1]), p)
     for first in arrays.values():
         missed, awaited = waited_at(histories, cluster, first, reporter)
-        passed = sum(w.count for p in awaited for w in histories[p].waits.values())
-        if not missed or passed < len(missed) + len(awaited):  # it may still come to them
+        waits = sum(
+            (Counter({w: of.count for w, of in histories[p].waits.items()}) for p in awaited), Counter()
+        )
+        if not missed or max(waits.values(), default=0) < len(missed) + len(awaited):  # it may still come
             continue
         names = [reporter.shared_name(p[1]) for p in missed[:3]]
         others = [reporter.shared_name(p[1]) for p in awaited[:3]]

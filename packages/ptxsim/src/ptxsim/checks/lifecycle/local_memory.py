@@ -25,6 +25,7 @@ class LocalMemory(Observer):
             offset = place - LOCAL_BASE
             start, name = max(one for one in self.names if one[0] <= offset)
             cause = CAUSES["unwritten-local"]
-            text = cause.tell(size=size >> 1, name=f"{name} + {offset - start} B")
+            place = f"{name} + {offset - start} B"
+            text = cause.tell(size=size >> 1, name=place)
             where = cluster.splits[thread // 32 * 32].at(1 << thread % 32, row)
-            self.reporter.add("uninitialized", "review", text, cause, where, key=("local", name))
+            self.reporter.add("uninitialized", "review", text, cause, where, key=("local", name), name=place)

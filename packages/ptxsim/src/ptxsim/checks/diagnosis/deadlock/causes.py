@@ -12,7 +12,7 @@ from ptxsim.checks import phrases
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
-from ptxsim.checks.diagnosis.deadlock.uses import parted, wrong_name
+from ptxsim.checks.diagnosis.deadlock.uses import all_answered, parted, wrong_name
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
@@ -153,10 +153,15 @@ def _ahead(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _bytes_only(model: Model, waiter: Waiter) -> Blame | None:
+    if any(not h.done for h in waiter.helpers if "loads" not in h.what and "would" not in h.what):
+        return None
+    return _unexpected(model, waiter)
+
+
+def _unexpected(model: Model, waiter: Waiter) -> Blame | None:
+    """Bytes came in a phase in which nobody has arrived."""
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or barrier.pending != barrier.expected or barrier.tx >= 0:
-        return None
-    if any(not h.done for h in waiter.helpers if "loads" not in h.what and "would" not in h.what):
         return None
     name = model.name(waiter.place)
     return blame("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)
@@ -339,10 +344,11 @@ def _ring(model: Model, waiter: Waiter) -> Blame | None:
         later = roles.role_later(model, waiter, _rows_of_others(model, waiter))
         if later is not None:
             return later
-        rounds = _all_answered(model, waiter)
+        rounds = all_answered(model, waiter)
         if rounds:
             phases = f"{rounds} phase{'s' * (rounds > 1)}"
-            return blame("more-waits", waiter, rounds=phases, itself=itself(waiter))
+            more = blame("more-waits", waiter, rounds=phases, itself=itself(waiter))
+            return _unexpected(model, waiter) or more
         return blame("self-wait", waiter, itself=itself(waiter))
     return blame("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
 
@@ -351,20 +357,6 @@ def _rows_of_others(model: Model, waiter: Waiter) -> set[int]:
     """Rows that signal its barrier, but for loads."""
     rows = model.rows_for(waiter.place) if waiter.kind == "mbarrier" else set()
     return {r for r in rows if model.program.instrs[r].op != "cp"}
-
-
-def _all_answered(model: Model, waiter: Waiter) -> int:
-    """Phases of its array of barriers, if it has waited for each of them, at this very row; else 0."""
-    barrier, _ = barrier_of(model, waiter)
-    if barrier is None:
-        return 0
-    array = model.array(waiter.place[1])
-    same = [p for p in model.histories if p[0] == waiter.place[0] and model.array(p[1]) == array]
-    passed = [w for p in same for warp in waiter.lanes if (w := model.histories[p].waits.get(warp))]
-    phases = sum(model.cluster.mbarriers[p].phase for p in same if p in model.cluster.mbarriers)
-    lines = {model.line(row) for waits in passed for row in waits.rows}
-    alike = model.line(waiter.row) in lines and all(w.fresh is None for w in passed)
-    return phases if alike and len(waiter.lanes) == 1 and sum(w.count for w in passed) == phases else 0
 
 
 DETECTORS = (

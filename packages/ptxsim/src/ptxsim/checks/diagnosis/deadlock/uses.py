@@ -50,3 +50,17 @@ def _walk(
     """The elements that these warps came to, one after the other."""
     mine = [s for s in steps if s.kind in kinds and s.warp in warps]
     return [(place, step) for step in mine for place in step.places if place in ring]
+
+
+def all_answered(model: Model, waiter: Waiter) -> int:
+    """Phases of its array of barriers, if it has waited for each of them, at this very row; else 0."""
+    barrier, _ = barrier_of(model, waiter)
+    if barrier is None:
+        return 0
+    array = model.array(waiter.place[1])
+    same = [p for p in model.histories if p[0] == waiter.place[0] and model.array(p[1]) == array]
+    passed = [w for p in same for warp in waiter.lanes if (w := model.histories[p].waits.get(warp))]
+    phases = sum(model.cluster.mbarriers[p].phase for p in same if p in model.cluster.mbarriers)
+    lines = {model.line(row) for waits in passed for row in waits.rows}
+    alike = model.line(waiter.row) in lines and all(w.fresh is None for w in passed)
+    return phases if alike and len(waiter.lanes) == 1 and sum(w.count for w in passed) == phases else 0

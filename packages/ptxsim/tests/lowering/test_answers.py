@@ -1,0 +1,38 @@
+"""What a program does with the answer of a wait, by its text."""
+
+import pytest
+
+import ptxsim
+from ptxsim.lowering.answers import asks_again, ignored_questions
+
+HEAD = """.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 pout) {
+.reg .b32 %r<6>; .reg .b64 %out; .reg .pred %p<4>;
+.shared .align 8 .b64 bars[2];
+mov.u32 %r1, bars; ld.param.u64 %out, [pout];
+"""
+ASK = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;\n"
+CASES = {  # text -> (control comes back to the question, the answer decides nothing)
+    "loop": ("A: " + ASK + "@%p1 bra B; bra A; B:\n", True, False),
+    "loop with a word in between": (
+        "A: " + ASK + "selp.b32 %r2, 1, 0, %p1; setp.eq.u32 %p2, %r2, 0; @%p2 bra A;\n", True, False
+    ),
+    "loop that does other work": (
+        "mov.u32 %r3, 0; A: " + ASK + "st.shared.u32 [%r1+8], %r3; add.u32 %r3, %r3, 1; "
+        "setp.lt.u32 %p2, %r3, 4; @%p2 bra A;\n", False, True
+    ),
+    "dropped": (ASK + "selp.b32 %r2, 1, 0, %p1;\n", False, True),
+    "kept": (ASK + "selp.b32 %r2, 1, 0, %p1; st.global.u32 [%out], %r2;\n", False, False),
+    "guards a store": (ASK + "@%p1 st.global.u32 [%out], %r1;\n", False, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_becomes_of_the_answer(name):
+    text, again, ignored = CASES[name]
+    program = ptxsim.load(f"{HEAD}{text}ret;\n}}\n").programs["k"]
+    (row,) = [n for n, i in enumerate(program.instrs) if i is not None and i.op == "mbarrier"]
+    assert asks_again(program, row) == again
+    assert ignored_questions(program) == ({row} if ignored else set())
