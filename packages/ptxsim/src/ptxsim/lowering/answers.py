@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
 
 from ptxsim.frontend.ast import Reg, registers_of
@@ -13,8 +12,17 @@ _PURE = {"selp", "mov", "setp", "cvt", "and", "or", "xor", "not", "add", "sub", 
 _IDLE = _PURE | {"bra", "nanosleep"}
 
 
-@functools.lru_cache(maxsize=256)
-def asks_again(program, row: int) -> bool:
+def asked_again(program) -> frozenset[int]:
+    """Rows of waits at an mbarrier to which control comes back with nothing else in between."""
+    return frozenset(row for row in _questions(program) if _comes_back(program, row))
+
+
+def _questions(program, forms=_ASKS) -> list[int]:
+    asks = (i is not None and i.op == "mbarrier" and i.mods[0] in forms for i in program.instrs)
+    return [row for row, one in enumerate(asks) if one]
+
+
+def _comes_back(program, row: int) -> bool:
     """Whether control can come back to a row by arithmetic, branches and other questions alone."""
     seen, todo = set(), _next(program, row)
     while todo:
@@ -31,11 +39,7 @@ def asks_again(program, row: int) -> bool:
 
 def ignored_questions(program) -> frozenset[int]:
     """Rows of try_wait whose answer decides nothing: no branch, no guard, nothing kept."""
-    rows = [
-        row
-        for row, instr in enumerate(program.instrs)
-        if instr is not None and instr.op == "mbarrier" and instr.mods[0] == "try_wait"
-    ]
+    rows = _questions(program, {"try_wait"})
     if not rows:
         return frozenset()
     readers, guarded = _readers(program)

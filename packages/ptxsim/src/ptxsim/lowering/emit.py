@@ -1,5 +1,4 @@
-"""A parsed PTX function -> Program: register slots, one row of integers per instruction, decoded unit
-handlers.
+"""A parsed PTX function -> Program: register slots, a row of integers per instruction, units' handlers.
 
 Registers, constants and special registers all become slots of one register file, so that every operand of
 every instruction is read the same way. Registers whose lives do not overlap share a slot. A row JOIN stands
@@ -47,6 +46,7 @@ from ptxsim.jit.bytecode import (
 from ptxsim.jit.called import Block, address_of
 from ptxsim.jit.loop_memory import WHOLE_WARP
 from ptxsim.lowering import cfg
+from ptxsim.lowering.answers import asked_again
 from ptxsim.lowering.fast_unit_forms import fast_columns, issued_slots
 from ptxsim.lowering.instruction_selection import (
     UNPACK,
@@ -129,15 +129,17 @@ class Program:
     @functools.cached_property
     def whole_warp(self) -> list[bool]:
         """Per row: is it an instruction for all lanes of a warp?"""
-        aligned = [i is not None and "aligned" in i.mods for i in self.instrs]
-        barriers = [i is not None and i.op == "bar" and i.mods[:1] != ("warp",) for i in self.instrs]
-        return [a or b for a, b in zip(aligned, barriers, strict=True)]
+        forms = [(i.op, *i.mods) if i is not None else () for i in self.instrs]
+        return ["aligned" in form or form[:1] == ("bar",) and form[1:2] != ("warp",) for form in forms]
+
+    @functools.cached_property
+    def asked_again(self) -> frozenset[int]:
+        """Rows of waits to which control comes back until they pass."""
+        return asked_again(self)
 
 
 def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
-    """Lowers one kernel. `hot` numbers the scalar operations of the main loop. PtxError names what is not
-    modelled.
-    """
+    """`hot` numbers the scalar operations of the main loop. PtxError names what is not modelled."""
     with explain_newer(module.version):
         return _lower(split_wide(expand(function, module)), module, hot)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import PhaseWait
-from ptxsim.lowering.answers import asks_again
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import phases_since
 from ptxsim.machine.split import Split, Wait
@@ -49,8 +48,9 @@ def wait(instr):
             first_open = first_open or (place, asked)
             cluster.bus.mbarrier_blocked(cluster, split, PhaseWait(lanes, place, asked, acquires))
         timed_out = cluster.unit_state.pop(("timed-out", split.index), False)
-        patient = blocking and first_open and not passed and not timed_out
-        if patient and not _gives_up(cluster, split, *first_open):
+        if not blocking or passed or timed_out:
+            first_open = None
+        if first_open and not _gives_up(cluster, split, *first_open):
             place, asked = first_open
             detail = {"place": place, "parity": asked, "may_time_out": True}
             return cluster.wait(split, Wait("mbarrier", ("mbarrier", place), detail))
@@ -66,7 +66,7 @@ def _gives_up(cluster: Cluster, split: Split, place: tuple[int, int], asked: int
     if not cluster.choices.impatient or cluster.unit_state.get(key) == (place, asked):
         return False
     cluster.unit_state[key] = place, asked
-    return not asks_again(cluster.program, split.row)
+    return split.row not in cluster.program.asked_again
 
 
 def _groups(

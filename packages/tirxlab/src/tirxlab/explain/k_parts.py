@@ -45,7 +45,7 @@ def mixed_parts(block: Block) -> Found:
     odd = [i for i in range(each) if others[i].any() and not others[i, i]]
     if not odd:
         return None
-    (own, alien) = (_columns(np.isin(np.arange(each), odd)), _columns(others[odd].any(0)))
+    (own, alien) = (_columns(np.isin(np.arange(each), odd)), _columns(np.asarray(others[odd].any(0))))
     advice = "A and B of one MMA are the same columns of their K tiles: look at both slices"
     return (
         advice,
