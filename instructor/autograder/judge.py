@@ -24,7 +24,7 @@ from instructor.autograder.behaviour import (
 )
 from instructor.autograder.flow import Doubled, Flow, weights
 from instructor.autograder.plan import Run
-from instructor.autograder.ptx_rules import broken_rule
+from instructor.autograder.ptx_rules import broken_rule, changing
 from instructor.autograder.purpose import part_doubled, useless, weight_of
 from instructor.autograder.reads import cannot_read
 from tirxlab.artifact import Artifact
@@ -63,7 +63,7 @@ class Judged:
 def judge(run: Run, artifact: Artifact) -> Judged:
     """Never raises for what the kernel does."""
     start = time.perf_counter()
-    rule = broken_rule(artifact.ptx) or _wrong_signature(run, artifact)
+    rule = broken_rule(artifact.ptx) or changing(artifact.cuda) or _wrong_signature(run, artifact)
     judged = Judged(False, "not run", rule) if rule else _launch(run, artifact)
     judged.seconds = time.perf_counter() - start
     return judged

@@ -37,6 +37,16 @@ def outlives_a_flush(ptx: str) -> str:
 _STARTS = re.compile(r"\b(cudaLaunchDevice\w*|cudaGraphLaunch\w*|cnpLaunch\w*|griddepcontrol\.\w+)")
 
 
+_WHEN = re.compile(r"__(?:TIME|DATE)__|##|%:%:|\?\?=")  # or a name that is put together, as `__TI ## ME__`
+_SPLICE = re.compile(r"\\[ \t]*\n")
+
+
+def changing(cuda: str) -> str:
+    """Why this text may become another kernel each time that it is compiled; "" if it cannot."""
+    found = _WHEN.search(_SPLICE.sub("", cuda))
+    return f"its CUDA text holds {found[0]}: a kernel must be the same whenever it is built" if found else ""
+
+
 def broken_rule(ptx: str) -> str:
     """What the kernel does that it must not, for a person; "" if nothing."""
     plain = LEFT_OUT.sub(" ", ptx)

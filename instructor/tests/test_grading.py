@@ -23,7 +23,7 @@ from instructor.autograder.families import FEW, TILES, WORKERS, candidates
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import load_hidden, plan, secret_seed
 from instructor.autograder.points import StepGrade
-from instructor.autograder.ptx_rules import broken_rule
+from instructor.autograder.ptx_rules import broken_rule, changing
 from instructor.autograder.reader import Reader
 from instructor.autograder.submission import Submission, SubmissionError, read_submission
 from tirxlab.cli.handin import write_tar
@@ -231,6 +231,18 @@ def test_a_hint_names_the_drawn_size_at_which_a_student_can_see_it():
     step = graded(text, 5)[5]
     assert step.right and not step.implemented
     assert f"(seen at {size_text(size)}, drawn for this file)" in step.hints[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["__TIME__", "__DATE__", "#define A(x, y) x ## y", "__TI\\\nME__", "A(x, y) x %:%: y"]
+)
+def test_a_kernel_that_depends_on_when_it_is_compiled_is_refused(text):
+    assert "whenever it is built" in changing(f"int f() {{ return 0; }}\n{text}\n")
+
+
+def test_no_kernel_of_the_reference_depends_on_when_it_is_compiled():
+    with Builder(file_with({10: sections(REFERENCE)[10]})) as builder:
+        assert changing(builder.build(10, (1024, 768, 64)).artifact.cuda) == ""
 
 
 def test_every_step_has_demands_and_shares_add_up():
