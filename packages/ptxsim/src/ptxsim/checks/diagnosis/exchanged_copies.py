@@ -17,7 +17,7 @@ def exchanged_copies(cluster: Cluster, reporter) -> None:
     buffer, if the line of the load stores to a global array.
     """
     found = [f for f in reporter.by_identity.values() if f.kind == "uninitialized" and f.where.get("line")]
-    read = {f.evidence.get("buffer") for f in found if f.severity == "error"}
+    read = {f.evidence.get("buffer") for f in found if f.severity == "error"} - {None}
     loads = [f for f in found if f.severity == "review" and f.evidence.get("buffer") in read]
     written = _written(cluster) if loads else {}
     for finding in loads:
