@@ -226,6 +226,22 @@ def ring_of(histories: Iterable[Place], place: Place, array_of: Callable[[int], 
     return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array]
 
 
+def signals_by(histories: dict, places: Iterable[Place], warp: int) -> list[tuple[int, Signals]]:
+    """(row, signals) of what a warp has signalled on these barriers, loads apart."""
+    sources = (source for p in places for source in histories[p].sources.items())
+    return [(row, signals) for (how, by, row), signals in sources if by == warp and how != "load"]
+
+
+def times_signalled(histories: dict, places: Iterable[Place], warp: int) -> int:
+    """How often each thread of a warp that signals these barriers has done so, loads apart."""
+    return sum(signals.each for _, signals in signals_by(histories, places, warp))
+
+
+def times_waited(histories: dict, places: Iterable[Place], warp: int) -> int:
+    """How many waits of a warp have passed on these barriers."""
+    return sum(histories[p].waits[warp].count for p in places if warp in histories[p].waits)
+
+
 def history_of(cluster: Cluster) -> dict[tuple[int, int], BarrierHistory]:
     """The histories of a cluster's barriers; empty when it runs without checks."""
     observers = cluster.bus.observers

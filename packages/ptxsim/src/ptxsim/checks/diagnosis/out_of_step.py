@@ -5,7 +5,7 @@ of another consumer, a load over one that nobody waited for, a loop that waits l
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.barrier_history import history_of, ring_of
+from ptxsim.checks.barrier_history import history_of, ring_of, times_signalled, times_waited
 from ptxsim.checks.diagnosis.misnamed import missent
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import phase_name, source_line, times
@@ -147,13 +147,13 @@ def hands_back_more(races, warp: int | None, back: Place, ready: set[Place]) -> 
     """
     histories, array_of = history_of(races.cluster), races.reporter.shared_array
     backs, readies = (_rings(histories, places, array_of) for places in ({back}, ready))
-    waits = {p: histories[p].waits[warp].count for p in readies if warp in histories[p].waits}
-    sources = (source for p in backs for source in histories[p].sources.items())
-    signals = sum(one.each for (_, by, _), one in sources if by == warp)
-    passed = sum(waits.values())
-    if not waits or signals <= passed + len(backs):
+    waited = [p for p in readies if warp in histories[p].waits]
+    if warp is None or not waited:
         return None
-    name = barrier_of(races, next(iter(waits)))
+    signals, passed = times_signalled(histories, backs, warp), times_waited(histories, waited, warp)
+    if signals <= passed + len(backs):
+        return None
+    name = barrier_of(races, waited[0])
     counts = {"times": times(signals), "passed": times(passed)}
     return edge("waits-less", name=name, back=barrier_of(races, back), **counts)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of, ring_of
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of, ring_of, times_signalled
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
@@ -62,9 +62,9 @@ def _left_one_out(cluster, histories: dict, warp: int, ring: dict, array_of) -> 
     """Does a warp stand at a wait of its own, and has passed more of these than it has signalled elements?"""
     if not any(g // 32 == warp and w.kind == "mbarrier" for g, w in cluster.waits.items()):
         return False
-    mine = [s for p in ring for (how, w, _), s in histories[p].sources.items() if w == warp and how != "load"]
-    times = sum(s.each for s in mine)
-    return times < sum(_goes_round(histories, warp, len(ring), array_of).values())
+    return times_signalled(histories, ring, warp) < sum(
+        _goes_round(histories, warp, len(ring), array_of).values()
+    )
 
 
 def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:

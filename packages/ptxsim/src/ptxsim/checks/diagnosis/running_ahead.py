@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of, waited_at
+from ptxsim.checks.barrier_history import (
+    BarrierHistory,
+    history_of,
+    never_waited,
+    ring_of,
+    signals_by,
+    times_signalled,
+    times_waited,
+    waited_at,
+)
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -132,12 +141,9 @@ def _unused_handed_back(cluster: Cluster, histories: dict, place: Place, reporte
         if not starts_free or len(free) != len(full) or set(free) & set(full):
             continue
         for warp in {w for p in full for w in histories[p].waits}:
-            passed = sum(histories[p].waits[warp].count for p in full if warp in histories[p].waits)
-            made = [(row, s) for p in free for (how, w, row), s in histories[p].sources.items() if w == warp]
-            made = [(row, s) for row, s in made if cluster.program.instrs[row].op != "cp"]
-            times = sum(signals.each for _, signals in made)
+            passed, times = times_waited(histories, full, warp), times_signalled(histories, free, warp)
             if times > passed:
-                row, signals = made[0]
+                row, signals = signals_by(histories, free, warp)[0]
                 who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
                 facts = {"who": who, "times": phrases.times(times), "name": reporter.shared_array(back[1])}
                 facts["array"] = reporter.shared_array(place[1])

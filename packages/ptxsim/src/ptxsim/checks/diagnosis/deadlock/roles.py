@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import ring_of
+from ptxsim.checks.barrier_history import ring_of, times_signalled, times_waited
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 
@@ -54,19 +54,13 @@ def signals_less(model: Model, waiter: Waiter) -> Blame | None:
             continue
         for warp in other.lanes:
             waits = [w for p in answers if (w := model.histories[p].waits.get(warp)) is not None]
-            times = sum(_signals(model, p, warp) for p in ring)
-            passed = sum(w.count for w in waits)
+            times = times_signalled(model.histories, ring, warp)
+            passed = times_waited(model.histories, answers, warp)
             if times < passed and not any(w.again for w in waits):
                 names = {"array": model.array(waiter.place[1]), "answer": model.array(other.place[1])}
                 numbers = {"times": phrases.times(times), "passed": phrases.times(passed)}
                 return blame("signals-less", waiter, who=other.who, **numbers, **names)
     return None
-
-
-def _signals(model: Model, place: tuple[int, int], warp: int) -> int:
-    """How often each thread of a warp that signals a barrier has done so, loads apart."""
-    mine = [s for (how, w, _), s in model.histories[place].sources.items() if w == warp and how != "load"]
-    return sum(s.each for s in mine)
 
 
 def no_work(model: Model, waiter: Waiter) -> Blame | None:
