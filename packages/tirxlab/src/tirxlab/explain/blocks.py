@@ -8,7 +8,6 @@ import numpy as np
 
 K_TILE = 64  # columns of A and B that one K tile takes
 SHARE = 0.98  # of the elements must agree
-_EQUATIONS = 24  # elements that are fitted for each product
 Found = tuple[str, str] | None  # a pattern: (advice, sentence), or None
 
 
@@ -56,10 +55,8 @@ def times_of(block: Block, products: np.ndarray) -> np.ndarray | None:
     """How often each product is in D, by least squares; None if D is no such sum."""
     if not np.isfinite(block.D).all():
         return None
-    some = slice(
-        None, None, max(1, block.D.size // (_EQUATIONS * len(products))) | 1
-    )  # of any row and column
-    solution = np.linalg.lstsq(products[:, some].T, block.D.reshape(-1)[some], rcond=None)[0]
+    gram, right = products @ products.T, products @ block.D.reshape(-1)
+    solution = np.linalg.lstsq(gram, right, rcond=None)[0]
     times = np.rint(solution).astype(int)
     if np.abs(solution - times).max() > 0.05 or (times < 0).any():
         return None
