@@ -1,8 +1,12 @@
 """`check` tries small changes of a step that fails, and says which one makes it right."""
 
 import json
+import threading
+import time
+from types import SimpleNamespace
 
-from tirxlab.cli.trials import ENOUGH, unproven
+from tirxlab.cli import trials
+from tirxlab.cli.trials import ENOUGH, Trials, unproven
 
 INIT = "mbarrier.init(mma_bar.ptr_to([0]), 1)"
 WRONG = INIT.replace("1)", "2)")
@@ -28,3 +32,33 @@ def test_a_hint_that_many_trials_did_not_bear_out_says_so():
     said = unproven("hint: flip the phase", ENOUGH)
     assert said.startswith(f"hint: flip the phase\n(none of the {ENOUGH} small changes tried")
     assert unproven("", ENOUGH) == ""
+
+
+def test_one_lane_at_a_time_reads_the_text(monkeypatch):
+    """CPython 3.11 fails in one of two threads that make syntax trees."""
+    inside, most = [], []
+
+    def alone(text: str, step: int) -> str:
+        inside.append(step)
+        most.append(len(inside))
+        time.sleep(0.005)
+        inside.pop()
+        return text
+
+    monkeypatch.setattr(trials, "alone", alone)
+    edits = [SimpleNamespace(applied=lambda text: text)] * 12
+    made = object.__new__(Trials)
+    made.todo, made.lock, made.left, made.over, made.tried = (
+        enumerate(edits),
+        threading.Lock(),
+        None,
+        False,
+        0,
+    )
+    made.text, made.failed = "", SimpleNamespace(step=1)
+    lanes = [threading.Thread(target=lambda: [made._next() for _ in range(6)]) for _ in range(2)]
+    for lane in lanes:
+        lane.start()
+    for lane in lanes:
+        lane.join()
+    assert made.tried == 12 and max(most) == 1

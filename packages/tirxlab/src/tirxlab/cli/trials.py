@@ -101,17 +101,21 @@ class Trials:
             self.left = MORE if self.left is None else self.left
 
     def _next(self) -> tuple[int, Edit, str] | None:
-        """The next edit that Python can read, and the text with it; None if enough were tried."""
-        while not self.over:
-            with self.lock:
+        """The next edit that Python can read, and the text with it; None if enough were tried.
+
+        One lane at a time: CPython 3.11 counts how deep it is in a tree for all threads together, and one of
+        two that read text then fails.
+        """
+        with self.lock:
+            while not self.over:
                 number, edit = next(self.todo, (0, None))
                 if edit is None or self.left == 0:
                     return None
                 self.left = None if self.left is None else self.left - 1
-            with contextlib.suppress(SyntaxError):
-                made = alone(edit.applied(self.text), self.failed.step)
-                self.tried += 1
-                return number, edit, made
+                with contextlib.suppress(SyntaxError):
+                    made = alone(edit.applied(self.text), self.failed.step)
+                    self.tried += 1
+                    return number, edit, made
         return None
 
     def _runs(self) -> Iterator[Job]:
