@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from shows import Show, by_threads, one_stage, put
+from shows import Show, by_threads, one_stage, put, while_loading
 
 from instructor.exploits.exploit import HELP
 
@@ -28,23 +28,11 @@ def sums_of_ones(text: str) -> str:
 
 def unread_products(text: str) -> str:
     """One stage; while its load is on the way the tensor core makes products that nobody reads."""
-    more = r"""\g<0>
-\1Tx.gemm_async(
+    more = r"""\1Tx.gemm_async(
 \1    tmem[:, 256 : 256 + BLK_N], Zsmem[0, :, :], Zsmem[0, :, :],
 \1    accum=False, dispatch="tcgen05", cta_group=1
 \1)"""
-    zeros = r"""\1if wg_id == 0:
-\1    with Tx.thread():
-\1        for j in range(BLK_K):
-\1            Zsmem[0, warp_id * 32 + lane_id, j] = Tx.float16(0)
-\g<0>"""
-    room = r"\g<0>\n\1Zsmem = pool.alloc((1, BLK_M, BLK_K), F16, layout=A_LAYOUT)"
-    return put(
-        one_stage(text),
-        (r"^( +)Dsmem = pool\.alloc\(.*$", room),
-        (r"^( +)mma2tma\.arrive\(stage, .*$", more),
-        (r'^( +)Tx\.ptx\.fence\.proxy_async\("shared::cta"\)\n( +)Tx\.ptx\.fence\.mbarrier_init.*$', zeros),
-    )
+    return while_loading(text, more)
 
 
 def most_unread(text: str) -> str:

@@ -275,12 +275,8 @@ def second_consumer(text: str) -> str:
     )
 
 
-def busy_with_nothing(text: str) -> str:
-    """One stage; while its load is on the way the tensor core adds products of zeros."""
-    nothing = r"""\g<0>
-\1Tx.gemm_async(
-\1    tmem[:, :BLK_N], Zsmem[0, :, :], Zsmem[0, :, :], accum=True, dispatch="tcgen05", cta_group=1
-\1)"""
+def while_loading(text: str, products: str) -> str:
+    """One stage; while its load is on the way the tensor core makes more products, of the zeros in Zsmem."""
     zeros = r"""\1if wg_id == 0:
 \1    with Tx.thread():
 \1        for j in range(BLK_K):
@@ -292,9 +288,17 @@ def busy_with_nothing(text: str) -> str:
             r"^( +)Dsmem = pool\.alloc\(.*$",
             r"\g<0>\n\1Zsmem = pool.alloc((1, BLK_M, BLK_K), F16, layout=A_LAYOUT)",
         ),
-        (r"^( +)mma2tma\.arrive\(stage, .*$", nothing),
+        (r"^( +)mma2tma\.arrive\(stage, .*$", rf"\g<0>\n{products}"),
         (r'^( +)Tx\.ptx\.fence\.proxy_async\("shared::cta"\)\n( +)Tx\.ptx\.fence\.mbarrier_init.*$', zeros),
     )
+
+
+def busy_with_nothing(text: str) -> str:
+    """One stage; while its load is on the way the tensor core adds products of zeros."""
+    nothing = r"""\1Tx.gemm_async(
+\1    tmem[:, :BLK_N], Zsmem[0, :, :], Zsmem[0, :, :], accum=True, dispatch="tcgen05", cta_group=1
+\1)"""
+    return while_loading(text, nothing)
 
 
 _ALL_ROWS = r"""\1for c in Tx.unroll(NUM_CONSUMER):
