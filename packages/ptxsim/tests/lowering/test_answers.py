@@ -3,7 +3,8 @@
 import pytest
 
 import ptxsim
-from ptxsim.lowering.answers import asked_again, ignored_questions
+from ptxsim.checks.lifecycle.ignored_answers import ignored_questions
+from ptxsim.lowering.answers import asked_again
 
 HEAD = """.version 9.0
 .target sm_100a

@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Pair, Reg, Sym, Vec, registers_of
-from ptxsim.lowering.cfg import jumps_of
+from ptxsim.lowering.cfg import next_rows
 from ptxsim.units.registry import signalled
 
 _PASS = {"cvta", "cvt", "mov", "mapa", "shfl"}  # the address is in the first source
@@ -91,14 +91,6 @@ def reachable(program, row: int, decide=None, stops=None) -> set[int]:
         if stops is None or not stops(program.instrs[at]):
             todo += next_rows(program, at, decide)
     return seen
-
-
-def next_rows(program, row: int, decide=None) -> list[int]:
-    """Rows that may follow a row."""
-    jumps, falls = jumps_of(program).get(row, ([], True))
-    after = [row + 1] if falls and row + 1 < len(program.code) else []
-    taken = decide(row) if decide and jumps and falls else None
-    return (jumps if taken is not False else []) + (after if not taken else [])
 
 
 def targets(instr: Instr) -> list[str]:

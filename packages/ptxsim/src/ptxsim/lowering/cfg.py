@@ -43,6 +43,14 @@ def jumps_of(program) -> dict[int, tuple[list[int], bool]]:
     return found
 
 
+def next_rows(program, row: int, decide=None) -> list[int]:
+    """Rows that may follow a row."""
+    jumps, falls = jumps_of(program).get(row, ([], True))
+    after = [row + 1] if falls and row + 1 < len(program.code) else []
+    taken = decide(row) if decide and jumps and falls else None
+    return (jumps if taken is not False else []) + (after if not taken else [])
+
+
 def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, bool]) -> list[Block]:
     """Blocks of `count` instructions.
 

@@ -18,7 +18,8 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
-from ptxsim.checks.static_flow import next_rows, reachable
+from ptxsim.checks.static_flow import reachable
+from ptxsim.lowering.cfg import next_rows
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
 _FULL = 0xFFFF_FFFF

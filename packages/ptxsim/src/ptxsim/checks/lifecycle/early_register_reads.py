@@ -13,11 +13,12 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from ptxsim.checks.static_flow import next_rows, reads, targets
+from ptxsim.checks.static_flow import reads, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
+from ptxsim.lowering.cfg import next_rows
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
 _WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"

@@ -6,11 +6,15 @@ for nothing. A `review`, where the phase was open: what follows may wait in anot
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.static_flow import reads, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait
 from ptxsim.events.views import Cluster, Launch, Split
-from ptxsim.lowering.answers import ignored_questions
+from ptxsim.frontend.ast import Instr
+from ptxsim.lowering.answers import PURE, questions
 
 
 class IgnoredAnswers(Observer):
@@ -22,3 +26,32 @@ class IgnoredAnswers(Observer):
         if split.row in self.rows:
             cause, name = CAUSES["ignored-answer"], self.reporter.shared_name(wait.place[1])
             self.reporter.add("mbarrier", "review", cause.tell(name=name), cause, split, key="ignored answer")
+
+
+def ignored_questions(program) -> frozenset[int]:
+    """Rows of try_wait whose answer decides nothing: no branch, no guard, nothing kept."""
+    rows = questions(program, {"try_wait"})
+    if not rows:
+        return frozenset()
+    readers: dict[str, list[Instr]] = defaultdict(list)
+    guards = set()
+    for instr in filter(None, program.instrs):
+        guards |= {instr.pred.reg.name} if instr.pred is not None else set()
+        for name in reads(instr):
+            readers[name].append(instr)
+    return frozenset(row for row in rows if _ignored(program.instrs[row], readers, guards))
+
+
+def _ignored(asks: Instr, readers: dict[str, list[Instr]], guards: set[str]) -> bool:
+    """Whether no register that depends on the answer guards anything, or goes into more than arithmetic."""
+    seen, todo = set(), targets(asks)
+    while todo:
+        name = todo.pop()
+        if name in guards:
+            return False
+        for reader in readers[name] if name not in seen else ():
+            if reader.op not in PURE:
+                return False
+            todo += targets(reader)
+        seen.add(name)
+    return True

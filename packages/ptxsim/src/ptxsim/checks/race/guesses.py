@@ -16,10 +16,11 @@ from typing import NamedTuple
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_order import READ_WRITE, WRITE_READ
-from ptxsim.checks.static_flow import next_rows, reachable, reads, targets
+from ptxsim.checks.static_flow import reachable, reads, targets
 from ptxsim.frontend.ast import Imm, Instr, Mem, Reg, Sym, registers_of
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.scalar.table import OPCODES
+from ptxsim.lowering.cfg import next_rows
 
 _MANY = 20_000  # rows and what is known there; who needs more is no guess
 _NONE: frozenset = frozenset()
