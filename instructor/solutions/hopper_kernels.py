@@ -109,11 +109,11 @@ def build_gemm_m64n64(M, N, K, *, tile_k=16):
 
             # TODO[begin] The main loop: one thread loads tile k, all wait for it (each barrier is used
             # | once: phase 0); then wgmma: fence, the steps of 16 inside the tile, commit_group,
-            # | wait_group(0). Where must the 128 threads meet, so that TMA never writes a tile
-            # | that a warp's wgmma still reads?
+            # | wait_group(0). Must the 128 threads meet before TMA overwrites the tile, or does
+            # | the wait of one warp vouch for the reads of all four (PTX ISA 9.7.15.7.2)?
             for k in range(K_TILES):
-                # The barriers are set up; every warp's wgmma has read the tile that TMA now overwrites.
-                Tx.cuda.cta_sync()
+                # A wgmma-group belongs to the warpgroup: when thread 0 has waited for the last one, all four
+                # warps have read the tile that TMA now overwrites.
                 with Tx.thread()[tid == 0]:
                     load(k)
                 loaded.wait(k, 0)  # every thread: the bytes of tile k are there

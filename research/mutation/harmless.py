@@ -83,7 +83,7 @@ ARGUMENTS = (
     ),
     (
         "add guard",
-        r"if lane_id == 0:\n\s*Tx\.copy\([AB]smem",
+        r"if (lane|warp)_id == 0:\n\s*Tx\.copy\([AB]smem",
         "each thread that is left copies the whole tile (scalar fallback): the same values to the same place",
     ),
 )

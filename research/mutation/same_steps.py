@@ -13,7 +13,9 @@ mutant is equivalent if for every thread
 - the output has the same bytes.
 
 Warps of one warpgroup may change places as wholes: which of them plays a role is no matter where all 32 lanes
-do the same, at the same addresses, tensor memory's lanes included.
+do the same, at the same addresses, tensor memory's lanes included. So may lanes of one warp before their
+first barrier of the CTA, if all they do there is set up and fence: the barrier hands it on to all. And a
+barrier that nobody uses is no matter, whoever sets it up.
 
 Then every schedule of the mutant is one of the kernel. A mutant that takes order away is never equivalent by
 this rule, whatever the checks say of it.
@@ -21,6 +23,8 @@ this rule, whatever the checks say of it.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from itertools import groupby
 
 from research.mutation.steps import ACCESS, COPY, FENCE, ORDER, SETUP, Steps
@@ -30,21 +34,71 @@ _WARPGROUP = 128  # threads
 
 def at_least(kernel: Steps, mutant: Steps) -> bool:
     """Whether every thread of the mutant does the same, with all the order that the kernel's has, or more."""
-    if kernel.threads.keys() != mutant.threads.keys():
+    first, second = _without_unused(kernel.threads), _without_unused(mutant.threads)
+    if first.keys() != second.keys():
         return False
-    apart = {who for who, steps in kernel.threads.items() if not _same(steps, mutant.threads[who])}
+    apart = {who for who, steps in first.items() if not _same(steps, second[who])}
     groups: dict[tuple[int, int], set[int]] = {}
-    for cluster, thread in apart:
-        groups.setdefault((cluster, thread // _WARPGROUP), set()).add(thread // 32)
-    return all(_exchanged(kernel, mutant, cluster, warps) for (cluster, _), warps in groups.items())
+    for cluster, warp in sorted({(cluster, thread // 32) for cluster, thread in apart}):
+        if not _lanes_exchanged(_lanes(first, cluster, warp), _lanes(second, cluster, warp)):
+            groups.setdefault((cluster, warp * 32 // _WARPGROUP), set()).add(warp)
+    return all(_exchanged(first, second, cluster, warps) for (cluster, _), warps in groups.items())
 
 
-def _exchanged(kernel: Steps, mutant: Steps, cluster: int, warps: set[int]) -> bool:
+def _lanes(threads: dict, cluster: int, warp: int) -> list[list[tuple]]:
+    every = ((cluster, thread) for thread in range(warp * 32, warp * 32 + 32))
+    return [threads[who] for who in every if who in threads]
+
+
+def _without_unused(threads: dict) -> dict:
+    """Without the initialisations of barriers that no other step names."""
+    used: dict[int, set] = {}
+    for (cluster, _), steps in threads.items():
+        used.setdefault(cluster, set()).update(
+            part for kind, *what in steps if kind not in (SETUP, ACCESS) for part in _places(what)
+        )
+    return {
+        who: [step for step in steps if step[:2] != (SETUP, "init") or step[2] in used[who[0]]]
+        for who, steps in threads.items()
+    }
+
+
+def _places(what) -> Iterator[tuple]:
+    """The places of barriers that a step names, however deep they stand in it."""
+    for part in what:
+        if isinstance(part, tuple | list):
+            yield from _places(part)
+    if len(what) == 2 and all(isinstance(part, int) for part in what):
+        yield tuple(what)
+
+
+def _lanes_exchanged(kernel: list[list[tuple]], mutant: list[list[tuple]]) -> bool:
+    """Do lanes of a warp set up, before their first barrier of the CTA, what others of them did, and then
+    what they did themselves?
+    """
+    starts = [[_first_barrier(steps) for steps in lanes] for lanes in (kernel, mutant)]
+    if len(kernel) != len(mutant) or None in starts[0] + starts[1]:
+        return False
+    before = [
+        Counter(tuple(steps[:at]) for steps, at in zip(lanes, ends, strict=True))
+        for lanes, ends in zip((kernel, mutant), starts, strict=True)
+    ]
+    after = zip(kernel, starts[0], mutant, starts[1], strict=True)
+    return before[0] == before[1] and all(_same(one[at:], other[to:]) for one, at, other, to in after)
+
+
+def _first_barrier(steps: list[tuple]) -> int | None:
+    """Where the first barrier of the CTA stands, if only setup and fences stand before it."""
+    at = next((at for at, step in enumerate(steps) if step[0] not in (SETUP, FENCE)), None)
+    return at if at is not None and steps[at][:2] == (ORDER, "bar") else None
+
+
+def _exchanged(kernel: dict, mutant: dict, cluster: int, warps: set[int]) -> bool:
     """Does each of these warps of the mutant do what another one of them does in the kernel?"""
 
     def alike(one: int, other: int) -> bool:
         lanes = ((kernel, one), (mutant, other))
-        steps = [[run.threads.get((cluster, warp * 32 + lane)) for lane in range(32)] for run, warp in lanes]
+        steps = [[run.get((cluster, warp * 32 + lane)) for lane in range(32)] for run, warp in lanes]
         return all(a is b is None or None not in (a, b) and _same(a, b) for a, b in zip(*steps, strict=True))
 
     left = sorted(warps)

@@ -7,11 +7,12 @@ from collections import namedtuple
 import pytest
 
 from research.mutation.same_steps import at_least
-from research.mutation.steps import ACCESS, FENCE, ORDER, PIN, Steps
+from research.mutation.steps import ACCESS, FENCE, ORDER, PIN, SETUP, Steps
 
 A, B, C = ((ACCESS, place, 4 << 1 | 1) for place in (0, 4, 8))  # writes of three words
 BAR, WAIT, ASYNC, TENSOR = (ORDER, "bar", 0), (ORDER, "wait", 1), (FENCE, "proxy"), (FENCE, "tcgen05", True)
 ARRIVE = (PIN, "arrive", 1)
+INIT, WAITS = (SETUP, "init", (0, 8), 1), (ORDER, "wait", (0, 8), 0)
 
 ONE_THREAD = {
     "the same": ([A, BAR, B], [A, BAR, B], True),
@@ -127,3 +128,17 @@ def test_a_round_of_a_cta_barrier_is_named_by_its_warps_where_nothing_can_mix():
     assert rounds((0, (0, 1, 2), ()), (0, (0, 1), ())) == [(0, 1, 2), (0, 1)]
     assert rounds((0, (0, 1), ()), (0, (0, 1, 2), ())) == [0, 0]  # warp 2 may come in the first round
     assert rounds((0, (0,), (1,)), (0, (0, 1), ())) == [0, 0]  # warp 1 may come twice in it
+
+
+def test_another_lane_may_set_up_before_the_first_barrier_of_the_cta():
+    init, late, idle = [INIT, ASYNC, BAR, WAITS], [BAR, INIT, ASYNC, WAITS], [ASYNC, BAR, WAITS]
+    assert at_least(steps({0: init, 1: idle}), steps({0: idle, 1: init}))
+    assert not at_least(steps({0: init, 1: idle}), steps({0: init, 1: init})), "twice"
+    assert not at_least(steps({0: init, 1: idle}), steps({0: idle, 1: late})), "behind the barrier"
+    assert not at_least(steps({0: init, 1: idle}), steps({0: [ASYNC, BAR, WAITS], 1: [INIT, BAR, WAITS]}))
+
+
+def test_a_barrier_that_nobody_uses_may_be_set_up_too():
+    unused = (SETUP, "init", (0, 16), 1)
+    assert at_least(steps({0: [INIT, BAR, WAITS]}), steps({0: [INIT, unused, BAR, WAITS]}))
+    assert not at_least(steps({0: [INIT, BAR, WAITS]}), steps({0: [BAR, WAITS]})), "this one is used"
