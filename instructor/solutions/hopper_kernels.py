@@ -109,8 +109,9 @@ def build_gemm_m64n64(M, N, K, *, tile_k=16):
 
             # TODO[begin] The main loop: one thread loads tile k, all wait for it (each barrier is used
             # | once: phase 0); then wgmma: fence, the steps of 16 inside the tile, commit_group,
-            # | wait_group(0). Must the 128 threads meet before TMA overwrites the tile, or does
-            # | the wait of one warp vouch for the reads of all four (PTX ISA 9.7.15.7.2)?
+            # | wait_group(0). Must the 128 threads meet each time before TMA overwrites the tile,
+            # | or only once (PTX ISA 9.7.15.7.2)?
+            Tx.cuda.cta_sync()  # the barriers are set up
             for k in range(K_TILES):
                 # A wgmma-group belongs to the warpgroup: when thread 0 has waited for the last one, all four
                 # warps have read the tile that TMA now overwrites.

@@ -79,8 +79,8 @@ def build_gemm_m64n64(M, N, K, *, tile_k=16):
 
             # TODO: The main loop: one thread loads tile k, all wait for it (each barrier is used
             #       once: phase 0); then wgmma: fence, the steps of 16 inside the tile, commit_group,
-            #       wait_group(0). Must the 128 threads meet before TMA overwrites the tile, or does
-            #       the wait of one warp vouch for the reads of all four (PTX ISA 9.7.15.7.2)?
+            #       wait_group(0). Must the 128 threads meet each time before TMA overwrites the tile,
+            #       or only once (PTX ISA 9.7.15.7.2)?
 
             # TODO: Write D: acc[4 * g + i] is row r (i < 2) or r + 8, column 8 * g + c + i % 2
             #       of the 64 x 64, with r = 16 * warp + lane / 4 and c = 2 * (lane % 4).
