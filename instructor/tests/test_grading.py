@@ -26,6 +26,7 @@ from instructor.autograder.points import StepGrade
 from instructor.autograder.ptx_rules import broken_rule, changing
 from instructor.autograder.reader import Reader
 from instructor.autograder.submission import Submission, SubmissionError, read_submission
+from tirxlab.artifact import Artifact
 from tirxlab.cli.handin import write_tar
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox import Builder
@@ -199,6 +200,15 @@ def test_what_is_recorded_has_few_sms_and_some_of_them_two_tiles(step):
     for run in runs:
         tiles, workers = run.size[0] * run.size[1] / (height * width), WORKERS[step] * run.sms / SMS
         assert run.sms == FEW and workers < tiles <= 1.5 * workers
+
+
+def test_ptxas_sees_the_first_kernel_of_a_step(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path))
+    handed_in = Submission("a.py", REFERENCE)
+    made = grade(handed_in, Options(steps=(3,), keep=True))
+    whole = {name for name, data in made.artifacts.items() if Artifact.from_bytes(data).cubin}
+    first = plan(3, handed_in.digest, load_hidden())[0]
+    assert len(made.artifacts) == 3 and whole == {f"step3-{size_text(first.size)}.lab"}
 
 
 def test_a_kernel_that_writes_148_itself_is_recorded_on_all_sms():

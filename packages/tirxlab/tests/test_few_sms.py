@@ -56,3 +56,11 @@ def test_the_rubrics_size_is_built_for_few_sms(step):
     with Builder(text) as builder:
         assert builder.build(step, size).artifact.grid[0] == rubric.few_sms[step, size]
         assert builder.build(step, (512, 256, 64)).artifact.grid[0] == 148
+
+
+def test_ptx_alone_is_the_ptx_of_the_whole_and_is_kept_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path))
+    with Builder(read_text(REFERENCE)) as builder:
+        alone, whole, again = (builder.build(1, (128, 128, 64), whole=whole).artifact for whole in (0, 1, 0))
+    assert alone.ptx == whole.ptx and not alone.cubin
+    assert whole.cubin == again.cubin != b""

@@ -101,12 +101,14 @@ class Builder:
         self.student.close()
         self.compiler.close()
 
-    def build(self, step: int, size: Size, sms: int | None = None) -> Built:
-        """Never raises for what the code does. `sms`: its SM_COUNT; None: the rubric's for the size."""
+    def build(self, step: int, size: Size, sms: int | None = None, whole: bool = True) -> Built:
+        """Never raises for what the code does. `sms`: its SM_COUNT; None: the rubric's for the size. Unless
+        `whole`, PTX alone will do: the simulator needs no more.
+        """
         built = Built(step, size)
         try:
             draft = self._draft(built, sms)
-            built.artifact = draft and self._compiled(built, draft)
+            built.artifact = draft and self._compiled(built, draft, whole)
         except WorkerError as error:
             kinds = {NotDone: "lab", OverLimit: "limit"}
             built.kind = next((kind for what, kind in kinds.items() if isinstance(error, what)), "died")
@@ -157,20 +159,25 @@ class Builder:
         else:
             built.kind, built.message = "died", "the code gave an answer that is none"
 
-    def _compiled(self, built: Built, draft: Artifact) -> Artifact | None:
+    def _compiled(self, built: Built, draft: Artifact, whole: bool) -> Artifact | None:
         """The draft compiled by NVRTC, from the cache if the same CUDA text was compiled before."""
         if self.tried is not None:
             return self._new(built, draft)
         name = _key(draft)
-        found = cache.get(name)
+        found = cache.get(name) or (None if whole else cache.get(f"{name}-ptx"))
         if found is None:
-            answer, data = self.compiler.ask({}, draft.with_source(self.name, "").to_bytes())
-            if not answer["ok"]:
-                self._refuse(built, self._at_line(answer))
+            found = self._asked(built, draft, whole)
+            if found is None:
                 return None
-            found = Artifact.from_bytes(data)
-            cache.put(name, found)
+            cache.put(name if whole else f"{name}-ptx", found)
         return found.with_source(self.name, self.text)
+
+    def _asked(self, built: Built, draft: Artifact, whole: bool) -> Artifact | None:
+        answer, data = self.compiler.ask({"whole": whole}, draft.with_source(self.name, "").to_bytes())
+        if answer["ok"]:
+            return Artifact.from_bytes(data)
+        self._refuse(built, self._at_line(answer))
+        return None
 
     def _new(self, built: Built, draft: Artifact) -> Artifact | None:
         """Its PTX, if no such kernel was tried before."""
@@ -180,11 +187,8 @@ class Builder:
             built.kind, built.message = "build", "the same kernel was tried before"
             return None
         self.tried.add(same)
-        answer, data = self.compiler.ask({"whole": False}, draft.with_source(self.name, "").to_bytes())
-        if not answer["ok"]:
-            self._refuse(built, self._at_line(answer))
-            return None
-        return Artifact.from_bytes(data).with_source(self.name, self.text)
+        found = self._asked(built, draft, False)
+        return found and found.with_source(self.name, self.text)
 
     def _at_line(self, answer: dict) -> dict:
         """The compiler's message with the student's line, as tirxlab.toolchain.build gives it."""
