@@ -88,16 +88,30 @@ class TmemCells:
     columns: np.ndarray
     lane_ends: tuple[int, int]  # first and last
     column_ends: tuple[int, int]
+    block: tuple[slice, slice] | None  # (columns, lanes), if they are all of a block, each in its place
 
     @classmethod
     def of(cls, rank: int, lanes: np.ndarray, columns: np.ndarray) -> TmemCells:
         lane_ends, column_ends = [(int(x.min()), int(x.max())) for x in (lanes, columns)]
-        return cls(rank, lanes, columns, lane_ends, column_ends)
+        own = slice(column_ends[0], column_ends[1] + 1), slice(lane_ends[0], lane_ends[1] + 1)
+        column, lane = np.ogrid[own]
+        whole = np.array_equal(lanes, lane + 0 * column) and np.array_equal(columns, column + 0 * lane)
+        return cls(rank, lanes, columns, lane_ends, column_ends, own if whole else None)
 
     @property
     def index(self) -> tuple[np.ndarray, np.ndarray]:
         """In an array (lanes, columns) of this CTA."""
         return self.lanes, self.columns
+
+    def held(self, memory: np.ndarray) -> np.ndarray:
+        """What they hold, of `memory` (lanes, columns): for use at once, as it may be a part of that."""
+        return memory[self.index] if self.block is None else memory.T[self.block]
+
+    def put(self, memory: np.ndarray, values: np.ndarray) -> None:
+        if self.block is None:
+            memory[self.index] = values
+        else:
+            memory.T[self.block] = values
 
 
 class TensorWork(NamedTuple):

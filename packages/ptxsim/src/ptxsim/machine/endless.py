@@ -58,6 +58,8 @@ class Livelock:
         if self.turns < self.start:
             return False
         fresh = self.turns >= self.next
+        if not fresh and (self.split is None or g != self.split[0]):
+            return False
         split, own = (g, cluster.split_table[g].tobytes()), cluster.registers[g // 32]
         if not fresh and (split != self.split or not np.array_equal(own, self.own)):
             return False  # cheap, and enough for most turns: registers differ in most loops that end

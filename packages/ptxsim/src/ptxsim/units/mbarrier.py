@@ -213,13 +213,13 @@ def arrive(instr):
     def run(cluster: Cluster, split: Split, args):
         target, rest = (args[0], args[1:]) if returns else (-1, args)
         returned = isinstance(target, int) and target >= 0
-        numbers = _numbers(cluster, split, rest[1]) if len(rest) > 1 else [1] * 32
+        numbers = _numbers(cluster, split, rest[1]) if len(rest) > 1 else None
         states = np.zeros(32, np.uint64)
         for place, lanes in _by_place(cluster, split, rest[0], generic).items():
             barrier = find_barrier(cluster, split, place, "arrive")
             if barrier is None:
                 continue
-            counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes]
+            counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes] if numbers else [1] * len(lanes)
             at_once = not announce and sum(counts) <= barrier.pending
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
                 # release.cta reaches no thread of another CTA (8.5): nothing is handed on

@@ -160,7 +160,7 @@ def load_later(cluster: Cluster, split: Split, form: tuple, operands: list, targ
 
     def finish() -> None:
         cluster.bus.tmem_access(cluster, where, place, False)
-        fill(memory[place.index])
+        fill(place.held(memory))
         for source, copy in () if cluster.engine.eager else cluster.program.copies.get(where.row, ()):
             cluster.registers[where.warp, copy] = cluster.registers[where.warp, source]
 
@@ -191,14 +191,14 @@ def store(instr):
         place = target(cluster, split, cluster.address(split, address), form, "tcgen05.st")
         if place is None:
             return
-        values = cluster.registers[split.warp, slots].astype(np.uint32)
+        values = cluster.registers[split.warp].take(slots, axis=0)
         if packed:
-            values = np.stack([values & 0xFFFF, values >> 16])
+            values = np.stack([values & 0xFFFF, values >> 16 & 0xFFFF])
         memory, where = cluster.tmem[split.cta].cells, split.at()
 
         def finish():
             cluster.bus.tmem_access(cluster, where, place, True)
-            memory[place.index] = values
+            place.put(memory, values)
 
         defer(cluster, split, place, (), finish)
 

@@ -24,6 +24,7 @@ from ptxsim.checks.race.shadow_order import (
     EPOCH_SHIFT,
     MAX_CONFLICTS,
     NARROW,
+    POSITION,
     PREVIOUS,
     SERIAL,
     STRONG,
@@ -184,14 +185,19 @@ class AccessHistory(Observer):
             self.memory = larger
 
     def collect(self, space: str, clock: np.ndarray | None = None, detail: object = None) -> None:
-        """Keeps what the last look-ups noted, one entry per pair of places in the program."""
+        """Keeps what the last look-ups noted, one entry per pair of places in the program. Two accesses that
+        meet at many cells of tensor memory are looked at once.
+        """
         out = self.out[space]
-        for line in out[1 : 1 + min(int(out[0, 0]), MAX_CONFLICTS)]:
-            if line[CODE] == WRITE_WRITE and self._same_copy(*line[[PREVIOUS, AGENT, EPOCH]].tolist()):
+        known: dict[tuple, AccessPair] = {}
+        for line in out[1 : 1 + min(int(out[0, 0]), MAX_CONFLICTS)].tolist():
+            if line[CODE] == WRITE_WRITE and self._same_copy(line[PREVIOUS], line[AGENT], line[EPOCH]):
                 continue
-            pair = AccessPair.of(self.races, line.tolist(), space, clock, detail)
-            known = self.pairs.setdefault(pair.key, pair)
-            known.count += 1
+            alike = (*line[:POSITION], *line[POSITION + 1 :]) if space == "tmem" else tuple(line)
+            if alike not in known:
+                pair = AccessPair.of(self.races, line, space, clock, detail)
+                known[alike] = self.pairs.setdefault(pair.key, pair)
+            known[alike].count += 1
         out[0, 0] = 0
 
     def _same_copy(self, previous: int, agent: int, epoch: int) -> bool:
