@@ -2,8 +2,8 @@
 
 No ring holds all of such a K; from step 6 on there are more tiles than CTAs (or clusters), so that some take
 two. Hidden sizes are of this family, and so is the size that is drawn for a submission, but for K: in steps 4
-and 5, of one tile a CTA, it may be as long as at the sizes that are timed. From step 6 on what is drawn is a
-launch on a few SMs, which costs less, and a second one, larger and on all SMs: each CTA takes four tiles and
+and 5, of one tile a CTA, it may be as long as at the sizes that are timed. From step 6 on both are launches
+on a few SMs, which cost less, and a third one is drawn, larger and on all SMs: each CTA takes four tiles and
 more, of a longer K; of that launch one cluster alone is run.
 """
 
@@ -23,6 +23,7 @@ WORKERS = {6: SMS, 7: SMS, 8: SMS, 9: SMS // 2, 10: SMS // 2}  # CTAs or cluster
 MORE = 1.1  # times as many tiles as workers, at most
 MANY = 4, 4.6  # tiles that each worker takes there, in the mean: at least, at most
 LONG_K = range(24, 34)  # K tiles there
+FEW_SMS = range(24, 41, 2)  # SMs of a launch of a hidden size
 FEW = 32  # SMs of such a launch: some CTAs have two tiles; what permutes 148 by an odd factor permutes 32
 MORE_OF_FEW = 1.5  # times as many tiles as workers, at most
 EVEN = 256  # what M is a multiple of at the public sizes of steps 3 to 5: nobody has to do with less

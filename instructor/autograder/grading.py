@@ -240,16 +240,16 @@ def _joined(public: Result, secret: Outcome) -> Outcome:
 
 def _at_stand_in(run: Run, builder: Builder, pool: Pool) -> str:
     """The hint for a step that fails at a hidden size alone."""
-    built = builder.build(run.step, run.size)
+    built = builder.build(run.step, run.size, run.sms)
     if built.artifact is None:
-        return told(run.size, f"the code {OVER}" if _over(built) else printable(built.message, 4))
+        return told(run, f"the code {OVER}" if _over(built) else printable(built.message, 4))
     pool.submit(run, judge_step, [(run, built)])
     ((_, result),) = pool.results()
     if _over(result):
-        return told(run.size, f"the run {OVER}")
+        return told(run, f"the run {OVER}")
     if isinstance(result, Failed):
-        return told(run.size, f"the run {result.message}")
-    return told(run.size, printable(result.runs[-1][1].reason, 2))
+        return told(run, f"the run {result.message}")
+    return told(run, printable(result.runs[-1][1].reason, 2))
 
 
 def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import random
 
-from instructor.autograder.families import BLOCK_K, TILES, WORKERS, candidates
+from instructor.autograder.behaviour import SMS
+from instructor.autograder.families import BLOCK_K, FEW_SMS, TILES, WORKERS, candidates
 from instructor.autograder.plan import Hidden, Size
 from tirxlab.rubric import load_rubric
 from tirxlab.steps import size_text
@@ -13,38 +14,45 @@ from tirxlab.steps import size_text
 
 def draw(secret: str) -> Hidden:
     """The hidden sizes and the salt that follow from a secret."""
-    return Hidden(_hash(secret, "salt"), 0, {step: _sizes(secret, step) for step in TILES})
+    launches = {step: _launch(secret, step) for step in TILES if step > 1}  # the size of step 1 is fixed
+    sizes: dict[int, tuple[Size, ...]] = {step: () for step in TILES}
+    sizes |= {step: (size,) for step, (size, _) in launches.items()}
+    few = {(step, size): sms for step, (size, sms) in launches.items() if step in WORKERS}
+    return Hidden(_hash(secret, "salt"), 0, sizes, few)
 
 
 def _hash(secret: str, what: object) -> str:
     return hashlib.sha256(f"{secret}\0{what}".encode()).hexdigest()
 
 
-def _sizes(secret: str, step: int) -> tuple[Size, ...]:
-    """One size; none for step 1, whose size is fixed."""
-    if step == 1:
-        return ()
+def _launch(secret: str, step: int) -> tuple[Size, int]:
+    """One size, and the SMs that it is built for: from step 6 on a few, which nobody knows before."""
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
-    able = [size for size in candidates(step) if size not in public]
-    return (random.Random(_hash(secret, step)).choice(able),)
+    made = random.Random(_hash(secret, step))
+    sms = made.choice(FEW_SMS) if step in WORKERS else SMS
+    return made.choice([size for size in candidates(step, sms=sms) if size not in public]), sms
 
 
 def problems(hidden: Hidden) -> list[str]:
     """What is wrong with the sizes, in one line each."""
     found = guessable(hidden.salt)
     for step, sizes in hidden.sizes.items():
-        found += [f"step {step}, {size_text(size)}: {what}" for size in sizes for what in _wrong(step, size)]
+        for size in sizes:
+            wrong = _wrong(step, size, hidden.few_sms.get((step, size), SMS))
+            found += [f"step {step}, {size_text(size)}: {what}" for what in wrong]
     return found
 
 
-def _wrong(step: int, size: Size) -> list[str]:
+def _wrong(step: int, size: Size, sms: int) -> list[str]:
     (M, N, K), (height, width) = size, TILES[step]
+    workers = WORKERS.get(step, 0) * sms // SMS
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
     cases = {
         "it is public": size in public,
         f"no multiple of {height}x{width}x{BLOCK_K}": M % height or N % width or K % BLOCK_K,
         "K is below 1024, a ring holds all of it": step >= 4 and K < 1024,
-        "no CTA gets a second tile": (M // height) * (N // width) <= WORKERS.get(step, 0),
+        "no CTA gets a second tile": (M // height) * (N // width) <= workers,
+        f"SM_COUNT {sms} is no even number from 2 to {SMS}": sms % 2 or not 2 <= sms <= SMS,
     }
     return [what for what, wrong in cases.items() if wrong]
 
@@ -62,8 +70,15 @@ def guessable(salt: str) -> list[str]:
 
 def render(hidden: Hidden) -> str:
     """hidden.toml."""
-    sizes = "\n".join(f"{step} = {[list(size) for size in sizes]}" for step, sizes in hidden.sizes.items())
+    rows = {
+        step: [[*size, *_sms(hidden, step, size)] for size in sizes] for step, sizes in hidden.sizes.items()
+    }
+    sizes = "\n".join(f"{step} = {launches}" for step, launches in rows.items())
     return TEXT.format(salt=hidden.salt, orders=hidden.extra_orders, sizes=sizes)
+
+
+def _sms(hidden: Hidden, step: int, size: Size) -> list[int]:
+    return [hidden.few_sms[step, size]] if (step, size) in hidden.few_sms else []
 
 
 TEXT = """# What the course keeps to itself; never in the handout (`./lab release` checks).
@@ -73,6 +88,8 @@ TEXT = """# What the course keeps to itself; never in the handout (`./lab releas
 salt = "{salt}"
 extra_orders = {orders} # further seeded orders of each hidden size, where there is doubt
 
-[sizes] # per step, [M, N, K]: K so long that no ring holds all of it; from step 6 on some CTAs get two tiles
+# per step, [M, N, K]: K so long that no ring holds all of it; from step 6 on [M, N, K, SM_COUNT], and so many
+# tiles that some CTAs get two
+[sizes]
 {sizes}
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from instructor.autograder.behaviour import SMS
@@ -30,6 +30,7 @@ class Hidden:
     salt: str
     extra_orders: int
     sizes: dict[int, tuple[Size, ...]]
+    few_sms: dict[tuple[int, Size], int] = field(default_factory=dict)  # (step, size) -> SM_COUNT of that run
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,12 @@ def load_hidden(path: Path = HIDDEN) -> Hidden:
     """ValueError, in one line, if the file is not what it should be."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        sizes = {int(step): tuple(map(tuple, rows)) for step, rows in data["sizes"].items()}
-        return Hidden(str(data["salt"]), int(data["extra_orders"]), sizes)
+        sizes: dict[int, tuple[Size, ...]] = {}
+        few: dict[tuple[int, Size], int] = {}
+        for step, rows in ((int(step), rows) for step, rows in data["sizes"].items()):
+            sizes[step] = tuple((m, n, k) for m, n, k, *_ in rows)
+            few |= {(step, (m, n, k)): int(sms) for m, n, k, *more in rows for sms in more}
+        return Hidden(str(data["salt"]), int(data["extra_orders"]), sizes, few)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path.name}: {error}; see the one that came with the lab") from None
 
@@ -129,4 +134,5 @@ def _with_record(step: int, digest: str, hidden: Hidden, runs: list[Run]) -> lis
 
 def _run(hidden, digest: str, step: int, size: Size, data: str, order: str, secret=False, number=0) -> Run:
     seed = secret_seed(hidden, digest, step, size, data, order, number)
-    return Run(step, size, data, seed % 1000 if order == "seeded" else order, seed, secret)
+    sms = hidden.few_sms.get((step, size)) if secret else None
+    return Run(step, size, data, seed % 1000 if order == "seeded" else order, seed, secret, sms=sms)

@@ -7,10 +7,10 @@ alone; of that one everything may be told, the size too, and a student can try i
 
 from __future__ import annotations
 
-from instructor.autograder.families import BLOCK_K, TILES, WORKERS
+from instructor.autograder.behaviour import SMS
+from instructor.autograder.families import BLOCK_K, TILES, WORKERS, few_sms
 from instructor.autograder.plan import PERSISTENT, Hidden, Run, secret_seed
 from tirxlab.rubric import Size
-from tirxlab.steps import size_text
 
 HIDDEN_SIZE = "a size that the course keeps to itself"
 
@@ -18,7 +18,7 @@ HIDDEN_SIZE = "a size that the course keeps to itself"
 def stand_in(step: int, digest: str, hidden: Hidden) -> Run:
     """A run at a size like the public ones: not square, K odd in tiles, from step 6 on with second tiles."""
     seed = secret_seed(hidden, digest, step, "stand-in")
-    return Run(step, _size(step, seed), "integers", "adverse", seed)
+    return Run(step, _size(step, seed), "integers", "adverse", seed, sms=few_sms(step))
 
 
 def _size(step: int, seed: int) -> Size:
@@ -29,14 +29,15 @@ def _size(step: int, seed: int) -> Size:
     elif step < PERSISTENT:
         m, n = 2 + a, 6 - a + b
     else:
-        m = int(WORKERS[step] ** 0.5) + 1 + a
-        n = WORKERS[step] // m + 1 + b
+        workers = WORKERS[step] * few_sms(step) // SMS
+        m = int(workers**0.5) + 1 + a
+        n = workers // m + 1 + b
     rows, columns = TILES[step]
     return m * rows, n * columns, BLOCK_K * (17 + 2 * c)
 
 
-def told(size: Size, reason: str) -> str:
+def told(run: Run, reason: str) -> str:
     """The hint for a step that passes the public sizes and fails a hidden one; `reason`: at the stand-in."""
     if reason:
-        return f"it fails at {HIDDEN_SIZE}, and at {size_text(size)}, which you can try: {reason}"
-    return f"it fails at {HIDDEN_SIZE}, and not at {size_text(size)}: is one of them special in the code?"
+        return f"it fails at {HIDDEN_SIZE}, and at {run.place}, which you can try: {reason}"
+    return f"it fails at {HIDDEN_SIZE}, and not at {run.place}: is one of them special in the code?"

@@ -11,7 +11,7 @@ import pytest
 from instructor.autograder.batch import failed
 from instructor.autograder.hidden_sizes import BLOCK_K, WORKERS, candidates, draw, problems, render
 from instructor.autograder.ledger import Rule, adjustments, finals, read_adjust
-from instructor.autograder.plan import load_hidden
+from instructor.autograder.plan import Hidden, load_hidden, plan
 from instructor.autograder.points import OVER
 from instructor.formats import plain
 from instructor.formats.board import board, places
@@ -246,6 +246,15 @@ def test_there_are_many_sizes_to_draw_from_and_a_bad_one_is_named():
     public = {size for step in (2,) for size in load_rubric().graded[step]}
     assert ("is public" in said) == ((128, 128, 1088) in public)
     assert "below 1024" in said and "second tile" in said and "no multiple" in said and WORKERS and BLOCK_K
+
+
+def test_a_hidden_launch_on_few_sms_gives_some_ctas_two_tiles():
+    size = (896, 640, 1088)  # 35 tiles of step 6
+    assert problems(Hidden("x" * 16, 0, {6: (size,)}, {(6, size): 28})) == []
+    assert "second tile" in problems(Hidden("x" * 16, 0, {6: (size,)}))[0]
+    assert "even number" in problems(Hidden("x" * 16, 0, {6: (size,)}, {(6, size): 27}))[0]
+    (run,) = [run for run in plan(6, "a", draw("secret")) if run.secret]
+    assert 24 <= run.sms <= 40 and run.place.endswith(f" with SM_COUNT = {run.sms}")
 
 
 def test_grades_that_failed_can_be_exported():

@@ -54,7 +54,12 @@ def _kept(path: Path) -> Path:
 def show() -> None:
     hidden = _load()
     for step, sizes in hidden.sizes.items():
-        output().print(f"step {step:>2}  {', '.join(map(size_text, sizes)) or 'none'}", markup=False)
+        told = [size_text(size) + _sms(hidden.few_sms.get((step, size))) for size in sizes]
+        output().print(f"step {step:>2}  {', '.join(told) or 'none'}", markup=False)
+
+
+def _sms(few: int | None) -> str:
+    return f" with SM_COUNT = {few}" if few else ""
 
 
 def check(quick: bool) -> None:
