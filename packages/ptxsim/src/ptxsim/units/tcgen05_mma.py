@@ -28,7 +28,7 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
-from ptxsim.units.tcgen05_product import Product, decode, operand_lanes, pair, side_of
+from ptxsim.units.tcgen05_product import Product, decode, operand_index, operand_lanes, pair, side_of
 from ptxsim.units.tcgen05_result import write_result
 from ptxsim.units.tcgen05_scales import scaled_product
 from ptxsim.units.tcgen05_sparse import dense
@@ -267,5 +267,5 @@ def _from_tmem(cluster: Cluster, rank: int, address: int, rows: int, op: TensorW
         hint = "with M=64 both start at lane 0, or both at lane 16 (PTX ISA 9.7.16.10.5)"
         cluster.reporter.add("illegal", "error", f"tcgen05.mma: {problem}", hint, op.where)
         return np.zeros((rows, K_BYTES // decoder.bytes), np.float32)
-    cells = cluster.tmem[rank].cells[lanes, column:end]
+    cells = cluster.tmem[rank].cells[operand_index(own, part), column:end]
     return decoder.decode(np.ascontiguousarray(cells).view(decoder.raw)).reshape(rows, -1)
