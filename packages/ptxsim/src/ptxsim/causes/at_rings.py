@@ -109,6 +109,55 @@ AT_RINGS = (
         text="{who} {arrives} on {name}{line} for all, and nothing makes it wait for the reads of {reader}",
     ),
     Cause(
+        "sent-by-both",
+        150,
+        "a multicast lands at the same offset in each CTA of its mask: give each CTA's tile a place of its "
+        "own there; or load without a mask what one CTA alone is to have",
+        text="{one} and {other} each send their tile to both, to the same place of {buffer}",
+    ),
+    Cause(
+        "lanes-apart",
+        150,
+        "let one and the same lane wait and do what comes after its wait, or put a warp barrier between them",
+        text="{waiter} waits for {array}, and {who} signals {name} (line {line}) without: they are lanes of "
+        "one warp, and nothing makes them meet",
+    ),
+    Cause(
+        "arrived-again",
+        175,
+        "bar.arrive does not wait: who arrives must hear from the other side before it arrives again, by a "
+        "barrier on the way back; does anybody say that the buffer may be overwritten?",
+        text="{waits} at {wants}: {state}; line {line} has arrived there again before a phase was over",
+    ),
+    Cause(
+        "skips-phases",
+        165,
+        "by its parity a wait tells a phase from the one before it alone: wait in each round, or for a "
+        "barrier that completes once, when all is done",
+        text="{reader} {passes} the wait for {name}{line} in {phase}, which has the parity of the one that "
+        "is meant; {other} {waits} for each phase",
+    ),
+    Cause(
+        "no-mma",
+        205,
+        "does the loop that multiplies run, at this K? What the loads have filled has to be multiplied too, "
+        "behind the loop where it is not done in it",
+        text="no MMA has been issued in this cluster{line}",
+    ),
+    Cause(
+        "cleared-late",
+        205,
+        "who clears tensor memory: tcgen05.wait::st, tcgen05.fence::before_thread_sync, a barrier; then "
+        "tcgen05.fence::after_thread_sync and the first MMA. Or let the first MMA overwrite",
+        text="tcgen05.st ({line}) clears them, and nothing makes this MMA wait for it",
+    ),
+    Cause(
+        "columns-of-a-warp",
+        280,
+        "a warp reaches its own 32 lanes of tensor memory, in all columns: each thread reads every column of "
+        "its row, and stores them all",
+    ),
+    Cause(
         "leaves-it-to-others",
         170,
         "every warp whose MMAs read a stage hands it back: each commits, and init counts them",

@@ -167,7 +167,7 @@ ELSEWHERE = (
     Cause(
         "early-commit",
         170,
-        "a commit covers the MMAs before it: commit once, behind the last MMA of the product",
+        "a commit covers the MMAs before it: commit once, behind the last of the product, or of the stage",
         text="{name} was committed to{line} before this MMA was issued",
     ),
     Cause(

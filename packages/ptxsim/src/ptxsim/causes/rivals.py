@@ -157,7 +157,8 @@ SHOWN = _ids(
     "tcgen05-fence unacquired group-late never-waits others-waited late products-pending past-shared "
     "copy-fence proxy-fence incomplete-output left-blocks "
     "no-work unused-back own-arrival stores-outside stores-pending same-tile-again waits-less "
-    "unwritten-local unset-parity each-for-all ignored-answer all-at-each"
+    "unwritten-local unset-parity each-for-all ignored-answer all-at-each sent-by-both lanes-apart no-mma "
+    "arrived-again skips-phases cleared-late columns-of-a-warp"
 )
 
 

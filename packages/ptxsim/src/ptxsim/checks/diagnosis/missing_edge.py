@@ -14,6 +14,8 @@ from ptxsim.checks.diagnosis.out_of_step import (
     newest_wait,
     others_columns,
     overlapping,
+    sent_by_both,
+    stage_handed_back_early,
     waits_less,
 )
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
@@ -23,6 +25,7 @@ from ptxsim.checks.diagnosis.same_output import same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
     arrives_alone,
+    arrives_for_peer,
     edge,
     no_barrier,
     others_waited,
@@ -112,7 +115,9 @@ def _wait(races, pair: AccessPair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    found = loaded_twice(races, pair) or _by_thread(races, pair) or _other_slot(races, pair, forward)
+    found = loaded_twice(races, pair) or sent_by_both(races, pair) or stage_handed_back_early(races, pair)
+    found = found or arrives_for_peer(races, pair)
+    found = found or _by_thread(races, pair) or _other_slot(races, pair, forward)
     found = found or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in _own_signals(races, writer)]

@@ -9,6 +9,7 @@ from ptxsim.report.findings import lanes_text
 
 _PLURALS = {
     "waits": "wait",
+    "passes": "pass",
     "asks": "ask",
     "has": "have",
     "does": "do",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of, ring_of, times_signalled, times_waited
 from ptxsim.checks.diagnosis.misnamed import missent
+from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import phase_name, source_line, times
 from ptxsim.checks.race.barrier_record import MOST
@@ -14,6 +15,7 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
 
 Place = tuple[int, int]
+_ALL = 0xFFFF_FFFF  # lanes
 
 
 def newest_wait(races, pair: AccessPair) -> tuple[bool, Place | None]:
@@ -49,11 +51,63 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
     wrong = missent(races.cluster, history_of(races.cluster), races.reporter)
     if wrong is not None:
         return Edge(wrong.cause, wrong.text)
+    skipped = _skips_phases(races, pair, place)
+    if skipped is not None:
+        return skipped
     warp = races.clocks.warp_of(pair.first.by)
     sources = history_of(races.cluster)[place].sources
     row = next((row for how, w, row in sources if how == "commit" and w == warp), None)
     line = "" if row is None else line_text(races, row)
     return edge("early-commit", name=barrier_of(races, place), line=line)
+
+
+def stage_handed_back_early(races, pair: AccessPair) -> Edge | None:
+    """A load comes over what an MMA reads that its thread issued behind the commit for this stage, and before
+    it waited for another one: what the loader waited for covers only the MMAs before.
+    """
+    sides = {access.kind: op for access, op in zip((pair.first, pair.second), pair.issued, strict=True)}
+    product, load = sides.get("mma"), sides.get("bytes")
+    if product is None or load is None or pair.space != "shared" or not 0 <= product.at <= MOST:
+        return None
+    freed = races.record.last_wait(races.clocks.warp_of(load.thread), load.at)
+    warp = races.clocks.warp_of(product.thread)
+    own = (s for s in reversed(races.clocks.steps[: product.at]) if s.warp == warp and s.kind != "use")
+    last = next(own, None)
+    if last is None or last.kind != "commit" or freed not in last.places:
+        return None
+    return edge("early-commit", name=barrier_of(races, freed), line=line_text(races, last.row))
+
+
+def sent_by_both(races, pair: AccessPair) -> Edge | None:
+    """Two CTAs send the tile of one line to several CTAs each, to one and the same place."""
+    one, other = pair.issued
+    if one is None or other is None or not one.kind == other.kind == "load" or one.row != other.row:
+        return None
+    copies = [op.copy for op in (one, other)]
+    ctas = [races.clocks.warp_of(op.thread) // races.cluster.warps_per_cta for op in (one, other)]
+    if ctas[0] == ctas[1] or any(copy is None or len(copy.ranks) < 2 for copy in copies):
+        return None
+    return edge("sent-by-both", one=f"CTA {min(ctas)}", other=f"CTA {max(ctas)}", buffer=pair.buffer)
+
+
+def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
+    """The reader waits for one late phase, whose parity an earlier one has; another warp waits for each."""
+    reader, waits = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place].waits
+    seen, per_cta = pair.seen.get((reader, place)), races.cluster.warps_per_cta
+    most = max((w for w in waits if w != reader), key=lambda w: waits[w].count, default=None)
+    if seen is None or reader not in waits or most is None or waits[most].count <= waits[reader].count + 1:
+        return None
+    who = [role(races.cluster, w // per_cta, {w: _ALL}) for w in (reader, most)]
+    return edge(
+        "skips-phases",
+        reader=who[0],
+        passes=agree(who[0], "passes"),
+        name=barrier_of(races, place),
+        line=line_text(races, max(seen.rows)),
+        phase=phase_name(seen.phase),
+        other=who[1],
+        waits=agree(who[1], "waits"),
+    )
 
 
 def _let_pass(races, pair: AccessPair) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from operator import or_
 
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import (
@@ -148,8 +150,17 @@ def _unused_handed_back(cluster: Cluster, histories: dict, place: Place, reporte
                 facts = {"who": who, "times": phrases.times(times), "name": reporter.shared_array(back[1])}
                 facts["array"] = reporter.shared_array(place[1])
                 line = cluster.program.instrs[row].src or row
+                lanes = _lanes_that_wait(histories, full, warp)
+                if lanes and not lanes & signals.lanes:
+                    waiter = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
+                    return reason("lanes-apart", row, line=line, waiter=waiter, **facts)
                 return reason("unused-back", row, line=line, waits=phrases.times(passed), **facts)
     return None
+
+
+def _lanes_that_wait(histories: dict, ring: list[Place], warp: int) -> int:
+    """The lanes of a warp that have passed a wait for any of these."""
+    return functools.reduce(or_, (mask for p in ring for w, mask in histories[p].passed if w == warp), 0)
 
 
 def _unsignalled(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:

@@ -113,25 +113,59 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     )
 
 
+def arrives_for_peer(races, pair: AccessPair) -> Edge | None:
+    """Tensor memory that a warpgroup reads is handed back for it by that of another CTA, before an MMA."""
+    sides = {access.kind: access for access in (pair.first, pair.second)}
+    if sides.keys() != {"ld", "mma"}:
+        return None
+    warp, issuer = (sides[kind].warp(races) for kind in ("ld", "mma"))
+    per_cta = races.cluster.warps_per_cta
+    if warp is None:
+        return None
+    cta, group = warp // per_cta, warp % per_cta // 4
+    for place in (p for w, p in pair.seen if w == issuer):
+        lanes, at_home = _arriving(races, place), _arriving(races, (cta, place[1]))
+        if (
+            lanes
+            and warp not in at_home
+            and all(w // per_cta != cta and w % per_cta // 4 == group for w in lanes)
+        ):
+            lanes = {w: mask for w, mask in lanes.items() if w // per_cta == min(lanes) // per_cta}
+            mine = role(races.cluster, cta, {w: _FULL for w in range(warp - warp % 4, warp - warp % 4 + 4)})
+            return _alone(races, place, lanes, mine)
+    return None
+
+
+def _arriving(races, place: tuple[int, int]) -> dict[int, int]:
+    """Warp -> its lanes that have arrived there."""
+    lanes: dict[int, int] = {}
+    history = history_of(races.cluster).get(place)
+    for (how, warp, _), signals in history.sources.items() if history else ():
+        if how == "arrive":
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    return lanes
+
+
+def _alone(races, place: tuple[int, int], lanes: dict[int, int], reader: str) -> Edge:
+    sources = history_of(races.cluster)[place].sources
+    row = next(row for how, _, row in sources if how == "arrive")
+    who = role(races.cluster, min(lanes) // races.cluster.warps_per_cta, lanes)
+    facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
+    return edge("arrives-alone", name=barrier_of(races, place), reader=reader, **facts)
+
+
 def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | None:
     """What was waited for is signalled by some threads of the reader's warpgroup, for all of it: nothing
     orders what the others read before that.
     """
-    first, history, cluster = pair.first, history_of(races.cluster).get(place), races.cluster
+    first, lanes = pair.first, _arriving(races, place)
     warp, waits = first.warp(races), (pair.second.warp(races), place) in pair.seen
-    if not waits or warp is None or history is None or first.by is None:
+    if not waits or warp is None or first.by is None:
         return None
-    lanes: dict[int, int] = {}
-    for (how, other, _), signals in history.sources.items():
-        if how == "arrive":
-            lanes[other] = lanes.get(other, 0) | signals.lanes
     mine = lanes.get(warp, 0) >> (first.by % 32) & 1
     if mine or not lanes or any(other // 4 != warp // 4 for other in lanes):
         return None
-    row = next(row for how, _, row in history.sources if how == "arrive")
-    who = role(cluster, warp // cluster.warps_per_cta, lanes)
-    facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
-    return edge("arrives-alone", name=barrier_of(races, place), reader=thread_of(races, first.by), **facts)
+    return _alone(races, place, lanes, thread_of(races, first.by))
 
 
 def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:

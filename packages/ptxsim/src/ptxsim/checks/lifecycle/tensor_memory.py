@@ -41,6 +41,8 @@ class TmemLife(Observer):
         self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
         self.begun: dict[int, tuple] = {}  # thread -> (row, cells) of its last MMA that overwrites
+        self.multiplied = False  # has any MMA been issued?
+        self.early: dict[int, tuple[Split, str]] = {}  # CTA -> its first read before that
         self.good: set[object] = set()  # accumulators, and what an instruction reads, known to be written
 
     # ---- allocation ----
@@ -91,6 +93,7 @@ class TmemLife(Observer):
                     return
 
     def finish(self, cluster: Cluster) -> None:
+        self._before_any_mma(cluster)
         if cluster.stuck:
             self._blocked(cluster)
             return
@@ -142,10 +145,30 @@ class TmemLife(Observer):
                 f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
                 f"since they were allocated"
             )
-            key, buffer = ("tmem-ld",), "tensor memory"
-            self.reporter.add("uninitialized", "error", message, _READ, split, key, buffer=buffer)
+            if self.multiplied:
+                self._bare(message, _READ, split)
+            else:  # perhaps none will be
+                self.early.setdefault(split.cta, (split.at(split.mask), message))
+
+    def _bare(self, message: str, hint, split) -> None:
+        self.reporter.add(
+            "uninitialized", "error", message, hint, split, ("tmem-ld",), buffer="tensor memory"
+        )
+
+    def _before_any_mma(self, cluster: Cluster) -> None:
+        """Reads before the first MMA, of which it is known now whether there was one."""
+        instrs = cluster.program.instrs
+        row = next((n for n, i in enumerate(instrs) if i is not None and _is(i, "mma")), None)
+        for split, message in self.early.values():
+            if self.multiplied:
+                self._bare(message, _READ, split)
+                continue
+            line = "" if row is None else f": {self.reporter.line_text(instrs[row])} is never come to"
+            cause = CAUSES["no-mma"]
+            self._bare(f"{message}, and {cause.tell(line=line)}", cause, split)
 
     def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
+        self.multiplied |= work.name == "tcgen05.mma"
         if work.name == "tcgen05.mma" and not work.accumulates:
             self.begun[split.thread] = split.row, work.footprint.cells_written
         groups = [a.group for a in self.live[split.cta].values()]
@@ -181,4 +204,12 @@ class TmemLife(Observer):
                 last=begun[0].column + begun[0].columns - 1,
                 line=self.reporter.line_text(cluster.program.instrs[row]),
             )
+        elif cleared := [i for i in work.where.cluster.program.instrs if i is not None and _is(i, "st")]:
+            cause = CAUSES["cleared-late"]
+            message += ": " + cause.tell(line=self.reporter.line_text(cleared[0]))
         self.reporter.add("uninitialized", "error", message, cause, work.where, key=("tmem-mma",))
+
+
+def _is(instr, what: str) -> bool:
+    """Is it a tcgen05 instruction of this name?"""
+    return instr.op == "tcgen05" and instr.mods[:1] == (what,)

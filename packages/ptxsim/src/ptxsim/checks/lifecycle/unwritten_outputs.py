@@ -12,6 +12,8 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 
+_TILE, _WARP = 128, 32  # rows of a tile, and of a warp's part of tensor memory
+
 
 @dataclass(frozen=True)
 class Marked:
@@ -51,11 +53,15 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
             continue
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(left)), left.shape))
         where, every = _blocks(left)
+        own = "" if where else _columns_of_warps(left)
         reporter.add(
             "uninitialized", "error",
-            f"{output.name}: {count} of {left.size} elements were never written{where} "
+            f"{output.name}: {count} of {left.size} elements were never written{where}{own} "
             f"(the first one is {output.name}{list(first)}){far}",
-            CAUSES["stores-outside" if outside else "left-blocks" if every else "incomplete-output"],
+            CAUSES[
+                "stores-outside" if outside else "columns-of-a-warp" if own else
+                "left-blocks" if every else "incomplete-output"
+            ],
             key=("output", output.name), buffer=output.name,
         )  # fmt: skip
 
@@ -65,6 +71,24 @@ def forget_edges(reporter) -> None:
     for identity, finding in list(reporter.by_identity.items()):
         if finding.evidence.get("edge"):
             del reporter.by_identity[identity]
+
+
+def _columns_of_warps(left: np.ndarray) -> str:
+    """`: rows 0 to 31 have columns 0 to 31 alone, ..`: each warp's rows have columns of their own, the same
+    in each tile of 128 rows, and all of these together would do.
+    """
+    if left.ndim != 2 or left.shape[0] % _TILE:
+        return ""
+    rows = ~left.reshape(-1, _TILE // _WARP, _WARP, left.shape[1])
+    every = rows[0, :, 0]  # of each warp, which columns are written
+    if (rows != every[None, :, None]).any() or (every.sum(0) != 1).any() or not every.any(1).all():
+        return ""
+    spans = [(int(np.flatnonzero(one)[0]), int(np.flatnonzero(one)[-1])) for one in every]
+    told = [
+        f"rows {w * _WARP} to {w * _WARP + _WARP - 1} have columns {a} to {b}"
+        for w, (a, b) in enumerate(spans)
+    ]
+    return f": {told[0]} alone, {told[1]}, and so on, a warp each"
 
 
 def _where(stores) -> str:

@@ -42,6 +42,9 @@ def few(model: Model, waiter: Waiter) -> Blame | None:
     here = [w for w in model.waiters if w.kind == "bar" and w.wants == waiter.wants and w.cta == waiter.cta]
     if len(here) > 1 or any(mask != _FULL for mask in waiter.lanes.values()):
         return None
+    lucky = model.reporter.by_identity.get(("collective", ("luck", waiter.detail["number"])))
+    if lucky is not None and lucky.where.get("line"):
+        return blame("arrived-again", waiter, state=waiter.state, line=lucky.where["line"])
     return blame("few", waiter, state=waiter.state, line=model.line(waiter.row))
 
 

@@ -1,0 +1,36 @@
+"""Slips that were vague or astray when their list was run blind, and are told by their cause since."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from research.advice.mistakes import Mistake
+from research.advice.slips import slips
+from research.advice.trials import row_of
+from research.mutation.sources import SOURCES
+
+TOLD = {  # what the slip is, as far as it tells it from the others -> the cause of the first finding
+    "one lane of the MMA warp waits and another multiplies, and": "lanes-apart",
+    "the threads clear tensor memory behind the barrier that the first MMA comes after": "cleared-late",
+    "a warp of its own stores D, is told when Dsmem is complete, and tells nobody": "arrived-again",
+    "the ring is filled and refilled, and no drain behind the loop": "no-mma",
+    "each thread of CTA 0 hands tensor memory back for that of CTA 1 too": "arrives-alone",
+    "in place of the barrier behind the K loop all threads wait at the MMA's": "skips-phases",
+    "each half of B is sent to both CTAs by multicast, to one and the same place": "sent-by-both",
+    "each warp reads 32 columns of its own, though it reaches its own 32 rows": "columns-of-a-warp",
+    "one warp multiplies for both consumers, and hands the stage back between": "early-commit",
+}
+
+
+@functools.cache
+def planted() -> list[Mistake]:
+    return [slip for source in SOURCES for slip in slips(source)]
+
+
+@pytest.mark.parametrize("what", TOLD)
+def test_the_first_finding_names_the_cause(what):
+    slip = next(slip for slip in planted() if slip.what.startswith(what))
+    row = row_of(slip, wall=0)
+    assert row["findings"][0]["evidence"]["cause"] == TOLD[what], row["message"]
