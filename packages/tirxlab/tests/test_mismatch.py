@@ -156,6 +156,128 @@ def test_pattern_of_several_tiles_is_named(name):
     assert words in problem.said(computed(problem))
 
 
+# The order in which one CTA does the tiles of a 2x3 grid, and two the tiles of a 3x3 grid.
+BY_COLUMNS = [[(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]]
+BY_ROWS = [[(0, 0), (0, 2), (1, 1), (2, 0), (2, 2)], [(0, 1), (1, 0), (1, 2), (2, 1)]]
+TWO_EACH = [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
+
+
+def _chained(problem, orders, step, depth=None):
+    """D of CTAs whose tiles take the first `depth` K tiles (all) from the tile `step` further on."""
+    D, early = problem.R.copy(), sum(problem.k_tile(k) for k in range(depth or problem.count))
+    at = [np.s_[r * TILE : (r + 1) * TILE, c * TILE : (c + 1) * TILE] for r, c in sum(orders, [])]
+    at = dict(zip(sum(orders, []), at, strict=True))
+    for order in orders:
+        for holder, source in zip(order[-step:] if step < 0 else order, order[max(step, 0) :], strict=False):
+            D[at[holder]] += early[at[source]] - early[at[holder]]
+    return D
+
+
+CHAINS = {
+    "before": (
+        BY_COLUMNS,
+        -1,
+        None,
+        "(1, 0) that of (0, 0), (0, 1) that of (1, 0), (1, 1) that of (0, 1), ..",
+    ),
+    "after": (BY_COLUMNS, 1, None, "(0, 0) that of (1, 0), (1, 0) that of (0, 1), (0, 1) that of (1, 1), .."),
+    "two CTAs": (
+        BY_ROWS,
+        -1,
+        None,
+        "(0, 2) that of (0, 0), (1, 1) that of (0, 2), (2, 0) that of (1, 1), ..",
+    ),
+    "first K tiles": (BY_COLUMNS, -1, 2, "(1, 0) has those of (0, 0), (0, 1) has those of (1, 0), "),
+    "first K tile": (TWO_EACH, -1, 1, "(0, 1) has those of (0, 0), .."),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_of_tiles_is_one_pattern(name):
+    orders, step, depth, links = CHAINS[name]
+    down, across = (max(tile[n] for tile in sum(orders, [])) + 1 for n in (0, 1))
+    problem = Problem((down * TILE, across * TILE, 192), seed=len(name))
+    said = problem.said(_chained(problem, orders, step, depth))
+    assert f"in a chain: {links}" in said and "where is next_tile() called" in said.lower()
+    assert f"the one that its CTA does {'before' if step < 0 else 'after'} it (so in" in said
+    assert said.count("tiles looked at") == 1, said
+    if depth:
+        assert f"each tile has its first {'K tile' if depth == 1 else f'{depth} K tiles'} of 3 from" in said
+
+
+def test_where_tile_0_0_is_in_no_chain_the_order_is_not_known():
+    problem = Problem((256, 384, 128), 0)
+    said = problem.said(_chained(problem, [[(1, 0), (0, 1), (1, 1), (0, 2)]], -1))
+    assert "the one that its CTA does before or after it" in said
+
+
+def test_one_shift_or_scale_that_explains_all_tiles_is_no_chain():
+    problem = Problem((384, 384, 192), 0)
+    shifted, scaled = problem.R.copy(), problem.R.copy()
+    shifted[:, TILE:] = problem.R[:, :-TILE]
+    assert "its rows of B are those of another tile" in problem.said(shifted)
+    scaled[TILE:256, TILE:256] = problem.R[256:, 256:]
+    scaled[TILE:256, :TILE] = problem.R[256:, :TILE]
+    said = problem.said(scaled)
+    assert "tile (1, 1) holds the values of tile (2, 2)" in said and "chain" not in said
+
+
+def test_tiles_held_by_two_or_in_a_circle_are_no_chain():
+    problem = Problem((256, 384, 128), 0)
+    circle = [BY_COLUMNS[0][-1:] + BY_COLUMNS[0]]
+    assert "chain" not in problem.said(_chained(problem, circle, -1))
+    D = _chained(problem, BY_COLUMNS, -1)
+    D[TILE:, 256:] = problem.R[:TILE, :TILE]
+    assert "chain" not in problem.said(D)
+
+
+def _regrouped(problem, width, source):
+    """D whose 16-byte groups hold others: source(row, group) within each `width` groups."""
+    groups = problem.R.reshape(problem.M, -1, width, 8)
+    rows, places = np.indices((problem.M, width))
+    return np.take_along_axis(groups, source(rows, places)[:, None, :, None], 2).reshape(problem.R.shape)
+
+
+SHUFFLED = np.random.default_rng(1).permuted(np.tile(np.arange(8), (8, 1)), axis=1)
+REGROUPED = {
+    "xor": (8, lambda row, group: group ^ row % 8, "64", "mod 8): in row 1 columns 0-7 hold 8-15, "),
+    "of 32 B": (8, lambda row, group: group ^ row // 4 % 2, "16", "mod 8): in row 4 columns 0-7 hold 8-15"),
+    "of 32 B, alternating": (8, lambda row, group: group ^ row % 2, "16", "mod 2): in row 1 columns 0-7"),
+    "rotation": (8, lambda row, group: (group - row) % 8, "64", "mod 8): in row 1 columns 0-7 hold 56-63"),
+    "of all columns": (
+        16,
+        lambda row, group: (group - row) % 16,
+        "128",
+        "mod 16): in row 1 columns 0-7 hold 120",
+    ),
+    "shuffled": (8, lambda row, group: SHUFFLED[row % 8, group], "64", "mod 8): in row "),
+}
+
+
+@pytest.mark.parametrize("name", REGROUPED)
+def test_groups_of_16_bytes_in_another_order_in_each_row_are_named(name):
+    width, source, within, words = REGROUPED[name]
+    problem = Problem((256, 256, 192), seed=len(name))
+    said = problem.said(_regrouped(problem, width, source))
+    assert f"groups of 8 columns (16 bytes) change places within {within} columns" in said and words in said
+    assert "is Dsmem written and stored in the same layout?" in said
+    assert "(so in 4 of 4 wrong tiles" in said
+
+
+def test_an_order_that_no_row_modulo_explains_is_not_named():
+    problem = Problem((128, 128, 192), 0)
+    order = problem.rng.permuted(np.tile(np.arange(8), (128, 1)), axis=1)
+    said = problem.said(_regrouped(problem, 8, lambda row, group: order[row, group]))
+    assert "fits no known pattern" in said
+
+
+def test_an_order_that_is_not_seen_twice_is_not_named():
+    problem = Problem((128, 128, 192), 0)
+    D = _regrouped(problem, 8, lambda row, group: SHUFFLED[row % 8, group])
+    D[8:] = problem.R[8:]
+    assert "fits no known pattern" in problem.said(D)
+
+
 def _turned(X, source):
     """Every 128x64 tile of X, its elements exchanged."""
     tiles = X.reshape(len(X) // TILE, TILE, -1, K_TILE).swapaxes(1, 2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+TILE = 128  # rows and columns of an output tile
 K_TILE = 64  # columns of A and B that one K tile takes
 SHARE = 0.98  # of the elements must agree
 Found = tuple[str, str] | None  # a pattern: (advice, sentence), or None
@@ -38,10 +39,14 @@ class Block:
 
 def share(given: np.ndarray, candidate: np.ndarray, tolerance: tuple[float, float]) -> float:
     """Part of the elements that agree; a candidate of zeros alone never does by chance."""
+    return float(near(given, candidate, tolerance).mean())
+
+
+def near(given: np.ndarray, candidate: np.ndarray, tolerance: tuple[float, float]) -> np.ndarray:
+    """Which elements agree."""
     rtol, atol = tolerance
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(given - candidate) <= 2 * atol + (2 * rtol + 2**-10) * np.abs(candidate)
-    return float(near.mean())
+        return np.abs(given - candidate) <= 2 * atol + (2 * rtol + 2**-10) * np.abs(candidate)
 
 
 def products_of(block: Block, pairs: list[tuple[int, int]], width: int = K_TILE) -> np.ndarray:

@@ -12,13 +12,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tirxlab.explain.blocks import K_TILE, SHARE, Block, Found, products_of, share, times_of
+from tirxlab.explain.blocks import K_TILE, SHARE, TILE, Block, Found, products_of, share, times_of
+from tirxlab.explain.chains import find_chain
 from tirxlab.explain.k_parts import k_parts, mixed_parts
 from tirxlab.explain.ranges import mapping
+from tirxlab.explain.row_groups import row_groups
 from tirxlab.explain.swizzles import exchanges
 from tirxlab.explain.turned_loads import turned_tile
 
-TILE = 128  # rows and columns of an output tile
 _TILES = 6  # wrong tiles that are looked at
 _FEW = 16  # wrong elements that tell nothing
 _MOST_K, _MOST_PAIRS = 64, 17  # K tiles that are told apart; that are combined with each other
@@ -34,9 +35,10 @@ def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
     if wrong.sum() < _FEW:
         return []
     blocks = list(_blocks(actual, expected, A, B, wrong, (rtol, atol)))
+    chain = find_chain(blocks, actual)
     said: dict[str, list[str]] = {}
     for block in blocks:
-        for pattern in PATTERNS:
+        for pattern in (*([chain.says] if chain else []), *PATTERNS):
             found = pattern(block)
             if found is not None:
                 said.setdefault(found[0], []).append(found[1])
@@ -328,6 +330,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _other_tile,
     _added,
     _moved_rows,
+    row_groups,
     _moved_columns,
     _sliding_k_tiles,
     _mixed_k_tiles,
