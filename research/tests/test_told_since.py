@@ -17,6 +17,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "a warp of its own stores D, is told when Dsmem is complete, and tells nobody": "arrived-again",
     "the ring is filled and refilled, and no drain behind the loop": "no-mma",
     "each thread of CTA 0 hands tensor memory back for that of CTA 1 too": "arrives-alone",
+    "the MMA warp of CTA 1 multiplies nothing and yet waits at its own barriers": "both-multiply",
     "in place of the barrier behind the K loop all threads wait at the MMA's": "skips-phases",
     "each half of B is sent to both CTAs by multicast, to one and the same place": "sent-by-both",
     "each warp reads 32 columns of its own, though it reaches its own 32 rows": "columns-of-a-warp",

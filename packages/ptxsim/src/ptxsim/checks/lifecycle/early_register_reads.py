@@ -121,6 +121,7 @@ def _written(instr: Instr, pending: frozenset) -> frozenset | None:
     return None if pending & frozenset(targets(instr)) else pending
 
 
+@functools.lru_cache(maxsize=512)
 def used_before_handed_over(program, load: int) -> bool:
     """Whether every path from a tcgen05.ld reads one of its registers, or waits, before it signals anybody
     else.

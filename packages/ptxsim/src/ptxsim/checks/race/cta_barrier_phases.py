@@ -8,6 +8,7 @@ bar.arrive can do so.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
@@ -34,6 +35,13 @@ class Waiting:
     behind: int = 0  # phases in a row of which every arrival comes after it
 
 
+@functools.lru_cache(maxsize=16)
+def _arrives_without_a_wait(program) -> bool:
+    """Is there a bar.arrive? barrier.cluster.arrive is another barrier's."""
+    used = (i.mods for i in program.instrs if i is not None and i.op in ("bar", "barrier"))
+    return any("arrive" in mods and "cluster" not in mods for mods in used)
+
+
 class CtaBarrierPhases(Observer):
     """Part of the RaceDetector, before Synchronization: clocks are those that an arrival releases."""
 
@@ -46,8 +54,7 @@ class CtaBarrierPhases(Observer):
         self.open: dict[tuple, list[Waiting]] = {}
         self.left: dict[tuple, Waiting] = {}  # the first one that may be left over
         self.counts: dict[tuple, set] = {}  # (CTA, number) -> thread counts that were given
-        instrs = cluster.program.instrs
-        self.looks = any(i is not None and i.op in ("bar", "barrier") and "arrive" in i.mods for i in instrs)
+        self.looks = _arrives_without_a_wait(cluster.program)
 
     def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
         if not self.looks or self.clocks.threads_per_agent > 1:

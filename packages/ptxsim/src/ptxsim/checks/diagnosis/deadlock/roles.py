@@ -90,5 +90,10 @@ def both_multiply(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
-    instrs = (model.program.instrs[row] for row in model.reach(waiter))
-    return any(i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods for i in instrs)
+    """MMAs of the pair come after its wait, or stand in its loop under a condition that it does not meet."""
+    rows = [
+        row
+        for row, i in enumerate(model.program.instrs)
+        if i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods
+    ]
+    return any(row in model.reach(waiter) or model.in_one_loop(waiter.row, row) for row in rows)
