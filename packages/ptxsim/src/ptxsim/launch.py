@@ -12,7 +12,7 @@ import numpy as np
 
 from ptxsim.arguments import Arguments
 from ptxsim.causes.hints import CUDA, Hints
-from ptxsim.checks.lifecycle.early_register_reads import early_uses
+from ptxsim.checks.lifecycle.early_register_reads import carried_away, early_uses
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import forget_edges, marked_arrays, report_unwritten
 from ptxsim.frontend.ast import Module, Var
@@ -185,6 +185,11 @@ class Launch:
     @functools.cached_property
     def early_uses(self) -> dict[int, int]:
         return early_uses(self.program)
+
+    @functools.cached_property
+    def loads_at_once(self) -> frozenset[int]:
+        """Rows of the tcgen05.ld that are done at once in any order: they are used before a wait."""
+        return carried_away(self.program) | self.early_uses.keys()
 
     @functools.cached_property
     def unset_stores(self) -> dict[int, tuple[list[str], int]]:

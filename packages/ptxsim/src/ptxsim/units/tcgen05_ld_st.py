@@ -157,14 +157,15 @@ def load_later(cluster: Cluster, split: Split, form: tuple, operands: list, targ
     if place is None:
         return
     memory, where = cluster.tmem[split.cta].cells, split.at()
+    at_once = cluster.engine.eager or split.row in cluster.launch.loads_at_once
 
     def finish() -> None:
         cluster.bus.tmem_access(cluster, where, place, False)
         fill(place.held(memory))
-        for source, copy in () if cluster.engine.eager else cluster.program.copies.get(where.row, ()):
+        for source, copy in () if at_once else cluster.program.copies.get(where.row, ()):
             cluster.registers[where.warp, copy] = cluster.registers[where.warp, source]
 
-    defer(cluster, split, place, targets, finish)
+    defer(cluster, split, place, targets, finish, at_once)
 
 
 def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
@@ -200,7 +201,7 @@ def store(instr):
             cluster.bus.tmem_access(cluster, where, place, True)
             place.put(memory, values)
 
-        defer(cluster, split, place, (), finish)
+        defer(cluster, split, place, (), finish, cluster.engine.eager)
 
     return run
 
@@ -216,12 +217,10 @@ def _fast_cells(instr, args: tuple, unset) -> Block | None:
     return cells_block(address, stores, slots, layout)
 
 
-def defer(cluster: Cluster, split: Split, cells: TmemCells, targets: tuple, finish) -> None:
-    """A ld, with its target registers, or a st completes at its wait: now, or as late as that wait or the
-    first use of a register.
-    """
+def defer(cluster: Cluster, split: Split, cells: TmemCells, targets: tuple, finish, at_once: bool) -> None:
+    """A ld, with its target registers, or a st completes now, or as late as its wait."""
     cluster.bus.tmem_issue(cluster, split, cells, not targets)
-    if cluster.engine.eager or split.row in cluster.launch.early_uses:
+    if at_once:
         finish()
         return
     if targets:

@@ -18,7 +18,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
-from ptxsim.lowering.cfg import next_rows
+from ptxsim.lowering.cfg import jumps_of, next_rows
 
 _LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
 _WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"
@@ -77,6 +77,30 @@ def early_writes(program) -> dict[int, int]:
             if write is not None:
                 found[row] = write
     return found
+
+
+@functools.lru_cache(maxsize=16)
+def carried_away(program) -> frozenset[int]:
+    """Rows of the tcgen05.ld of which a register is copied before a wait, where `Program.copies` does not
+    follow: in another block, as at the end of a loop that loads ahead, or a copy of a copy.
+    """
+    heads = {after for row in jumps_of(program) for after in (*next_rows(program, row), row + 1)}
+    found = set()
+    for row, instr in enumerate(program.instrs):
+        if instr is not None and (instr.op, instr.mods[:1]) == ("tcgen05", ("ld",)):
+            end = next((r for r in range(row + 1, len(program.instrs)) if r in heads), row + 1)
+            block = {id(i) for i in program.instrs[row:end]}
+            follows = functools.partial(_followed, block, frozenset(targets(instr)))
+            if _first(program, row, frozenset(targets(instr)), follows) is not None:
+                found.add(row)
+    return frozenset(found)
+
+
+def _followed(block: set[int], loaded: frozenset, instr: Instr, pending: frozenset) -> frozenset | None:
+    """What is pending after an instruction; None if that uses it, or copies what is no copy in the block."""
+    if pending & reads(instr) <= (loaded if id(instr) in block else frozenset()):
+        return _read(instr, pending)
+    return None
 
 
 _SOURCES = {("tcgen05", ("ld",)), ("wgmma", ("mma_async",))}
