@@ -76,6 +76,15 @@ def test_most_edits_are_python_and_none_changes_nothing():
     assert read > 0.9 * len(edits[::40])
 
 
+def test_no_edit_makes_a_ring_of_one_stage():
+    text = made(8)
+    at = text.index("PIPE_DEPTH = 4", text.index("def hgemm_v8("))
+    near = [edit for edit in Edits(Builder(text, 8)) if abs(edit.splices[0][0] - at) < 20]
+    lines = [edit.applied(text)[at - 60 : at + 60] for edit in near]
+    depths = {number for line in lines for number in re.findall(r"PIPE_DEPTH = (\d+)", line)}
+    assert {"2", "3", "5"} <= depths and not depths & {"0", "1"}
+
+
 def test_a_repair_is_said_with_its_line():
     right, wrong = slipped(*SLIPS[0])
     repair = Repair.of(undone(Edits(Builder(wrong, 7)), right, wrong)[0], wrong)

@@ -308,8 +308,8 @@ def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, 
     if all(pairs.get(s) == n for n, s in pairs.items()):
         ranges = mapping(numbers, source)
         half = (numbers[-1] - numbers[0] + 1) // 2
-        name = "halves are" if set(abs(source - numbers).tolist()) == {half} else f"{unit}s are"
-        return f"its {unit} {name} swapped: {ranges}", f"look at which {unit}s each part of the code works on"
+        name = f"{unit} halves" if set(abs(source - numbers).tolist()) == {half} else f"{unit}s"
+        return f"its {name} are swapped: {ranges}", f"look at which {unit}s each part of the code works on"
     kept = len(set(source.tolist()))
     if kept < len(source):
         return f"{unit}s are repeated: {mapping(numbers, source)}", (

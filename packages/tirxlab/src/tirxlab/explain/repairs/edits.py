@@ -168,11 +168,14 @@ def trimmed(text: str, start: int, end: int, new: str) -> Splice:
 
 
 def constants(edits: Edits) -> Iterator[Splice]:
+    """A ring of one stage mends much, and is none: a number with a name stays above 1."""
+    named = {id(node.value) for node in edits.builder.nodes if isinstance(node, ast.Assign)}
     for node in edits.builder.nodes:
         if isinstance(node, ast.Constant) and type(node.value) is int:
             n, span = node.value, edits.builder.span(node)
+            least = 2 if n > 1 and id(node) in named else 0
             for near in dict.fromkeys((n + 1, n - 1, 1 - n, n * 2, n // 2, 0, 1)):
-                if near >= 0 and near != n:
+                if near >= least and near != n:
                     yield *span, str(near)
             names = edits.constants | (edits.indices if n < 2 else set())
             for name in sorted(names) if n < FEW else ():
