@@ -17,7 +17,7 @@ from collections import ChainMap
 from pathlib import Path
 from unittest import SkipTest
 
-from build_one import CAPABILITY, short
+from build_one import CAPABILITY, run_once, short
 
 
 def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
@@ -79,23 +79,7 @@ def judge(module, config: dict, row: dict, simulator) -> None:
         row["by"], row["missing"] = "nobody", short(error)
         row["where"] = traceback.format_exc()[-700:]
         if not simulator.runs:
-            only_run(module, config)
-
-
-def only_run(module, config: dict) -> None:
-    """Launches the kernel as its benchmark does, once; nobody judges the numbers."""
-    import tirx_kernels.runner as runner
-
-    def once(functions, **kwargs):
-        for function in functions.values():
-            function()
-        return {}
-
-    runner.bench = once
-    prepared = module.prepare_bench(**config)
-    if hasattr(module, "bench"):
-        module.bench = once
-    prepared.run_gpu()
+            run_once(module, module.prepare_bench(**config))  # nobody judges the numbers
 
 
 def _record() -> Path | None:
