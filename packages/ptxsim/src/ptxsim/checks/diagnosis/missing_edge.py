@@ -25,7 +25,7 @@ from ptxsim.checks.diagnosis.same_output import same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
     arrives_alone,
-    arrives_for_peer,
+    arrives_for_readers,
     edge,
     no_barrier,
     others_waited,
@@ -116,7 +116,7 @@ def _wait(races, pair: AccessPair) -> Edge:
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
     found = loaded_twice(races, pair) or sent_by_both(races, pair) or stage_handed_back_early(races, pair)
-    found = found or arrives_for_peer(races, pair)
+    found = found or arrives_for_readers(races, pair)
     found = found or _by_thread(races, pair) or _other_slot(races, pair, forward)
     found = found or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)

@@ -113,8 +113,10 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     )
 
 
-def arrives_for_peer(races, pair: AccessPair) -> Edge | None:
-    """Tensor memory that a warpgroup reads is handed back for it by that of another CTA, before an MMA."""
+def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
+    """Tensor memory that a warpgroup reads is handed back for it, before an MMA, by that of another CTA or by
+    the thread with the MMAs itself.
+    """
     sides = {access.kind: access for access in (pair.first, pair.second)}
     if sides.keys() != {"ld", "mma"}:
         return None
@@ -125,11 +127,8 @@ def arrives_for_peer(races, pair: AccessPair) -> Edge | None:
     cta, group = warp // per_cta, warp % per_cta // 4
     for place in (p for w, p in pair.seen if w == issuer):
         lanes, at_home = _arriving(races, place), _arriving(races, (cta, place[1]))
-        if (
-            lanes
-            and warp not in at_home
-            and all(w // per_cta != cta and w % per_cta // 4 == group for w in lanes)
-        ):
+        peers = all(w // per_cta != cta and w % per_cta // 4 == group for w in lanes)
+        if lanes and warp not in at_home and (peers or set(lanes) == {issuer}):
             lanes = {w: mask for w, mask in lanes.items() if w // per_cta == min(lanes) // per_cta}
             mine = role(races.cluster, cta, {w: _FULL for w in range(warp - warp % 4, warp - warp % 4 + 4)})
             return _alone(races, place, lanes, mine)
@@ -137,11 +136,11 @@ def arrives_for_peer(races, pair: AccessPair) -> Edge | None:
 
 
 def _arriving(races, place: tuple[int, int]) -> dict[int, int]:
-    """Warp -> its lanes that have arrived there."""
+    """Warp -> its lanes that have arrived there, but for those that announce bytes."""
     lanes: dict[int, int] = {}
     history = history_of(races.cluster).get(place)
     for (how, warp, _), signals in history.sources.items() if history else ():
-        if how == "arrive":
+        if how == "arrive" and not signals.announces:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
     return lanes
 
