@@ -93,7 +93,8 @@ class TmemLife(Observer):
                     return
 
     def finish(self, cluster: Cluster) -> None:
-        self._before_any_mma(cluster)
+        if self.early:
+            self._before_any_mma(cluster)
         if cluster.stuck:
             self._blocked(cluster)
             return
@@ -157,13 +158,12 @@ class TmemLife(Observer):
 
     def _before_any_mma(self, cluster: Cluster) -> None:
         """Reads before the first MMA, of which it is known now whether there was one."""
-        instrs = cluster.program.instrs
-        row = next((n for n, i in enumerate(instrs) if i is not None and _is(i, "mma")), None)
+        first = _first_of(cluster.program, "mma")
         for split, message in self.early.values():
             if self.multiplied:
                 self._bare(message, _READ, split)
                 continue
-            line = "" if row is None else f": {self.reporter.line_text(instrs[row])} is never come to"
+            line = "" if first is None else f": {self.reporter.line_text(first)} is never come to"
             cause = CAUSES["no-mma"]
             self._bare(f"{message}, and {cause.tell(line=line)}", cause, split)
 
@@ -204,12 +204,13 @@ class TmemLife(Observer):
                 last=begun[0].column + begun[0].columns - 1,
                 line=self.reporter.line_text(cluster.program.instrs[row]),
             )
-        elif cleared := [i for i in work.where.cluster.program.instrs if i is not None and _is(i, "st")]:
+        elif cleared := _first_of(work.where.cluster.program, "st"):
             cause = CAUSES["cleared-late"]
-            message += ": " + cause.tell(line=self.reporter.line_text(cleared[0]))
+            message += ": " + cause.tell(line=self.reporter.line_text(cleared))
         self.reporter.add("uninitialized", "error", message, cause, work.where, key=("tmem-mma",))
 
 
-def _is(instr, what: str) -> bool:
-    """Is it a tcgen05 instruction of this name?"""
-    return instr.op == "tcgen05" and instr.mods[:1] == (what,)
+def _first_of(program, what: str):
+    """The first tcgen05 instruction of this name in the text, or None."""
+    tcgen05 = (i for i in program.instrs if i is not None and i.op == "tcgen05")
+    return next((i for i in tcgen05 if i.mods[:1] == (what,)), None)

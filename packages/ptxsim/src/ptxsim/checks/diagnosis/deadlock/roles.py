@@ -96,4 +96,5 @@ def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
         for row, i in enumerate(model.program.instrs)
         if i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods
     ]
-    return any(row in model.reach(waiter) or model.in_one_loop(waiter.row, row) for row in rows)
+    reach = model.reach(waiter)
+    return any(row in reach or model.in_one_loop(waiter.row, row) for row in rows)
