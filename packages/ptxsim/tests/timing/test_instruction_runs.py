@@ -1,4 +1,4 @@
-"""When a run of plain instructions needs a register, and when it gives one: in the order of PTX."""
+"""When a run of plain instructions needs a register, and when it gives one."""
 
 import pytest
 from hypothesis import given, settings
@@ -86,3 +86,20 @@ def test_sums_that_are_read_at_the_end_of_a_run_let_the_next_one_begin():
     ninth, eighth = ends(*body, turns=9), ends(*body, turns=8)
     chain = 10 * LATE
     assert ninth - eighth == pytest.approx(chain - 9)
+
+
+def in_order(instrs: list[Instr], stalls: list[float]) -> tuple[float, float, dict, dict]:
+    rows = Rows(instrs, [1.0] * len(instrs), LATE, stalls)
+    return rows.in_order((n, rows.row(n).reads, rows.row(n).writes) for n in range(len(instrs)))
+
+
+@pytest.mark.parametrize(("stalls", "waits"), [([1, 1, 1], 0), ([4, 1, 1], 3), ([4, 13, 1], 15)])
+def test_a_warp_waits_as_long_as_the_machine_code_says(stalls, waits):
+    chain = [add("a", "p", "p"), add("b", "a", "a"), add("c", "q", "q")]
+    assert in_order(chain, stalls)[:2] == (3, waits)
+
+
+def test_a_stall_says_nothing_of_the_slow_pipe():
+    """Who reads what ex2 gives waits for a scoreboard, however short the stall behind ex2 is."""
+    slots, waits, _, ready = in_order([instr("ex2", "f32", "a", "p"), add("b", "a", "a")], [1, 1])
+    assert ready["%a"] == 5 * LATE and slots + waits == 5 * LATE + 1

@@ -49,6 +49,14 @@ def test_an_iteration_has_its_share_of_an_unrolled_loop(start, count):
     assert of(start) == count
 
 
+@pytest.mark.parametrize(("start", "cycles"), [("add.f32", (4 + 4 + 4 + 1) / 4), ("ld.global", 9 / 4)])
+def test_the_machine_code_says_how_long_a_warp_waits_behind_each_row(start, cycles):
+    """Four sums that need one another: the warp stands still for the four cycles of each but the last."""
+    found = Counted(PROGRAM, code(CUBIN)).stalls
+    (row,) = (r for r, i in enumerate(PROGRAM.instrs) if i is not None and i.text.startswith(start))
+    assert found[row] == cycles
+
+
 def test_the_branch_of_the_unrolled_loop_goes_back_to_its_first_instruction():
     found = code(CUBIN)
     ((header, body),) = found.flow.loops.items()

@@ -1,9 +1,9 @@
 """What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
 
 PTX is not what runs. How many instructions a row becomes, sass_count.py and sass_guess.py say. A run of plain
-instructions is issued in the order of the machine code (sass_order.py), without one in that of PTX: it needs
-a register when its first reader is due, and gives one as soon as its writer is done. What waits within a run
-does not hold up the warp.
+instructions is issued in the order of the machine code (sass_order.py), with the stalls that stand in it,
+without one in that of PTX: it needs a register when its first reader is due, and gives one as soon as its
+writer is done. Without machine code, what waits within a run does not hold up the warp.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ptxsim.frontend.ast import registers_of
-from ptxsim.timing.pipes import CYCLES, LATENCY, passes, pipe
+from ptxsim.timing.pipes import AWAITED, CYCLES, LATENCY, passes, pipe
 
 
 class PipeUse(NamedTuple):
@@ -52,8 +52,11 @@ def describe(instr) -> PipeUse:
 class Rows:
     """Rows of a program, described once."""
 
-    def __init__(self, instrs: list, sass_counts: Sequence[float], alu_latency: float):
+    def __init__(
+        self, instrs: list, sass_counts: Sequence[float], alu_latency: float, stalls: Sequence[float] = ()
+    ):
         self.instrs, self.sass_counts, self.alu_latency = instrs, sass_counts, alu_latency
+        self.stalls = stalls  # cycles that the instructions of a row hold up their warp, where that is known
         self.row = lru_cache(None)(self._row)
         self.run = lru_cache(None)(self._run)
         self.roots = lru_cache(None)(self._roots)
@@ -103,11 +106,14 @@ class Rows:
                 if read not in ready:
                     needed.setdefault(read, begin)
             if left:
-                slots, now = slots + left, begin + left
+                held = max(left, self.stalls[number]) if self.stalls else left
+                slots, now = slots + left, begin + held
             for one, cycles in taken.items():
                 used[one] += cycles
                 free[one] = begin + cycles
             done = begin + max(0.0, left - 1) + LATENCY.get(name, 1) * self.alu_latency
+            if self.stalls and name not in AWAITED:
+                done = min(done, now)  # whoever comes behind is told to wait for it
             ready.update(dict.fromkeys(writes, done))
         busy = max(slots, *used.values())
         return busy, max(0.0, now - busy), needed, ready

@@ -5,6 +5,8 @@ next four are the guard, 7 where there is none; eight from bit 24 on are a branc
 branch of sm_90 and later says how far it goes from the instruction behind it: bits 34 to 81, then 16 to 23.
 sm_100 has another opcode for one with a uniform condition. Where a jump through a table goes (roles of warps
 that are numbered), the notes of the kernel say (.nv.info: EIATTR_INDIRECT_BRANCH_TARGETS).
+Bits 41 to 44 of the second word are the cycles that a warp waits behind an instruction: results that are late
+by a fixed time, and pipes, are covered by them.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ REFILL, SPILL, NOTHING = 0x983, 0x387, 0x918  # LDL, STL, NOP
 BRANCH, UNIFORM, JUMP, TABLE, RETURN, EXIT = 0x947, 0x547, 0x94A, 0x949, 0x950, 0x94D
 _SIZE, _ALWAYS = 16, 7
 _SIZED, _TARGETS = 4, 0x34  # of a note: it says its size; targets of jumps through tables
+_STALL = 41  # bit of the second word: four say how long the warp waits after an instruction
 _LEAST = 90  # sm_90: before, branches were encoded otherwise
 _FAR, _SIGN = 0x3FFFF, 0x20000  # of the second word: the highest bits of a distance
 
@@ -36,6 +39,7 @@ class Code:
     opcodes: list[int]
     lines: list[int]  # of PTX; 0 if it comes from none
     flow: Flow  # what is called, and not inlined, is not reached
+    stalls: list[int]  # cycles until the warp may issue the next one
 
 
 def refills(cubin: bytes) -> float:
@@ -59,7 +63,7 @@ def code(cubin: bytes) -> Code | None:
         return None
     words = _words(texts[0])
     tables = _tables(found.get_section_by_name(texts[0].name.replace(".text", ".nv.info", 1)))
-    return Code(_opcodes(words).tolist(), _lines(found, len(words)), _flow(words, tables))
+    return Code(_opcodes(words).tolist(), _lines(found, len(words)), _flow(words, tables), _stalls(words))
 
 
 def _elf(cubin: bytes) -> ELFFile | None:
@@ -84,6 +88,10 @@ def _words(section) -> np.ndarray:
 
 def _opcodes(words: np.ndarray) -> np.ndarray:
     return words[:, 0] & np.uint64(0xFFF)
+
+
+def _stalls(words: np.ndarray) -> list[int]:
+    return (words[:, 1] >> np.uint64(_STALL) & np.uint64(15)).tolist()
 
 
 def _lines(elf: ELFFile, count: int) -> list[int]:

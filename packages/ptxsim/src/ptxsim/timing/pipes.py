@@ -26,6 +26,7 @@ _MIXED: dict[str, dict[str, float]] = {  # cycles for each of the machine's own
     "wide sum": {"logic": 1.5, "product": 0.5},  # the low half gives a carry: always IADD3
     "division": {"logic": 1.4, "product": 0.6},  # 7 of 10 compare, choose, or correct by one
 }
+AWAITED = {"special", "double"}  # late by no fixed time: who reads what they give waits for a scoreboard
 LATENCY = {"special": 5, "convert": 2, "double": 2, "none": 0}  # times that of an FFMA; else 1
 
 _FLOATS = {"f32", "f16", "f16x2", "bf16", "bf16x2", "f32x2"}

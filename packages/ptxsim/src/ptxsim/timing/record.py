@@ -70,6 +70,7 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
     if code:
         made = Counted(launch.program, code)
         recorder.tape.sass_counts, recorder.tape.places = made.counts, made.places
+        recorder.tape.stalls = made.stalls
     else:
         recorder.tape.sass_counts = guess(launch.program)
     recorder.tape.assembled = code is not None

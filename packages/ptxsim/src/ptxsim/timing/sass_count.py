@@ -43,7 +43,9 @@ class Place(NamedTuple):
 
 
 class Counted:
-    """counts: row -> instructions each time that it runs; places: row -> where they stand."""
+    """counts: row -> instructions each time that it runs; stalls: cycles that these hold up the warp; places:
+    row -> where they stand.
+    """
 
     def __init__(self, program, code: Code):
         self.instrs, self.code, self.ptx = program.instrs, code, flow(program)
@@ -54,10 +56,11 @@ class Counted:
                 first.setdefault(self.instrs[row].line, row)
         self.row = [first.get(line, -1) for line in code.lines]
         self.loop = self._loops()
-        self.copies = self._copies()
+        self.copies = self._sums([1] * len(code.opcodes))
         self.main = self._main()
         self.unrolled = self._unrolled()
-        self.counts = self._counts()
+        self.counts = self._each(self.copies)
+        self.stalls = self._each(self._sums(code.stalls))
         self.places = self._places()
 
     def _loops(self) -> dict[int, int]:
@@ -78,15 +81,15 @@ class Counted:
         loops = self.ptx.inside[self.block[row]] if row >= 0 else []
         return loops[-1] if loops else NOWHERE
 
-    def _copies(self) -> dict[int, dict[int, Counter]]:
-        """Row -> loop of the machine code, the innermost -> opcode -> how often it stands there."""
+    def _sums(self, values: list[int]) -> dict[int, dict[int, Counter]]:
+        """Row -> loop of the machine code, the innermost -> opcode -> sum of the values of those there."""
         code = self.code.flow
         found: dict[int, dict[int, Counter]] = defaultdict(lambda: defaultdict(Counter))
         for b in code.order:
             loop = code.inside[b][-1] if code.inside[b] else NOWHERE
             for i in _rows(code, b):
                 if self.row[i] >= 0 and self.code.opcodes[i] != NOTHING:
-                    found[self.row[i]][loop][self.code.opcodes[i]] += 1
+                    found[self.row[i]][loop][self.code.opcodes[i]] += values[i]
         return found
 
     def _main(self) -> dict[int, int]:
@@ -127,16 +130,17 @@ class Counted:
         loops = self.ptx.inside[block]
         return (loops[-1], NOWHERE) if loops else (NOWHERE, block)
 
-    def _counts(self) -> list[float]:
+    def _each(self, sums: dict[int, dict[int, Counter]]) -> list[float]:
+        """Of such sums: row -> the share of each time that it runs."""
         found = [0.0] * len(self.instrs)
         for row, places in self.copies.items():
-            here = places.get(self._place(row))
-            if here:
-                found[row] += here.total() / self.unrolled[self.block[row]]
+            here = self._place(row)
+            if here in places:
+                found[row] += sums[row][here].total() / self.unrolled[self.block[row]]
             else:
-                loop, codes = max(places.items(), key=lambda place: place[1].total())
+                loop = max(places, key=lambda loop: places[loop].total())
                 if (before := self._before(row, loop)) is not None:
-                    found[before] += codes.total()
+                    found[before] += sums[row][loop].total()
         return found
 
     def _places(self) -> dict[int, Place]:

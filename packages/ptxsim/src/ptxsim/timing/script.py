@@ -58,7 +58,7 @@ class Script:
 
 def script(tape: Tape, chip: Chip) -> Script:
     """The tape of one cluster with this chip's costs."""
-    rows = Rows(tape.instrs, tape.sass_counts or [1] * len(tape.instrs), chip.alu_latency)
+    rows = Rows(tape.instrs, tape.sass_counts or [1] * len(tape.instrs), chip.alu_latency, tape.stalls)
     late: list[list[int]] = [[] for _ in tape.events]
     heirs: list[list[int]] = [[] for _ in tape.events]
     follows = [0] * len(tape.events)

@@ -99,6 +99,7 @@ class Tape:
     columns: int = 0  # of tensor memory that a CTA allocates
     finished: bool = False
     sass_counts: Sequence[float] = ()  # row -> SASS instructions that it becomes
+    stalls: Sequence[float] = ()  # row -> cycles that these hold up their warp, as ptxas says in them
     places: dict = field(default_factory=dict)  # row -> sass_count.Place, where ptxas made the code
     assembled: bool = False  # they were counted in what ptxas made: spills are in it
     parts: dict | None = None  # row of a load from shared memory -> neighbours.Part of its address
