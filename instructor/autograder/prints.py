@@ -49,6 +49,12 @@ _HARMLESS = {
     *("__future__", "collections", "contextlib", "dataclasses", "enum", "functools", "itertools", "math"),
     *("numpy", "typing"),
 }
+_NEUTRAL = {  # operator -> the constants that change nothing: on its left, on its right
+    **dict.fromkeys((ast.Add, ast.BitOr, ast.BitXor), ((0,), (0,))),
+    **dict.fromkeys((ast.Sub, ast.LShift, ast.RShift), ((), (0,))),
+    **dict.fromkeys((ast.Div, ast.FloorDiv, ast.Pow), ((), (1,))),
+    ast.Mult: ((1,), (1,)),
+}
 _LITERALS = ast.Lambda, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp
 _OPEN_NAMES = {"__name__", "__init__", "__call__", "__enter__", "__exit__", "__len__", "__getitem__"}
 
@@ -98,7 +104,7 @@ def plainer(text: str, gaps: bool = False, bare: bool = False) -> str:
     """The text without the statements that change nothing; "" if that cannot be told, as in no Python.
 
     `gaps`: there are some to be filled, so that a name which nobody reads and an empty block stay. `bare`:
-    calls of what the file itself defines are taken for such that change nothing.
+    calls of what the file itself or Python defines, and constants, are taken for such that change nothing.
     """
     limit = sys.getrecursionlimit()
     try:
@@ -107,7 +113,7 @@ def plainer(text: str, gaps: bool = False, bare: bool = False) -> str:
         own = _own(tree) if bare else set()
         for _ in range(ROUNDS):  # what is read by an idle statement alone is idle itself
             loaded = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            _Busy(loaded, own, gaps).visit(tree)
+            _Busy(loaded, own, gaps, bare).visit(tree)
         return ast.unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
@@ -148,17 +154,20 @@ def _made_with(value: ast.AST | None, own: set[str]) -> bool:
 class _Busy(ast.NodeTransformer):
     """Leaves out what changes nothing: unread names, values of no use, and blocks of nothing else.
 
-    Calls of the file's `own` functions count as such; one with a single argument reads as its argument.
+    Calls of the file's `own` functions count as such; one with a single argument reads as its argument. If
+    `bare`, so does a call of Python's as its first one, and a sum with a number as what is no number in it.
     What it leaves out too much of is left out of every text alike.
     """
 
-    def __init__(self, loaded: set[str], own: set[str], gaps: bool):
-        self.loaded, self.own, self.gaps = loaded, own, gaps
+    def __init__(self, loaded: set[str], own: set[str], gaps: bool, bare: bool):
+        self.loaded, self.own, self.gaps, self.bare = loaded, own, gaps, bare
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
         node = self.generic_visit(node)
         if isinstance(node, ast.Call) and self._hands_back(node):
             return node.args[0]
+        if (same := _same(node, self.bare)) is not None:
+            return same
         if isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
             return node.body if node.test.value else node.orelse
         if isinstance(node, ast.stmt) and self._idle(node):
@@ -169,6 +178,8 @@ class _Busy(ast.NodeTransformer):
 
     def _hands_back(self, node: ast.Call) -> bool:
         """Whether a function of the file's own gets one argument, which it may give back as it is."""
+        if self.bare and node.args and isinstance(node.func, ast.Name) and node.func.id in dir(builtins):
+            return not isinstance(node.args[0], ast.Starred)
         one = len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
         return one and _made_with(node.func, self.own)
 
@@ -189,6 +200,33 @@ class _Busy(ast.NodeTransformer):
             return not (self.gaps or read) or not any(isinstance(one, ast.Name) for one in value)
         bodies = [getattr(node, name) for name in ("body", "orelse", "finalbody") if hasattr(node, name)]
         return bool(bodies) and not any(bodies) and not self.gaps and _quiet(node, self.own)
+
+
+def _same(node: ast.AST, bare: bool) -> ast.expr | None:
+    """What an expression gives as it is: x of `x + 0`, `(x,)[0]`, `x if True else y`, `(lambda: x)()`, ..
+
+    `bare`: of a sum or product with any number, too, as of `x + 3 - 3`.
+    """
+    match node:
+        case ast.IfExp(test=ast.Constant(value=value)):
+            return node.body if value else node.orelse
+        case ast.NamedExpr() | ast.UnaryOp(op=ast.UAdd()):
+            return node.value if isinstance(node, ast.NamedExpr) else node.operand
+        case ast.UnaryOp(op=one, operand=ast.UnaryOp(op=other)) if type(one) is type(other):
+            return node.operand.operand
+        case ast.BinOp(left=ast.Constant(value=value), right=other) if not isinstance(other, ast.Constant):
+            return other if bare or value in _NEUTRAL.get(type(node.op), ((), ()))[0] else None
+        case ast.BinOp(left=other, right=ast.Constant(value=value)) if not isinstance(other, ast.Constant):
+            return other if bare or value in _NEUTRAL.get(type(node.op), ((), ()))[1] else None
+        case ast.BoolOp(values=values):
+            left = [one for one in values if not isinstance(one, ast.Constant)]
+            return left[0] if len(left) == 1 else None
+        case ast.Subscript(value=ast.Tuple(elts=ones) | ast.List(elts=ones) | ast.Dict(values=ones)):
+            at = getattr(node.slice, "value", 0)
+            return ones[at] if at in range(len(ones)) else None
+        case ast.Call(func=ast.Lambda(body=body), args=[], keywords=[]):
+            return body
+    return None
 
 
 def _quiet(node: ast.AST, own: set[str]) -> bool:

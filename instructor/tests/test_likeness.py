@@ -54,6 +54,45 @@ def test_a_copy_is_found_wherever_it_stands(where):
     assert part > 0.9
 
 
+class Wrapped(ast.NodeTransformer):
+    """Each argument that is a name, a part or a number becomes what `form` says of it, which is the same."""
+
+    def __init__(self, form: str):
+        self.form = form
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        node.args = [self.wrapped(one) for one in node.args]
+        return node
+
+    def wrapped(self, one: ast.expr) -> ast.expr:
+        if not isinstance(one, ast.Name | ast.Attribute | ast.Subscript):
+            return one
+        return ast.parse(self.form.replace("x", f"({ast.unparse(one)})"), mode="eval").body
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(
+            "(x if True else 0)",
+            "x + 0",
+            "1 * x",
+            "(x or 0)",
+            "(1 and x)",
+            "(x, 1)[0]",
+            "[x][0]",
+            "{0: x}[0]",
+        ),
+        *("(lambda: x)()", "(q := x)", "+ x", "- -x", "abs(x)", "x + 3 - 3"),
+    ],
+)
+def test_a_copy_whose_every_argument_is_dressed_up_is_found(form):
+    copy = ast.unparse(ast.fix_missing_locations(Wrapped(form).visit(ast.parse(REFERENCE))))
+    ((_, _, part),) = similar({"copy": copy, "first": REFERENCE})
+    assert part > 0.7
+
+
 def test_what_all_have_at_the_head_of_a_file_is_no_likeness():
     given = sections(SKELETON.read_text(encoding="utf-8"))
     texts = {f"step {n}": "".join({**given, n: PARTS[n]}.values()) for n in (1, 4, 8)} | {"none": given[0]}
