@@ -105,6 +105,16 @@ class Class:
             if path.name not in known and not _no_hand_in(path)
         )
 
+    @functools.cached_property
+    def counts(self) -> Counter[str]:
+        """How many names a disk may take for the same."""
+        return Counter(map(_on_any_disk, self.paths))
+
+    def place(self, key: str) -> Path:
+        """The folder of its files; names that differ by case alone are one on some disks."""
+        alone = self.counts[_on_any_disk(key)] < 2
+        return self.out / (key if alone else f"{key}..{hashlib.sha256(key.encode()).hexdigest()[:16]}")
+
     def read(self, key: str) -> Submission | str:
         """The submission, or why it is none; read once."""
         if key not in self.known:
@@ -124,10 +134,11 @@ class Class:
         asked for.
         """
         try:
-            found = json.loads((self.out / key / "grade.json").read_text(encoding="utf-8"))
+            found = json.loads((self.place(key) / "grade.json").read_text(encoding="utf-8"))
             grade = from_plain(found)
             made = json.loads(json.dumps(plain(grade), default=str))
             made |= {"regraded": found["regraded"] is True, "terms": found["terms"]}
+            made["folder"] = self.place(key).name
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None  # none, or half of one
         digest = submission.digest if isinstance(submission, Submission) else ""
@@ -145,10 +156,10 @@ class Class:
 
         `regraded`: whether this is not its first grade; by default, whether it has one.
         """
-        folder = self.out / key
+        folder = self.place(key)
         folder.mkdir(parents=True, exist_ok=True)
         regraded = (folder / "grade.json").exists() if regraded is None else regraded
-        data = plain(made) | {"regraded": regraded, "terms": self.terms}
+        data = plain(made) | {"regraded": regraded, "terms": self.terms, "folder": folder.name}
         (folder / "feedback.txt").write_text(words(made) + "\n", encoding="utf-8")
         (folder / "feedback.html").write_text(page(made), encoding="utf-8")
         (folder / "feedback.zip").write_bytes(zipped(folder, ("feedback.txt", "feedback.html")))
@@ -178,6 +189,10 @@ def plain_name(name: str) -> str:
     if len(shown.encode()) > LONGEST or _SHORT.fullmatch(shown):
         return f"{shown[: LONGEST // 8]}..{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
     return f"{shown}{TAKEN}" if shown.casefold() in SUMMARIES or shown.endswith(TAKEN) else shown
+
+
+def _on_any_disk(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
 
 
 def _escaped(character: str) -> str:

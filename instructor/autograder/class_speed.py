@@ -104,7 +104,7 @@ def enter(made: Class, row: dict, one: Parcel, found: Measured) -> dict:
 def kept_artifacts(made: Class, key: str) -> dict[str, bytes]:
     """Those of the bundle that grading left."""
     try:
-        with zipfile.ZipFile(made.out / key / "bundle.zip") as archive:
+        with zipfile.ZipFile(made.place(key) / "bundle.zip") as archive:
             names = [name for name in archive.namelist() if name.startswith("artifacts/")]
             return {name.removeprefix("artifacts/"): archive.read(name) for name in names}
     except (OSError, zipfile.BadZipFile):

@@ -80,7 +80,8 @@ TEXT = """<!doctype html>
 {% if unread %}<p>Not compared:</p><table>{% for key, why in unread.items() %}<tr><td>{{ key }}</td>
 <td>{{ why }}</td></tr>{% endfor %}</table>{% endif %}
 <h2>All</h2><table><tr><th>submission</th><th>student</th><th class="n">points</th></tr>
-{% for row in rows %}<tr><td><a href="{{ row.name|urlencode }}/feedback.html">{{ row.name }}</a></td>
+{% for row in rows %}<tr>
+<td><a href="{{ (row.folder or row.name)|urlencode }}/feedback.html">{{ row.name }}</a></td>
 <td>{{ row.student }}</td>
 <td class="n">{{ n(row.total) }}</td></tr>
 {% endfor %}</table>

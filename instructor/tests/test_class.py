@@ -138,7 +138,8 @@ def test_any_name_becomes_the_name_of_a_folder_of_its_own(tmp_path):
     for text in (to_csv(rows, {}), class_page(rows, [])):
         assert text.encode() and not any(c in text for c in ("\x1b", "\u202e", "\u0301" * 4))
     assert len(list(csv.DictReader(to_csv(rows, {}).splitlines()))) == len(NAMES)
-    assert {path.name for path in made.out.iterdir()} == set(made.names())
+    folders = {path.name for path in made.out.iterdir()}
+    assert folders == {made.place(key).name for key in made.names()} and len(folders) == len(NAMES)
 
 
 @pytest.mark.parametrize(

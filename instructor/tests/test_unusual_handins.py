@@ -36,6 +36,16 @@ def test_a_hand_in_may_have_a_folder_around_it(tmp_path):
     assert read_submission(tmp_path).text == "y = 2\n"
 
 
+def test_names_that_differ_by_case_or_by_an_end_have_folders_of_their_own_on_any_disk(tmp_path):
+    names = ["ann.py", "Ann.py", "bob.py", "eve", "eve. "]
+    for name in names:
+        (tmp_path / name).mkdir()
+    with batch.Class(tmp_path, tmp_path / "out", Options()) as made:
+        places = {name: made.place(name).name for name in made.names()}
+    assert sorted(places) == sorted(names) and places["bob.py"] == "bob.py"
+    assert len({place.casefold().rstrip(". ") for place in places.values()}) == len(names)
+
+
 def test_what_macos_puts_beside_the_hand_ins_is_none(tmp_path):
     for name in ("ana", "__MACOSX"):
         (tmp_path / "class" / name).mkdir(parents=True)

@@ -146,7 +146,7 @@ def write_summary(made, rows: list[dict]) -> None:
     write_file(made.out / "grades.csv", to_csv(rows, made.roster).encode())
     prints, unread = fingerprints(texts, made.options.level)
     hidden = hiding(texts, made.options.level)
-    bundles = ((key, made.out / key / "bundle.zip") for key in texts)
+    bundles = ((key, made.place(key) / "bundle.zip") for key in texts)
     made_of, unread_too = builds(
         ((key, path.read_bytes()) for key, path in bundles if path.exists()), made.options.level
     )
@@ -184,7 +184,7 @@ def told(made, tick):
     def done(key: str) -> None:
         tick(key)
         try:
-            rows[key] = json.loads((made.out / key / "grade.json").read_text(encoding="utf-8"))
+            rows[key] = json.loads((made.place(key) / "grade.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return
         write_file(made.out / "status.html", status_page(rows).encode())
