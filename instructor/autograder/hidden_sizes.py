@@ -6,7 +6,7 @@ import hashlib
 import random
 
 from instructor.autograder.behaviour import SMS
-from instructor.autograder.families import BLOCK_K, FEW_SMS, TILES, WORKERS, candidates
+from instructor.autograder.families import BLOCK_K, TILES, WORKERS, candidates, few_sms
 from instructor.autograder.plan import Hidden, Size
 from tirxlab.rubric import load_rubric
 from tirxlab.steps import size_text
@@ -26,10 +26,10 @@ def _hash(secret: str, what: object) -> str:
 
 
 def _launch(secret: str, step: int) -> tuple[Size, int]:
-    """One size, and the SMs that it is built for: from step 6 on a few, which nobody knows before."""
+    """One size, and the SMs that it is built for: from step 6 on a few."""
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
     made = random.Random(_hash(secret, step))
-    sms = made.choice(FEW_SMS) if step in WORKERS else SMS
+    sms = few_sms(step)
     return made.choice([size for size in candidates(step, sms=sms) if size not in public]), sms
 
 

@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import random
+from math import gcd
 from types import SimpleNamespace
 
 import pytest
@@ -254,7 +255,15 @@ def test_a_hidden_launch_on_few_sms_gives_some_ctas_two_tiles():
     assert "second tile" in problems(Hidden("x" * 16, 0, {6: (size,)}))[0]
     assert "even number" in problems(Hidden("x" * 16, 0, {6: (size,)}, {(6, size): 27}))[0]
     (run,) = [run for run in plan(6, "a", draw("secret")) if run.secret]
-    assert 24 <= run.sms <= 40 and run.place.endswith(f" with SM_COUNT = {run.sms}")
+    assert run.sms < 148 and run.place.endswith(f" with SM_COUNT = {run.sms}")
+
+
+def test_what_deals_tiles_out_well_on_a_chip_does_on_the_few_sms_of_a_hidden_launch():
+    """As by bx * 35 % SM_COUNT: right on 148, and on the 1 and 6 of the public sizes."""
+    made = [*draw("secret").few_sms.items(), *load_hidden().few_sms.items()]
+    workers = {sms // (1 if step < 9 else 2) for (step, _), sms in made}
+    factors = [n for n in range(1, 148) if gcd(n, 148) == 1]
+    assert workers and all(gcd(n, few) == 1 for n in factors for few in workers)
 
 
 def test_grades_that_failed_can_be_exported():
