@@ -112,6 +112,17 @@ class Evidence:
         return max(1, self.timeline.held)
 
     @cached_property
+    def reuse(self) -> float:
+        """Multiply-adds for each byte that was loaded for them."""
+        return self.replay.macs / max(1, sum(self.replay.stages))
+
+    @property
+    def least(self) -> float:
+        """The part of D that each cluster makes at least, where tiles are dealt out evenly."""
+        workers, tiles = self.ctas // math.prod(self.cluster), math.prod(self.size[:2]) / self.tile
+        return 0.99 * int(tiles / workers) / tiles
+
+    @cached_property
     def readers(self) -> dict[tuple[int, str], int]:
         """(CTA, warp) -> bytes of TMEM that it read."""
         found: dict[tuple[int, str], int] = defaultdict(int)
@@ -307,6 +318,7 @@ def two_consumers(seen: Evidence) -> str:
 
 
 ONE_CONSUMER = "one warp issues all MMAs: let two warps multiply, each its own rows of A"
+SAME_ROWS = "two warps multiply, both the same rows of A: let each have its own"
 ONE_WRITER = "one warpgroup writes everything back: give each MMA warp its own"
 
 

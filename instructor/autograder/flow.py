@@ -54,6 +54,7 @@ class Traced(Timeline):
     sums: list[list[int]] = field(default_factory=list)  # of these, those that added up
     held: int = 0  # cells of tensor memory that held a sum which was read, in all CTAs of the cluster
     room: int = 0  # bytes of a CTA's shared memory that MMAs read and loads filled, in the CTA that has most
+    full: dict[int, float] = field(default_factory=dict)  # MMA -> part of its products that are not of zeros
     weight: float = 0.0  # of all products that were read out, where they are weighed
 
 
@@ -64,6 +65,7 @@ class Flow(Recorder):
         super().__init__(launch, index)
         self.placed: dict[int, tuple] = {}  # id of an issued MMA -> (it, its events by rank of the pair)
         self.fed: dict[int, set[int]] = {}
+        self.full: dict[int, float] = {}
         self.sums: list[list[int]] = []  # events of the MMAs that added up
         self.summed: set[int] = set()  # numbers of the sums that were read
 
@@ -124,9 +126,18 @@ class Flow(Recorder):
         super().tensor_execute(cluster, works)
         for work in works if cluster.index == self.index else ():
             _, events = self.placed.pop(id(work), (work, ()))
+            self.full |= dict.fromkeys(events, self._full(cluster, work) if events else 0)
             for event, rank in zip(events, work.footprint.ranks, strict=False):
                 self.fed[event] = self._sources(work, rank)
                 self._add_up(cluster, work, rank, event)
+
+    def _full(self, cluster, work) -> float:
+        """The part of an MMA's products that are not of zeros: rows of A and of B with a number in them."""
+        a, b = (side != 0 for side in operands(cluster, work))
+        if a.shape[1] != b.shape[1]:  # a sparse A
+            return 1.0
+        adds = (a.any(axis=0) & b.any(axis=0)).any()
+        return float(a.any(axis=1).mean() * b.any(axis=1).mean()) if adds else 0.0
 
     def _sources(self, work, rank: int) -> set[int]:
         """The TMA loads whose bytes an MMA reads in one CTA."""
@@ -166,10 +177,11 @@ class Flow(Recorder):
     def timeline(self, costs: Costs) -> Traced:
         """The events in the order of the run: replay.py gives them times."""
         sums = [self.sums[number] for number in sorted(self.summed - {NOBODY})]
-        read_out = {event for one in sums for event in one}
+        read_out = {event for one in sums for event in one if self.full[event]}
         made = Traced(self.events, [], 0, costs, self.finished, self.index)
         held, room = int(self.holding.sum()), 16 * int(self.filled.sum(axis=1).max())
-        return replace(made, fed=self.fed, read_out=read_out, sums=sums, held=held, room=room)
+        made = replace(made, fed=self.fed, read_out=read_out, sums=sums, held=held, room=room)
+        return replace(made, full=self.full)
 
 
 def _where(log: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -214,8 +226,11 @@ class Doubled(Flow):
         made = super().timeline(costs)
         return replace(made, weight=sum(self.weighed.get(event, 0.0) for event in made.read_out))
 
+    def _full(self, cluster, work) -> float:
+        return 1.0  # nobody asks here
+
     def _sources(self, op, rank: int) -> set[int]:
-        return set()  # nobody asks here
+        return set()  # nor here
 
     def _warp(self, split) -> str:
         return f"warp {split.warp % self.warps_per_cta}"

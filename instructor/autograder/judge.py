@@ -25,7 +25,7 @@ from instructor.autograder.behaviour import (
 from instructor.autograder.flow import Doubled, Flow, weights
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule, changing
-from instructor.autograder.purpose import part_doubled, useless, weight_of
+from instructor.autograder.purpose import twice, useless, weight_of
 from instructor.autograder.reads import cannot_read
 from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
@@ -43,6 +43,7 @@ TALKS = "its clusters wait for each other through global memory: no step asks fo
 IDLE = "a few CTAs do most of the work: let all of them take tiles of D"
 MOST_CTAS = 1024  # of a grid, where D is small
 BLOCK = 64  # rows and columns of D of which some rows are compared where one cluster alone has run
+TRIED = 4  # clusters of which one is run alone, until one has as many tiles as all have at least
 
 
 @dataclass
@@ -111,10 +112,12 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
 
 def _launch(run: Run, artifact: Artifact) -> Judged:
     A, B = inputs(run)
-    one = {"first": run.seed % _clusters(artifact), "clusters": 1} if run.alone else {}
-    trace = Flow if run.record or run.alone else False
+    trace, first = Flow if run.record else False, 0
     try:
-        done, result = _simulate(run, artifact, A, B, trace, checks=not run.drawn, **one)
+        if run.alone:
+            first, done, result = _one_cluster(run, artifact, A, B)
+        else:
+            done, result = _simulate(run, artifact, A, B, trace, checks=not run.drawn)
     except ValueError as error:
         if run.alone and "wait for each other" in str(error):
             return Judged(True, "not run", hint=TALKS)
@@ -124,12 +127,36 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
     judged.reason = _problem(run, done, result, A, B)
     judged.right = not judged.reason
     judged.over = any("budget" in (finding.evidence or {}) for finding in done.findings)
-    if trace and judged.right:
-        seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
-        seen.sms = run.sms or load_rubric().few_sms.get((run.step, run.size), seen.sms)
+    if (trace or run.alone) and judged.right:
         look = _judge_part if run.alone else _judge_implementation
-        look(judged, Case(run, artifact, A, B, result, one.get("first", 0)), seen)
+        look(judged, Case(run, artifact, A, B, result, first), _seen(run, artifact, done))
     return judged
+
+
+def _seen(run: Run, artifact: Artifact, done) -> Evidence:
+    seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
+    seen.sms = run.sms or load_rubric().few_sms.get((run.step, run.size), seen.sms)
+    return seen
+
+
+def _one_cluster(run: Run, artifact: Artifact, A, B) -> tuple:
+    """(its number, Run, D): the one that the seed chooses, or one far from it that has its share of D.
+
+    Tiles may be dealt out so that the last clusters have none.
+    """
+    clusters = _clusters(artifact)
+    tries = min(TRIED, clusters)
+    for n in range(tries):
+        first = (run.seed + n * (clusters // tries)) % clusters
+        done, result = _simulate(run, artifact, A, B, Flow, checks=True, first=first, clusters=1)
+        if _share(result) >= _seen(run, artifact, done).least or done.findings:
+            break
+    return first, done, result
+
+
+def _share(result: np.ndarray) -> float:
+    """The part of D that was written."""
+    return float((result.view(np.uint16) != utils.CANARY["float16"]).mean())
 
 
 def kept(findings: list) -> list[dict]:
@@ -180,10 +207,10 @@ class Case:
         near = abs(again[0] - before[0]) <= POLLS * before[0] and again[1:] == before[1:]
         return not near and again != self.work()
 
-    def doubled(self, chosen) -> tuple[float, float]:
-        """The part of a cluster's D that is twice as large if these sums are; and what the products weigh
-        that its tensor cores made, as a part of what those weigh that D is made of. The cluster that the seed
-        chooses, or the main one if that one has nothing to do.
+    def doubled(self, chosen) -> tuple[float, float, np.ndarray]:
+        """The part of a cluster's D that is twice as large if these sums are; what the products weigh that
+        its tensor cores made, as a part of what those weigh that D is made of; and which rows are twice as
+        large. The cluster that the seed chooses, or the main one if that one has nothing to do.
         """
         made, canary = weights(self.run.seed), utils.CANARY["float16"]
         trace = functools.partial(Doubled, chosen=chosen, weights=made)
@@ -193,7 +220,9 @@ class Case:
             if written.any():
                 break
         whole = weight_of(self.A, self.B, written, made)
-        return part_doubled(self.result, after, canary), done.trace.weight / max(whole, 1e-9)
+        counted, doubled = twice(self.result, after, canary)
+        part = float(doubled.sum() / max(1, counted.sum()))
+        return part, done.trace.weight / max(whole, 1e-9), np.asarray(doubled.any(axis=1))
 
     def busiest(self, most: int) -> int:
         """A cluster with so many tensor operations; 0 unless another one has them."""
@@ -235,8 +264,8 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
 
 def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
     """What the kernel lacks in one cluster that has many tiles; its counts stand for all others."""
-    share = float((case.result.view(np.uint16) != utils.CANARY["float16"]).mean())
-    if not share:
+    share = _share(case.result)
+    if not share or share < seen.least:
         judged.hint = judged.behind = IDLE
         return
     seen.stats = {**seen.stats, **{count: seen.stats[count] / share for count in WHOLE_GRID}}

@@ -212,8 +212,8 @@ def _same(node: ast.AST, bare: bool) -> ast.expr | None:
             return node.body if value else node.orelse
         case ast.NamedExpr() | ast.UnaryOp(op=ast.UAdd()):
             return node.value if isinstance(node, ast.NamedExpr) else node.operand
-        case ast.UnaryOp(op=one, operand=ast.UnaryOp(op=other)) if type(one) is type(other):
-            return node.operand.operand
+        case ast.UnaryOp(op=one, operand=ast.UnaryOp(op=other, operand=inner)) if type(one) is type(other):
+            return inner
         case ast.BinOp(left=ast.Constant(value=value), right=other) if not isinstance(other, ast.Constant):
             return other if bare or value in _NEUTRAL.get(type(node.op), ((), ()))[0] else None
         case ast.BinOp(left=other, right=ast.Constant(value=value)) if not isinstance(other, ast.Constant):

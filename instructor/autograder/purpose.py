@@ -3,11 +3,13 @@
 D must come out twice as large, too: all of it if all sums are doubled, else the part that they are for. Work
 whose result goes nowhere, beside a product that was made in another way, is found so. What the tensor core
 multiplies is weighed in the same run: it has to be all of A and B that D is made of, and nothing else.
+Two MMA warps have rows of A of their own, or a loaded byte serves more products than in step 9.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from instructor.autograder.behaviour import (
     ONE_CONSUMER,
     ONE_WRITER,
     OTHERS,
+    SAME_ROWS,
     Demands,
     Evidence,
     consumers,
@@ -30,6 +33,7 @@ from ptxsim.tracing import Event
 Chosen = Callable[[list[Event], list[int], str], bool]  # as flow.Doubled takes it
 WHOLE, PART = 0.98, 0.2  # of D, at least
 EXACT = 1e-6  # that two sums of the same weights may differ by
+REUSE = 65  # multiply-adds for a loaded byte; step 9's tile makes 64, step 10's 85
 
 
 def experiments(demands: Demands, seen: Evidence) -> Iterator[tuple[Chosen, float, str]]:
@@ -45,26 +49,29 @@ def experiments(demands: Demands, seen: Evidence) -> Iterator[tuple[Chosen, floa
             yield _read_by(group), PART, ONE_WRITER
 
 
-def useless(demands: Demands, seen: Evidence, doubled: Callable[[Chosen], tuple[float, float]]) -> str:
+def useless(
+    demands: Demands, seen: Evidence, doubled: Callable[[Chosen], tuple[float, float, np.ndarray]]
+) -> str:
     """A hint; "" if D depends on everything. `doubled(chosen)`: the part of D that is twice as large then,
-    and how many times what D is made of the tensor core multiplies, by weight.
+    how many times what D is made of the tensor core multiplies, by weight, and which rows are so large.
     """
-    weight = 1.0
+    weight, own = 1.0, []
     for chosen, least, hint in experiments(demands, seen):
-        part, weight = doubled(chosen)
+        part, weight, rows = doubled(chosen)
         if part < least:
             return hint
+        own += [rows] if hint == ONE_CONSUMER else []
+    if seen.reuse < REUSE and any((one & other).any() for one, other in combinations(own, 2)):
+        return SAME_ROWS
     return OTHERS if abs(weight - 1) > EXACT else ""
 
 
-def part_doubled(before: np.ndarray, after: np.ndarray, canary: int) -> float:
-    """Of the numbers in `after` that were written and are not 0, the part that are twice as large."""
+def twice(before: np.ndarray, after: np.ndarray, canary: int) -> tuple[np.ndarray, np.ndarray]:
+    """(the numbers that were written and are not 0, those of them that are twice as large in `after`)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        written = after.view(np.uint16) != canary
-        before, after = before[written], after[written]
-        twice = before * np.float16(2)
-        counted = (before != 0) & np.isfinite(twice)
-        return float((after == twice)[counted].mean()) if counted.any() else 0.0
+        double = before * np.float16(2)
+        counted = (after.view(np.uint16) != canary) & (before != 0) & np.isfinite(double)
+        return counted, counted & (after == double)
 
 
 def weight_of(A: np.ndarray, B: np.ndarray, written: np.ndarray, weights: np.ndarray) -> float:

@@ -1,10 +1,11 @@
 """How well loads hide behind MMAs: the recorded events of a cluster, replayed with costs that show it.
 
-In the replay an MMA takes its time, a load arrives `ahead` stages of MMAs after it was issued, however many
-are in flight, and all else is free. A ring of d stages then keeps the tensor core busy for ahead = d - 1;
-what is missing is time spent waiting for loads. Two figures come of it: the part of a tile's time in which
-the tensor core works, and what is lost between tiles. As write-back is free, a loader that runs on into the
-next tile loses nothing there; one that waits for write-back loses the latency of a load.
+In the replay an MMA takes its time, but none for rows or columns of zeros; a load arrives `ahead` stages of
+MMAs after it was issued, however many are in flight; and all else is free. A ring of d stages then keeps the
+tensor core busy for ahead = d - 1; what is missing is time spent waiting for loads. Two figures come of it:
+the part of a tile's time in which the tensor core works, and what is lost between tiles. As write-back is
+free, a loader that runs on into the next tile loses nothing there; one that waits for write-back loses the
+latency of a load.
 
 A tile ends where no sum goes on. Loads that an MMA reads together are one stage. A load takes as long as a
 quarter of the ring at least: one of many small parts that is filled when all of it is empty is no ring.
@@ -111,10 +112,18 @@ class Replay:
         )
 
     @cached_property
+    def macs(self) -> int:
+        """Useful multiply-adds."""
+        return sum(map(self._macs, self.timeline.read_out))
+
+    def _macs(self, mma: int) -> int:
+        """Its multiply-adds; those of zeros take no time."""
+        return round(self.timeline.events[mma].amount * self.timeline.full[mma])
+
+    @cached_property
     def stage_macs(self) -> float:
         """A stage's part of all multiply-adds, those on bytes that no load brought among them."""
-        whole = sum(self.timeline.events[n].amount for n in self.timeline.read_out)
-        return whole * self.stage_bytes / sum(self.stages)
+        return self.macs * self.stage_bytes / sum(self.stages)
 
     def pace(self, ahead: float) -> Pace:
         """With loads that arrive `ahead` stages of MMAs after their issue."""
@@ -123,6 +132,8 @@ class Replay:
         ahead = max(ahead, self.timeline.room / self.stage_bytes / ROOM)
         latency = max(1, round(ahead * self.stage_macs / MACS))
         events = [_alike(event) for event in self.timeline.events]
+        for number in self.timeline.full:
+            events[number].amount = self._macs(number)
         schedule(events, Waiting(latency))  # type: ignore[arg-type]  # of() is all that it asks for
         ctas = {key[0] for key in self.tiles}
         useful = [events[number] for number in self.timeline.read_out]

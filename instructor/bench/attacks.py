@@ -124,6 +124,12 @@ APART = (
     ("calls of a function that does nothing between the lines of a copy", "test_likeness.py", "listed as alike: by what is built, from step 4 on"),
     ("a loader that waits for write-back, or for each load, from the third tile or the 23rd K tile on", "test_shows.py", "one cluster of a larger launch runs alone, and its worst tile counts"),
     ("text run by `exec`, each line in another place than in the copied file", "test_class.py", "marks of lines are left out of what is compared"),
+    ("a technique that races, in the large launch of which one cluster is run alone", "test_judging.py", "that cluster is checked for races, too"),
+    ("a kernel that leaves tiles out where one cluster is run alone, so that what goes wrong in the third is not seen", "test_shows.py", "a cluster that has less than its share of D shows nothing; others are tried"),
+    ("K tiles of zeros, loaded beyond the edge between those of the product: their MMAs hide what waits", "test_shows.py", "an MMA takes time in the replay for rows and columns that are not zeros"),
+    ("step 9 with two MMA warps, half of its columns each, in the place of step 10", "test_shows.py", "rows of A of their own, or a loaded byte serves more products than in step 9"),
+    ("arguments dressed up, `x + 0`, `(x,)[0]`, `x if True else 0`, `(lambda: x)()`, `abs(x)`, all over a copy", "test_likeness.py", "listed as alike: taken for x"),
+    ("a name that differs from another's by case alone, on a disk that takes both for one", "test_unusual_handins.py", "each has a folder of its own"),
 )  # fmt: skip
 
 

@@ -118,6 +118,46 @@ def many_slices(count: int):
     return edit
 
 
+def zeros_between(text: str) -> str:
+    """Behind each K tile one beyond the edge of A and B: zeros, whose products give its load time to come."""
+    return put(
+        text,
+        (r"^    K_TILES = K // BLK_K$", "    K_TILES = 2 * (K // BLK_K)"),
+        (
+            r"k_st = Tx\.meta_var\(k \* BLK_K\)",
+            "k_st = Tx.meta_var(Tx.if_then_else(k % 2 == 0, k // 2 * BLK_K, K))",
+        ),
+    )
+
+
+def two_tiles_each(text: str) -> str:
+    """Each CTA leaves its third tile and those behind it to nobody."""
+    valid = r"while tile_scheduler\.valid\(\)"
+    return put(text, (valid, r"\g<0> and tile_scheduler.linear_idx < 2 * SM_COUNT"))
+
+
+def halves_of_columns(text: str) -> str:
+    """Step 9's tile: two warps multiply the same rows of A, each by half of the rows of B."""
+    load = r"^ +for c in Tx\.unroll\(NUM_CONSUMER\):\n +a_st = .*\n( +)    Tx\.copy_async\(Asmem\[stage, c"
+    return put(
+        text,
+        (r"M=\(M, CTA_GROUP \* NUM_CONSUMER \* BLK_M\)", "M=(M, CTA_GROUP * BLK_M)"),
+        (r"TILE_BYTES = CTA_GROUP \* \(NUM_CONSUMER \* ", "TILE_BYTES = CTA_GROUP * ("),
+        (r"\(PIPE_DEPTH, NUM_CONSUMER, BLK_M, BLK_K\)", "(PIPE_DEPTH, BLK_M, BLK_K)"),
+        (r"M // \(CTA_GROUP \* NUM_CONSUMER \* BLK_M\)", "M // (CTA_GROUP * BLK_M)"),
+        (r"\+ cbx\) \* NUM_CONSUMER \* BLK_M", "+ cbx) * BLK_M"),
+        (load, r"\1Tx.copy_async(Asmem[stage"),
+        (r"A\[a_st : a_st \+ BLK_M", "A[m_st : m_st + BLK_M"),
+        (r"warp_id \* MMA_N : warp_id \* MMA_N \+ MMA_N", "warp_id * BLK_N : (warp_id + 1) * BLK_N"),
+        (r"Asmem\[stage, warp_id, :, :\]", "Asmem[stage, :, :]"),
+        (r"Bsmem\[stage, :, :\],\n( +)accum", r"Bsmem[stage, warp_id * 64 : warp_id * 64 + 64, :],\n\1accum"),
+        (r"MMA_N // EPI_N", "BLK_N // EPI_N"),
+        (r"wg_id \* MMA_N \+ i \* EPI_N", "wg_id * BLK_N + i * EPI_N"),
+        (r"m_st \+ wg_id \* BLK_M", "m_st"),
+        (r"d_n_st \+ i \* EPI_N", "d_n_st + i * BLK_N + wg_id * EPI_N"),
+    )  # fmt: skip
+
+
 _FLAGS = r'''
 def flags(cuda):
     """The loading warp waits for a number in shared memory, which the other one writes."""
@@ -164,6 +204,10 @@ MORE = (
     Show("most-products-unread", 8, 8, most_unread, "is no part of the product"),
     Show("sums-that-begin-again", 4, 5, sums_that_begin_again, "load one stage ahead"),
     Show("many-slices-at-once", 4, 5, many_slices(16), "always load one ahead"),
+    Show("zeros-between", 5, 5, zeros_between, "load one stage ahead"),
+    Show("zeros-between", 7, 7, zeros_between, "load one stage ahead"),
+    Show("nothing-from-tile-3", 7, 7, two_tiles_each, "a few CTAs"),
+    Show("halves-of-columns", 10, 10, halves_of_columns, "the same rows of A"),
     Show("flag-for-a-barrier", 7, 6, flag_for_a_barrier, "load one stage ahead"),
     Show("flag-for-a-barrier", 7, 7, flag_for_a_barrier, "load one stage ahead"),
 )

@@ -388,5 +388,3 @@ SHOWS = (
     Show("halves-of-k", 10, 10, halves_of_k, "each its own rows of A"),
     Show("second-consumer", 9, 10, second_consumer, "one warp issues all MMAs"),
 )
-# Well-behaved in the first tiles or K tiles, or on few SMs: seen in the cluster that is run alone.
-LATE = {show.name for show in SHOWS if "-from-" in show.name}

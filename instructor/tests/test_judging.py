@@ -64,16 +64,26 @@ def test_a_kernel_whose_other_clusters_work_otherwise_loses_the_implementation(m
     assert judged.right and judged.hint.startswith("not all clusters work alike") and "TMA" in judged.hint
 
 
-def test_a_technique_that_races_at_the_drawn_size_alone_earns_nothing():
-    """A builder knows by its process's number which size is drawn; the whole run there has no checks."""
+@pytest.fixture(scope="module")
+def racy():
+    """Step 5 without the fence that its store asks for: it shows in no number."""
     text = sections(REFERENCE)[5]
     fence = 'Tx.ptx.fence.proxy_async("shared::cta")\n            # TODO[end]'
     assert fence in text
     with Builder(file_with({5: text.replace(fence, "# TODO[end]")})) as builder:
-        racy = builder.build(5, SIZE).artifact
+        return builder.build(5, SIZE).artifact
+
+
+def test_a_technique_that_races_at_the_drawn_size_alone_earns_nothing(racy):
+    """A builder knows by its process's number which size is drawn; the whole run there has no checks."""
     run = Run(5, SIZE, "integers", 5, 5, record=True, drawn=True)
-    assert judge(replace(run, record=False), racy).right  # it shows in no number
+    assert judge(replace(run, record=False), racy).right
     judged = judge(run, racy)
+    assert not judged.right and judged.reason.startswith("proxy-fence")
+
+
+def test_a_technique_that_races_in_the_cluster_that_is_run_alone_earns_nothing(racy):
+    judged = judge(Run(5, SIZE, "windows", 5, 5, drawn=True, alone=True), racy)
     assert not judged.right and judged.reason.startswith("proxy-fence")
 
 

@@ -1,7 +1,9 @@
 """Right kernels that look like no reference earn all points: nobody is graded for likeness."""
 
+from dataclasses import replace
+
 import pytest
-from unusual import kernels, of_step
+from unusual import kernels, make, of_step
 
 from instructor.autograder.building import built_for
 from instructor.autograder.judge import judge
@@ -34,3 +36,14 @@ def test_an_unusual_right_kernel_lacks_nothing(step, text):
             assert built.artifact, built.message
             judged = judge(run, built.artifact)
             assert (judged.right, judged.reason, judged.hint) == (True, "", "")
+
+
+@pytest.mark.slow
+def test_a_cluster_without_tiles_says_nothing_of_the_others():
+    """Tiles in chunks: the last CTAs get none, and the seed may choose one of them."""
+    (chunks,) = [choice for choice in of_step(7) if choice.name == "in-chunks"]
+    (run,) = [run for run in plan(7, "a" * 64, load_hidden()) if run.alone]
+    with Builder(make(7, [chunks])) as builder:
+        built = builder.build(7, run.size)
+    judged = judge(replace(run, seed=147), built.artifact)
+    assert (judged.right, judged.reason, judged.hint) == (True, "", "")

@@ -148,6 +148,17 @@ def scheduler(start: str) -> Callable[[Text], Text]:
     return body((r"tile_scheduler\.init\((bx|bx // CTA_GROUP)\)", rf"tile_scheduler.init({start})"))
 
 
+def in_chunks(texts: Text) -> Text:
+    """Each CTA takes tiles that follow each other; the last CTAs may get none."""
+    return texts[0], put(
+        texts[1],
+        (r"^    K_TILES =", "    CHUNK = -(-(M // BLK_M * (N // BLK_N)) // SM_COUNT)\n\\g<0>"),
+        (r"tile_scheduler\.init\(bx\)", r"tile_scheduler.init(bx * CHUNK)"),
+        (r"num_clusters=SM_COUNT", "num_clusters=1"),
+        (r"(tile_scheduler\.valid\(\)):", r"\1 and tile_scheduler.linear_idx < (bx + 1) * CHUNK:"),
+    )  # fmt: skip
+
+
 def columns_first(texts: Text) -> Text:
     """The tiles are numbered along the columns."""
     rows, columns = (re.search(rf"^ +num_{x}_tiles=(.*),$", texts[1], re.M)[1] for x in "mn")
@@ -188,6 +199,7 @@ CHOICES = (
     *(Choice("order", f"groups-of-{n}", (6, 7, 8, 9, 10), groups(n)) for n in (1, 16)),
     Choice("start", "backwards", (6, 7, 8), scheduler("SM_COUNT - 1 - bx")),
     Choice("start", "scattered", (6, 7, 8), scheduler("bx * 35 % SM_COUNT")),
+    Choice("start", "in-chunks", (6, 7, 8), in_chunks),
     Choice("start", "backwards", (9, 10), scheduler("SM_COUNT // CTA_GROUP - 1 - bx // CTA_GROUP")),
     Choice("start", "scattered", (9, 10), scheduler("bx // CTA_GROUP * 11 % (SM_COUNT // CTA_GROUP)")),
     Choice("numbering", "columns-first", (6, 7, 8, 9, 10), columns_first),
