@@ -186,6 +186,32 @@ def test_warps_of_a_cta_may_store_one_loaded_value_to_one_place_of_global_memory
     assert all("both write the same value" in f.message for f in result.findings) == (verdict == "review")
 
 
+WARP_LEAVES = """.visible .entry k(.param .u64 q) {
+  .shared .align 4 .b8 s[4];
+  .reg .b64 %q; .reg .b32 %t, %l, %x; .reg .pred %some, %p;
+  ld.param.u64 %q, [q]; mov.u32 %t, %tid.x; and.b32 %l, %t, 31; setp.ge.u32 %some, %l, LEAST; VALUE
+  @%some st.SPACE.u32 [PLACE], %x;
+  ret;
+}
+"""
+_LANES = "mov.u32 %x, %l;"  # one of a warp's lanes has the last word, and it is the same in all warps
+_OTHER = "setp.eq.u32 %p, %l, 31; selp.b32 %x, %t, %l, %p;"
+
+
+@pytest.mark.parametrize("least", [0, 3])  # whole warps, and some of their lanes
+@pytest.mark.parametrize("space, place", [("shared", "s"), ("global", "%q")])
+@pytest.mark.parametrize("value, verdict", [(_LANES, "review"), (_OTHER, "error")])
+def test_what_a_warp_leaves_counts_where_its_lanes_store_to_one_place(least, space, place, value, verdict):
+    """Triton's sums end in lanes that differ by the last bit, and all warps store them to one place."""
+    text = HEAD.format(target="sm_90") + WARP_LEAVES.replace("LEAST", str(least)).replace("VALUE", value)
+    text = text.replace("SPACE", space).replace("PLACE", place)
+    out = np.zeros(1, np.uint32)
+    result = ptxsim.load(text).launch("k", block=128, args=[out])
+    assert result.verdict == verdict, result.findings
+    assert {f.kind for f in result.findings if f.severity == verdict} == {"race"}
+    assert space == "shared" or out[0] == (31 if verdict == "review" else 127)
+
+
 SOME_MEET = """.visible .entry k(.param .u64 p) {
   .reg .b64 %p, %o; .reg .b32 %t, %x; .reg .pred %others;
   ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; setp.ge.u32 %others, %t, 2;

@@ -31,6 +31,11 @@ Err cudaGraphExecMemcpyNodeSetParams1D(void *, void *, void *, const void *, siz
 Err cudaGraphAddMemAllocNode(void **, void *, void **, size_t, void *), cudaGraphRemoveDependencies(void *, void **, void **, void *, size_t);
 Err cudaMallocAsync(void **, size_t, void *), cudaFreeAsync(void *, void *), cudaMallocArray(void **, void *, size_t, size_t, unsigned);
 Err cudaMemcpyAsync(void *, const void *, size_t, int, void *);
+Err cuOccupancyMaxPotentialBlockSize(int *, int *, void *, size_t (*)(int), size_t, int);
+Err cuOccupancyMaxActiveBlocksPerMultiprocessor(int *, void *, int, size_t), cuStreamGetPriority(void *, int *);
+Err cuOccupancyAvailableDynamicSMemPerBlock(size_t *, void *, int, int), cuStreamCreateWithPriority(void **, unsigned, int);
+Err cuStreamAddCallback(void *, void (*)(void *, Err, void *), void *, unsigned);
+Err cuMemsetD2D8Async(void *, size_t, unsigned char, size_t, size_t, void *);
 void **__cudaRegisterFatBinary(void *);
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
 void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int);
@@ -213,6 +218,29 @@ static void graphs(void) {
   printf("circle %d captured %x array %d\n", circle, values[3], cudaMallocArray(&array, NULL, 1, 1, 0));
 }
 
+static size_t shared_of(int threads) { return threads > 96 ? 1 << 20 : 0; }
+static void called(void *stream, Err status, void *data) { *(int *)data += 1 + status; }
+
+static void driver_asks(void) { /* grid and block for the highest occupancy; streams that are asked */
+  int grid, block, blocks, other, small, limited, times = 0, priority = 0;
+  unsigned char bytes[16] = {0};
+  size_t room;
+  void *stream;
+  load();
+  check(cuOccupancyMaxPotentialBlockSize(&grid, &block, add, NULL, 0, 0), "occupancy");
+  check(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add, block, 0), "occupancy");
+  check(cuOccupancyMaxPotentialBlockSize(&other, &small, add, shared_of, 0, 0), "by shared memory");
+  check(cuOccupancyMaxPotentialBlockSize(&other, &limited, add, NULL, 0, 40), "limited");
+  check(cuOccupancyAvailableDynamicSMemPerBlock(&room, add, 2, 128), "shared memory");
+  check(cuStreamCreateWithPriority(&stream, 0, -2), "stream");
+  check(cuStreamAddCallback(stream, called, &times, 0), "callback");
+  check(cuStreamGetPriority(stream, &priority), "priority");
+  check(cuMemsetD2D8Async(device, 8, 7, 3, 2, stream), "fill");
+  check(cuMemcpyDtoH_v2(bytes, device, sizeof bytes), "copy");
+  printf("block %d grid %d blocks %d small %d limited %d room %zu called %d priority %d bytes %d%d%d%d\n", block, grid,
+         blocks, small, limited, room, times, priority, bytes[2], bytes[3] != 7, bytes[10], bytes[11] != 7);
+}
+
 static void tables(void) {
   const void *table = "";
   Err error = cuGetExportTable(&table, "0123456789abcdef");
@@ -232,5 +260,6 @@ int main(int count, char **words) {
   if (!strcmp(words[1], "graphs")) graphs();
   if (!strcmp(words[1], "repeats")) repeats();
   if (!strcmp(words[1], "tables")) tables();
+  if (!strcmp(words[1], "asks")) driver_asks();
   return !strcmp(words[1], "fails") ? 5 : 0;
 }

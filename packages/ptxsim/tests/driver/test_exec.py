@@ -75,6 +75,12 @@ def test_driver_api(program, order):
     assert "2 launches of 1 kernel as on an NVIDIA H200: 2 clean" in done.stderr
 
 
+def test_the_driver_is_asked_for_occupancy_and_streams(program):
+    done, _ = execute(program, "asks")
+    told = "block 1024 grid 264 blocks 2 small 64 limited 40 room 115712 called 1 priority -2 bytes 7171\n"
+    assert done.stdout == told and not done.stderr.count("not modelled"), done.stdout + done.stderr
+
+
 def test_the_chip_is_the_one_asked_for(program):
     assert "SMs 148" in execute(program, "driver", "--chip", "b200")[0].stdout
     done, _ = execute(program, "driver", "--chip", "a100")

@@ -57,7 +57,9 @@ def test_machine_code_alone_says_how_to_build():
     with pytest.raises(fatbin.ImageError, match=r"machine code only \(sm_90\).*ptxsim nvcc"):
         fatbin.ptx_of(binary(entry(fatbin.CUBIN, 90, b"\x7fELF")), 90)
     with pytest.raises(fatbin.ImageError, match="a cubin: machine code only"):
-        fatbin.ptx_of(b"\x7fELF" + b"code" * 50, 90)
+        fatbin.ptx_of(b"\x7fELF".ljust(18) + b"\xbe\0" + b"code" * 50, 90)
+    with pytest.raises(fatbin.ImageError, match="a program or library without PTX"):
+        fatbin.ptx_of(b"\x7fELF".ljust(18) + b"\x3e\0" + b"code" * 50, 90)
     with pytest.raises(fatbin.ImageError, match="neither PTX"):
         fatbin.ptx_of(b"hello\0", 90)
 

@@ -37,6 +37,16 @@ def test_a_cache_that_cannot_be_written_to_is_no_error(monkeypatch, tmp_path):
     assert code_cache.import_generated("value = 7").value == 7
 
 
+def test_a_cache_that_cannot_be_made_is_named_when_the_simulator_compiles(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(code_cache, "_temporary", lambda: tmp_path)
+    monkeypatch.setenv("PTXSIM_CACHE", str(tmp_path / "file" / "cache"))
+    told = f"each time: {tmp_path}/file/cache cannot be written (PTXSIM_CACHE may name another folder)"
+    assert code_cache.first_run().endswith(told)
+    monkeypatch.setenv("PTXSIM_CACHE", str(tmp_path / "cache"))
+    assert code_cache.first_run().startswith(code_cache.FIRST_RUN)
+
+
 def test_the_numbers_on_disk_are_those_of_the_table():
     assert hot_numbers() == {op.key: FIRST_SCALAR + i for i, op in enumerate(hot_operations())}
 

@@ -75,5 +75,6 @@ def build(folder: Path) -> None:
 def _compile(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[0]
+        said = done.stderr.strip().splitlines() or ["no message"]
+        reason = next((line for line in said if "error" in line), said[0])  # its place may stand before
         raise BuildError(f"the C compiler could not build the stand-in: {reason}")

@@ -22,6 +22,9 @@ _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _MOST = 1 << 30  # bytes of a text
 
 
+EM_CUDA = 190  # ELF machine of code for a GPU
+
+
 class ImageError(ValueError):
     """Why an image gives no PTX; one line."""
 
@@ -163,7 +166,9 @@ def ptx_of(data: bytes, capability: int) -> str:
     if data[:4] == b"\x7fELF":
         found = inside(data)
         if not found:
-            raise ImageError("it is a cubin: machine code only, no PTX")
+            machine = struct.unpack_from("<H", data, 18)[0] if len(data) >= 20 else 0
+            cubin = "it is a cubin: machine code only, no PTX"
+            raise ImageError(cubin if machine == EM_CUDA else "it is a program or library without PTX in it")
         return choose(found, capability).text
     text = data.partition(b"\0")[0].decode("utf-8", "replace")
     if ".version" not in text:

@@ -148,7 +148,7 @@ class LogColumn(IntEnum):
     LOG_ROW = 0
     LOG_THREAD = 1
     LOG_PLACE = 2  # a generic address
-    LOG_SIZE = 3  # 2 * bytes + (is it a write?) + LOG_SAME * (does it write what is there already?)
+    LOG_SIZE = 3  # 2 * bytes + (is it a write?) + LOG_SAME * (is there the same after it?)
 
 
 class Control(IntEnum):

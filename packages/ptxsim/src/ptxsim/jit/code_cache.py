@@ -27,13 +27,21 @@ _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.
 
 def cache_directory() -> Path:
     """Where generated code lives: $PTXSIM_CACHE, the user's cache directory, or a temporary one."""
-    asked = os.environ.get("PTXSIM_CACHE")
-    path = Path(asked) if asked else platformdirs.user_cache_path("ptxsim", appauthor=False)
+    path = _wanted()
+    return path if _made(path) else _temporary()
+
+
+def _made(path: Path) -> bool:
     try:
         path.mkdir(parents=True, exist_ok=True)
-        return path
     except OSError:
-        return _temporary()
+        return False
+    return True
+
+
+def _wanted() -> Path:
+    asked = os.environ.get("PTXSIM_CACHE")
+    return Path(asked) if asked else platformdirs.user_cache_path("ptxsim", appauthor=False)
 
 
 @functools.cache
@@ -77,12 +85,17 @@ def write_whole(path: Path, data: bytes) -> None:
     os.replace(part, path)
 
 
-FIRST_RUN = "first run: the simulator compiles itself, about half a minute, once"
+_COMPILES = "the simulator compiles itself, about half a minute"
+FIRST_RUN = f"first run: {_COMPILES}, once"
 ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has said so already
 
 
 def first_run() -> str:
-    """What is said when the simulator compiles itself, and why where a wheel brought code along."""
+    """What is said when the simulator compiles itself, and why where a wheel brought code along, or where it
+    will again.
+    """
+    if not _made(_wanted()) or not os.access(_wanted(), os.W_OK):
+        return f"{_COMPILES}, each time: {_wanted()} cannot be written (PTXSIM_CACHE may name another folder)"
     misfit = shipped.misfit()
     return FIRST_RUN + (f"; the code of this release does not serve: {misfit}" if misfit else "")
 

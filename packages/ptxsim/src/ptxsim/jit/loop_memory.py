@@ -188,6 +188,39 @@ def access_size(row):
 
 
 @inner
+def all_apart(registers, slot, mask):
+    """Do the lanes' addresses ascend? Then no two are one."""
+    last = np.int64(-1)
+    for l in range(32):
+        if (mask >> l) & 1:
+            address = np.int64(lane_value(registers, slot, l))
+            if address <= last:
+                return False
+            last = address
+    return True
+
+
+@inner
+def first_at(registers, slot, mask, lane):
+    """The first lane with the address of `lane`."""
+    address = lane_value(registers, slot, lane)
+    for l in range(lane):
+        if (mask >> l) & 1 and lane_value(registers, slot, l) == address:
+            return l
+    return lane
+
+
+@inner
+def last_at(registers, slot, mask, lane):
+    """The last lane with the address of `lane`: where several store to one place, what it stores remains."""
+    address = lane_value(registers, slot, lane)
+    for l in range(31, lane, -1):
+        if (mask >> l) & 1 and lane_value(registers, slot, l) == address:
+            return l
+    return lane
+
+
+@inner
 def held_already(row, registers, control, lane, host):
     """LOG_SAME if memory holds what a lane is about to store, else 0."""
     width = column(row, ACCESS_WIDTH)
@@ -206,13 +239,17 @@ def log_warp(row, pc, thread, write, distance, registers, control):
     segment = word(control, SEG_PTR) + SEG_BYTES * word(control, LAST_SEGMENT)
     if column(row, ACCESS_SPACE) == SPACE_SHARED or word(segment, SEG_LOGGED) != 0:
         used, size = word(control, LOG_USED), access_size(row)
-        entry = word(control, LOG_PTR) + LOG_BYTES * used
+        entry, slot = word(control, LOG_PTR) + LOG_BYTES * used, column(row, ACCESS_ADDRESS)
+        apart = write == 0 or all_apart(registers, slot, FULL)
         for l in range(32):
-            address = np.int64(lane_value(registers, column(row, ACCESS_ADDRESS), l))
+            address = np.int64(lane_value(registers, slot, l))
             set_word(entry, LOG_ROW, pc)
             set_word(entry, LOG_THREAD, thread + l)
             set_word(entry, LOG_PLACE, address + shift)
-            same = held_already(row, registers, control, l, address + distance) if write else 0
+            same = 0
+            if write:
+                last = l if apart else last_at(registers, slot, FULL, l)
+                same = held_already(row, registers, control, last, address + distance)
             set_word(entry, LOG_SIZE, 2 * size + write + same)
             entry += LOG_BYTES
         set_word(control, LOG_USED, used + 32)
@@ -278,6 +315,8 @@ def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row)
     width = c[ACCESS_WIDTH]
     first = c[ACCESS_LIST]
     size = count * width
+    apart = words[LOG_ON] == 0 or all_apart(registers, base, m)
+    unchanged = 0  # bits of lanes whose place holds the same afterwards
     for l in range(32):
         if (m >> l) & 1:
             address = np.int64(lane_value(registers, base, l)) + c[IMM]
@@ -286,12 +325,16 @@ def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row)
                 fault(words, l, address)
             else:
                 if words[LOG_ON] != 0:
-                    same = LOG_SAME
-                    for v in range(count):
-                        value = lane_value(registers, np.int64(lists[first + v]), l)
-                        if not same_element(host + v * width, width, value):
-                            same = 0
-                    log_access(log, words, row, w * 32 + l, size, 1 + same)
+                    one = l if apart else first_at(registers, base, m, l)
+                    if one == l:
+                        last = l if apart else last_at(registers, base, m, l)
+                        same = 1
+                        for v in range(count):
+                            value = lane_value(registers, np.int64(lists[first + v]), last)
+                            if not same_element(host + v * width, width, value):
+                                same = 0
+                        unchanged |= same << l
+                    log_access(log, words, row, w * 32 + l, size, 1 + LOG_SAME * (unchanged >> one & 1))
                 for v in range(count):
                     write_element(
                         host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l)

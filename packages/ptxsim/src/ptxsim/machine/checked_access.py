@@ -95,7 +95,11 @@ def log_own(
     log = log_rows(split, lanes, place_name(split.cta, offsets), size)
     if stored is not None:
         held = cluster.shared[split.cta][offsets[:, None] + np.arange(size)]
-        log[:, LOG_SIZE] += 1 + LOG_SAME * (held == stored).all(axis=1)
+        last = {
+            offset: lane for lane, offset in enumerate(offsets.tolist())
+        }  # of several, what it stores remains
+        remains = stored[[last[offset] for offset in offsets.tolist()]]
+        log[:, LOG_SIZE] += 1 + LOG_SAME * (held == remains).all(axis=1)
     return log
 
 

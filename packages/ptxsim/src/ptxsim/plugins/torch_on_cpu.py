@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 
 from ptxsim.driver.chips import Chip
+from ptxsim.plugins.alignment import as_on_a_gpu
 
 
 def everything(torch, chip: Chip) -> list:
@@ -28,7 +29,9 @@ def everything(torch, chip: Chip) -> list:
 
 
 def patches(torch, chip: Chip, **more) -> list:
-    """What programs ask torch.cuda to choose a kernel for the chip; `more`: further names and answers."""
+    """What programs ask torch.cuda to choose a kernel for the chip, and memory aligned as there; `more`:
+    further names and answers.
+    """
     facts = SimpleNamespace(
         name=chip.name,
         major=chip.major,
@@ -47,7 +50,8 @@ def patches(torch, chip: Chip, **more) -> list:
         "synchronize": None,
         **more,
     }
-    return [mock.patch.object(torch.cuda, n, lambda *_, value=v, **__: value) for n, v in answers.items()]
+    told = [mock.patch.object(torch.cuda, n, lambda *_, value=v, **__: value) for n, v in answers.items()]
+    return [*told, as_on_a_gpu()]
 
 
 def device_mode(torch):

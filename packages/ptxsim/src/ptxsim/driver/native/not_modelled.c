@@ -106,28 +106,28 @@ static Err not_modelled(const char *name) {
   X(cuMemAddressReserve) X(cuMemBatchDecompressAsync) X(cuMemCreate) \
   X(cuMemDiscardAndPrefetchBatchAsync) X(cuMemDiscardBatchAsync) X(cuMemExportToShareableHandle) \
   X(cuMemGetAccess) X(cuMemGetAllocationGranularity) X(cuMemGetAllocationPropertiesFromHandle) \
-  X(cuMemGetDefaultMemPool) X(cuMemGetHandleForAddressRange) X(cuMemGetMemPool) X(cuMemHostGetFlags) \
-  X(cuMemImportFromShareableHandle) X(cuMemMap) X(cuMemMapArrayAsync) X(cuMemPoolCreate) \
-  X(cuMemPoolDestroy) X(cuMemPoolExportPointer) X(cuMemPoolExportToShareableHandle) \
-  X(cuMemPoolGetAccess) X(cuMemPoolImportFromShareableHandle) X(cuMemPoolImportPointer) \
-  X(cuMemPrefetchBatchAsync) X(cuMemRangeGetAttribute) \
+  X(cuMemGetDefaultMemPool) X(cuMemGetHandleForAddressRange) X(cuMemGetMemPool) \
+  X(cuMemImportFromShareableHandle) X(cuMemMap) X(cuMemMapArrayAsync) \
+  X(cuMemPoolExportPointer) X(cuMemPoolExportToShareableHandle) \
+  X(cuMemPoolImportFromShareableHandle) X(cuMemPoolImportPointer) \
+  X(cuMemPrefetchBatchAsync) \
   X(cuMemRangeGetAttributes) X(cuMemRelease) X(cuMemRetainAllocationHandle) X(cuMemSetAccess) \
   X(cuMemSetMemPool) X(cuMemUnmap) X(cuMemcpy3DAsync_v2) X(cuMemcpy3DBatchAsync_v2) X(cuMemcpy3DPeer) \
   X(cuMemcpy3DPeerAsync) X(cuMemcpy3D_v2) X(cuMemcpyAtoA_v2) X(cuMemcpyAtoD_v2) X(cuMemcpyAtoHAsync_v2) \
   X(cuMemcpyAtoH_v2) X(cuMemcpyBatchAsync_v2) X(cuMemcpyDtoA_v2) X(cuMemcpyHtoAAsync_v2) \
-  X(cuMemcpyHtoA_v2) X(cuMemcpyPeer) X(cuMemcpyPeerAsync) X(cuMemsetD2D16Async) X(cuMemsetD2D32Async) \
-  X(cuMemsetD2D8Async) X(cuMipmappedArrayCreate) X(cuMipmappedArrayDestroy) X(cuMipmappedArrayGetLevel) \
+  X(cuMemcpyHtoA_v2) \
+  X(cuMipmappedArrayCreate) X(cuMipmappedArrayDestroy) X(cuMipmappedArrayGetLevel) \
   X(cuMipmappedArrayGetMemoryRequirements) X(cuMipmappedArrayGetSparseProperties) \
   X(cuModuleEnumerateFunctions) X(cuModuleGetFunctionCount) X(cuModuleGetSurfRef) X(cuModuleGetTexRef) \
   X(cuMulticastAddDevice) X(cuMulticastBindAddr) X(cuMulticastBindMem) X(cuMulticastCreate) \
-  X(cuMulticastGetGranularity) X(cuMulticastUnbind) X(cuOccupancyAvailableDynamicSMemPerBlock) \
-  X(cuOccupancyMaxPotentialBlockSize) X(cuOccupancyMaxPotentialBlockSizeWithFlags) \
-  X(cuOccupancyMaxPotentialClusterSize) X(cuParamSetSize) X(cuParamSetTexRef) X(cuParamSetf) \
+  X(cuMulticastGetGranularity) X(cuMulticastUnbind) \
+  \
+  X(cuParamSetSize) X(cuParamSetTexRef) X(cuParamSetf) \
   X(cuParamSeti) X(cuParamSetv) X(cuPointerSetAttribute) X(cuSignalExternalSemaphoresAsync) \
-  X(cuStreamAddCallback) X(cuStreamAttachMemAsync) X(cuStreamBatchMemOp_v2) \
-  X(cuStreamBeginCaptureToGraph) X(cuStreamCopyAttributes) X(cuStreamGetAttribute) \
-  X(cuStreamGetCaptureInfo_v3) X(cuStreamGetDevice) X(cuStreamGetFlags) X(cuStreamGetGreenCtx) \
-  X(cuStreamGetId) X(cuStreamGetPriority) X(cuStreamSetAttribute) \
+  X(cuStreamBatchMemOp_v2) \
+  X(cuStreamBeginCaptureToGraph) \
+  X(cuStreamGetCaptureInfo_v3) X(cuStreamGetGreenCtx) \
+  \
   X(cuStreamUpdateCaptureDependencies_v2) X(cuStreamWaitValue32_v2) X(cuStreamWaitValue64_v2) \
   X(cuStreamWriteValue32_v2) X(cuStreamWriteValue64_v2) X(cuSurfObjectCreate) X(cuSurfObjectDestroy) \
   X(cuSurfObjectGetResourceDesc) X(cuSurfRefGetArray) X(cuSurfRefSetArray) X(cuTexObjectCreate) \
