@@ -39,9 +39,12 @@ def nvfp4_quantize(
 def nvfp4_blocks(values: np.ndarray, scale, size: int = 16) -> tuple[np.ndarray, np.ndarray]:
     """(bytes of two elements, bytes of factors) of float32 rows; `scale`: of all, or (rows, 1)."""
     blocks, scale = values.reshape(len(values), -1, size), np.asarray(scale, np.float32).reshape(-1, 1)
-    factors = (np.abs(blocks).max(-1) / 6 * scale).clip(0, 448).astype(ml_dtypes.float8_e4m3fn)
+    sixth = np.float32(1) / np.float32(6)  # upstream multiplies by it, which rounds otherwise than a division
+    factors = (np.abs(blocks).max(-1) * sixth * scale).clip(0, 448).astype(ml_dtypes.float8_e4m3fn)
     wide = factors.astype(np.float32)[..., None]
-    ratio = np.divide(blocks * scale[..., None], wide, out=np.zeros_like(blocks), where=wide != 0)
+    with np.errstate(divide="ignore"):
+        back = wide * (np.float32(1) / scale[..., None])  # in upstream's order, for its bits
+    ratio = blocks * np.divide(np.float32(1), back, out=np.zeros_like(back), where=wide != 0)
     return fp4_codes(ratio, len(values)), factors.view(np.uint8)
 
 
