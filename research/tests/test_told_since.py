@@ -22,6 +22,8 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "each half of B is sent to both CTAs by multicast, to one and the same place": "sent-by-both",
     "each warp reads 32 columns of its own, though it reaches its own 32 rows": "columns-of-a-warp",
     "one warp multiplies for both consumers, and hands the stage back between": "early-commit",
+    "the loading role stands under no test of the warpgroup: warp 3 of the write-back": "role-twice",
+    "the loop ends where the loads do, and the loop behind it that empties the ring": "out-of-turn",
 }
 
 

@@ -224,14 +224,6 @@ AT_BARRIERS = (
         "copies report to the {name} of CTA {theirs}, which announces them, too",
     ),
     Cause(
-        "both-multiply",
-        185,
-        "with cta_group::2 one CTA of the pair waits for the operands and issues the MMAs for both: test "
-        "the rank around that loop",
-        text="{waits} for {name}, which nobody ever signals: CTA {mine} runs the loop with the MMAs of the "
-        "pair (cta_group::2), as CTA {theirs} does",
-    ),
-    Cause(
         "misrouted",
         185,
         "check the index of the barrier, the CTA's rank, and the multicast mask (one bit for each CTA that "
@@ -257,29 +249,6 @@ AT_BARRIERS = (
         185,
         "the arrive, commit or load for it is missing, or stands under a condition that no thread meets",
         text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived",
-    ),
-    Cause(
-        "role-ended",
-        185,
-        "give each warp one role: a warp that runs two loops over the same work, one after the other, "
-        "finds nothing left for the second",
-        text="{waits} for phase {phase} of {name}: {who}, which would signal it ({line}), issued other "
-        "work first ({other}) and left without coming there",
-    ),
-    Cause(
-        "signals-less",
-        240,
-        "a thread that waits in every round must signal the answer in every round: is one of the two in "
-        "another loop, or under a condition?",
-        text="{waits} for {wants}: {who} has waited for {answer} {passed} and signalled {array} "
-        "{times}, and waits again",
-    ),
-    Cause(
-        "role-later",
-        185,
-        "give each warp one role: while it is in the loop of one, it cannot come to the loop of another",
-        text="{waits} for {wants}: {came}, and the missing one is its own ({line}), in a loop that it "
-        "comes to only after this one",
     ),
     Cause(
         "ahead-unwaited",

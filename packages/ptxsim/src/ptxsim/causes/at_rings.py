@@ -224,6 +224,14 @@ AT_RINGS = (
         "{number} ({signaller}, {line}) for {signalled}; up to there both go through the same elements",
     ),
     Cause(
+        "out-of-turn",
+        240,
+        "a loop that goes on with a ring begins at the element where the loop before has ended, with its "
+        "phase: carry both, and move on after each wait",
+        text="{waits} for {wants}, where {due} comes next: its waits have gone round {array}, {count} in a "
+        "row, and phase {phase} of {due} is complete and has not been waited for",
+    ),
+    Cause(
         "ahead-slots",
         185,
         _SLOT,

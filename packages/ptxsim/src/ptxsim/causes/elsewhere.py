@@ -40,13 +40,6 @@ ELSEWHERE = (
         "all 32 lanes must execute it: no elect.sync, lane or divergent guard around it",
     ),
     Cause(
-        "two-roles",
-        10,
-        "lanes that loop in a role of their own never come to work of the whole warp: keep roles apart by "
-        "a condition on the warpgroup and the warp",
-        text="{what}: it {does} ({line}), in a role of its own",
-    ),
-    Cause(
         "left-over",
         20,
         "before a warp arrives again (bar.arrive), or uses an id that others use, it must wait for those "
@@ -343,13 +336,6 @@ ELSEWHERE = (
         240,
         "every thread of the CTA (every CTA of the cluster) must come to the same barrier: none may skip it",
         text="{waits} at {wants}: {state}{others}",
-    ),
-    Cause(
-        "role-sync",
-        240,
-        "bar.sync 0 is for all threads of the CTA: for one role alone, use a barrier with its number of "
-        "threads (bar.sync id, count); for all threads, take it out of the condition",
-        text="{waits} at {wants}: {state}, and nobody else comes to {line}",
     ),
     Cause(
         "few",

@@ -171,6 +171,14 @@ OF_CAUSES = {
         "give each warp one role: is each role under a warp_id of its own? A warp that loops over the "
         "tiles in one role comes to the other too late"
     ),
+    "role-twice": (
+        "a role belongs to one warp of one warpgroup: put it under both, as in `if wg_id == 1:` and `if "
+        "warp_id == 3:`, and let in no more warps than the barriers count (warp_id < NUM_CONSUMER)"
+    ),
+    "out-of-turn": (
+        "a loop that goes on with the ring begins at the stage where the loop before has ended, with its "
+        "phase: keep both, and move on after each wait"
+    ),
     "loads-first": (
         "load, try_wait and MMA belong to one round of one K loop; to load ahead, give each load a stage of "
         "its own, as step 5 does"

@@ -12,7 +12,7 @@ from ptxsim.checks import phrases
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
-from ptxsim.checks.diagnosis.deadlock.uses import all_answered, parted, wrong_name
+from ptxsim.checks.diagnosis.deadlock.uses import all_answered, out_of_turn, parted, wrong_name
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
@@ -182,6 +182,9 @@ def _partial(model: Model, waiter: Waiter) -> Blame | None:
         return None
     if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
         return roles.role_later(model, waiter, rows)
+    twice = roles.role_twice(model, waiter, arrived)
+    if twice is not None:
+        return twice
     elsewhere = _elsewhere(model, waiter)
     facts = {
         "name": model.name(waiter.place),
@@ -374,6 +377,7 @@ DETECTORS = (
     _misrouted,
     _ahead,
     _by_rival(loads_and_commits),
+    out_of_turn,
     not_flipped,
     _bytes_only,
     roles.few,

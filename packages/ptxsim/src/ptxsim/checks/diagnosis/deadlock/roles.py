@@ -6,6 +6,7 @@ from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import ring_of, times_signalled, times_waited
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.number_agreement import agree
 
 _WARPGROUP = 4  # warps
 _FULL = 0xFFFF_FFFF
@@ -46,6 +47,39 @@ def few(model: Model, waiter: Waiter) -> Blame | None:
     if lucky is not None and lucky.where.get("line"):
         return blame("arrived-again", waiter, state=waiter.state, line=lucky.where["line"])
     return blame("few", waiter, state=waiter.state, line=model.line(waiter.row))
+
+
+def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
+    """The missing arrivals are those of a warp that also has the role of one of another warpgroup."""
+    barrier, _ = barrier_of(model, waiter)
+    for other in model.waiters:
+        warp, *more = other.lanes
+        if more or other.kind != "mbarrier" or warp in arrived or other is waiter:
+            continue
+        group = warp // _WARPGROUP
+        own = next((w for w in sorted(_at_line(model, other)) if w // _WARPGROUP != group), None)
+        if barrier is None or own is None or not any(w // _WARPGROUP == group for w in arrived):
+            continue
+        facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+        facts |= {
+            "count": barrier.expected - barrier.pending,
+            "late": other.who,
+            "line": model.line(other.row),
+        }
+        role = model.role(own // model.cluster.warps_per_cta, {own: _FULL})
+        return blame(
+            "role-twice", waiter, owner=role, does=agree(other.who, "does not arrive, but waits"), **facts
+        )
+    return None
+
+
+def _at_line(model: Model, waiter: Waiter) -> set[int]:
+    """Other warps that wait at the line where this one waits, or have waited there."""
+    line = model.line(waiter.row)
+    here = {warp for w in model.waiters if model.line(w.row) == line for warp in w.lanes}
+    passed = (item for history in model.histories.values() for item in history.waits.items())
+    here |= {warp for warp, waits in passed if any(model.line(row) == line for row in waits.rows)}
+    return here - set(waiter.lanes)
 
 
 def signals_less(model: Model, waiter: Waiter) -> Blame | None:

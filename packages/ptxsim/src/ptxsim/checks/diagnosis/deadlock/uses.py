@@ -52,6 +52,27 @@ def _walk(
     return [(place, step) for step in mine for place in step.places if place in ring]
 
 
+def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
+    """A loop of waits begins anew where the one before has left the ring at an element that is complete."""
+    barrier, _ = barrier_of(model, waiter)
+    if barrier is None or len(waiter.lanes) != 1:
+        return None
+    (warp,) = waiter.lanes
+    ring = sorted(ring_of(model.histories, waiter.place, model.array))
+    waits = [model.histories[p].waits.get(warp) for p in ring]
+    counts = [0 if w is None else w.count for w in waits]
+    lines = {model.line(row) for w in waits if w is not None for row in w.rows}
+    in_turn = counts == sorted(counts, reverse=True) and counts[0] - 1 == counts[-1] > 0
+    if not in_turn or model.line(waiter.row) in lines:
+        return None
+    due = ring[counts.index(counts[-1])]
+    phase = counts[-1]  # the first of this element that it has not waited for
+    if due == waiter.place or model.cluster.mbarriers[due].phase <= phase:
+        return None
+    facts = {"count": sum(counts), "due": model.name(due), "phase": phase}
+    return blame("out-of-turn", waiter, array=model.array(waiter.place[1]), **facts)
+
+
 def all_answered(model: Model, waiter: Waiter) -> int:
     """Phases of its array of barriers, if it has waited for each of them, at this very row; else 0."""
     barrier, _ = barrier_of(model, waiter)
