@@ -23,6 +23,11 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "each warp reads 32 columns of its own, though it reaches its own 32 rows": "columns-of-a-warp",
     "one warp multiplies for both consumers, and hands the stage back between": "early-commit",
     "the loading role stands under no test of the warpgroup: warp 3 of the write-back": "role-twice",
+    "the columns of D are still those of one CTA's tile: the pair's tiles": "tiles-overlap",
+    "the MMA warp runs in the first CTA of the grid, not in the first of each": "silent-here",
+    "the rank in the pair is reckoned from the CTA's number, and nothing asks": "no-pair",
+    "the store has slipped out of the loop over tiles: Dsmem is stored once": "stores-past",
+    "the scheduler is told that there are as many columns of tiles as K tiles": "first-tiles",
     "the loop ends where the loads do, and the loop behind it that empties the ring": "out-of-turn",
 }
 

@@ -12,6 +12,7 @@ import ptxsim
 from ptxsim.causes.at_barriers import AT_BARRIERS
 from ptxsim.causes.at_rings import AT_RINGS
 from ptxsim.causes.elsewhere import ELSEWHERE
+from ptxsim.causes.of_outputs import OF_OUTPUTS
 from ptxsim.causes.of_roles import OF_ROLES
 
 SOURCES = [p for p in Path(ptxsim.__file__).parent.rglob("*.py") if "causes" not in p.parts]
@@ -19,7 +20,9 @@ CODE = {path: path.read_text(encoding="utf-8") for path in SOURCES}
 
 
 def test_ids_are_unique():
-    assert len(ptxsim.CAUSES) == len(AT_BARRIERS) + len(AT_RINGS) + len(OF_ROLES) + len(ELSEWHERE)
+    assert len(ptxsim.CAUSES) == len(AT_BARRIERS) + len(AT_RINGS) + len(OF_ROLES) + len(OF_OUTPUTS) + len(
+        ELSEWHERE
+    )
 
 
 @pytest.mark.parametrize("cause", ptxsim.CAUSES.values(), ids=lambda cause: cause.id)

@@ -245,6 +245,15 @@ AT_BARRIERS = (
         "with either",
     ),
     Cause(
+        "silent-here",
+        185,
+        "does who signals it stand under a condition on the CTA's number in the grid, where its rank in the "
+        "cluster is meant? Or does an arrive, a commit or a load for it stand under another condition that "
+        "nobody meets here?",
+        text="in the cluster of CTAs {ctas} nobody signals {name}: {waits} for its phase {phase}, "
+        "0/{expected} arrived",
+    ),
+    Cause(
         "silent",
         185,
         "the arrive, commit or load for it is missing, or stands under a condition that no thread meets",

@@ -8,9 +8,10 @@ from ptxsim.causes.at_barriers import AT_BARRIERS
 from ptxsim.causes.at_rings import AT_RINGS
 from ptxsim.causes.cause import Cause
 from ptxsim.causes.elsewhere import ELSEWHERE
+from ptxsim.causes.of_outputs import OF_OUTPUTS
 from ptxsim.causes.of_roles import OF_ROLES
 
 CAUSES: dict[str, Cause] = {
     cause.id: cause
-    for cause in sorted((*AT_BARRIERS, *AT_RINGS, *OF_ROLES, *ELSEWHERE), key=lambda c: c.rank)
+    for cause in sorted((*AT_BARRIERS, *AT_RINGS, *OF_ROLES, *OF_OUTPUTS, *ELSEWHERE), key=lambda c: c.rank)
 }

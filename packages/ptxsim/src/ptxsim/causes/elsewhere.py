@@ -62,9 +62,10 @@ ELSEWHERE = (
         "the rest counted in the buffer's elements?",
     ),
     Cause(
-        "useless-stores",
-        80,
-        "is the grid too large for the output, or the number of tiles that a CTA runs through?",
+        "no-pair",
+        20,
+        "launch the kernel with clusters of two CTAs; and both take their rank in the cluster from it",
+        explains=ERRORS,
     ),
     Cause(
         "early-exit",
@@ -189,27 +190,9 @@ ELSEWHERE = (
         text="{name} was signalled{line} before the read by {reader} was done",
     ),
     Cause(
-        "same-tile",
-        170,
-        "the tile's row and column must differ for every CTA that stores: do they depend on every index of "
-        "the CTA?",
-    ),
-    Cause(
-        "same-tile-again",
-        170,
-        "the coordinates of the store must follow the tile of each round: does its row depend on the row of "
-        "the tile, and its column on the column?",
-    ),
-    Cause(
         "same-row",
         170,
         "each thread stores a row of its own: does the row depend on the warp as well as on the lane?",
-    ),
-    Cause(
-        "same-part",
-        170,
-        "each warpgroup stores to a part of its own: does the index of the part name the warpgroup, and "
-        "nothing that the others have, too?",
     ),
     Cause(
         "all-write",
@@ -359,23 +342,5 @@ ELSEWHERE = (
         "unseen-load",
         270,
         "every load must be waited for: do the loop that loads and the loop that waits run equally often?",
-    ),
-    Cause(
-        "left-blocks",
-        280,
-        "does every CTA of a cluster, every warpgroup and every warp store its part? Look for a condition "
-        "around the store, then at what its row and its column depend on",
-    ),
-    Cause(
-        "stores-outside",
-        280,
-        "stores went past the end of the output instead: is their row or column taken from an index of the "
-        "grid where the CTA's rank in its cluster is meant, or scaled twice?",
-    ),
-    Cause(
-        "incomplete-output",
-        280,
-        "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output?"
-        " Does the loop over tiles count them all?",
     ),
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split, Wait
 from ptxsim.machine.tensor_memory import COLUMNS, NEVER_WRITTEN, split_address
@@ -44,6 +45,7 @@ def alloc(instr):
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
+        has_pair(cluster, split, group)
         if not _allowed(cluster, split, columns):
             return None
         find = _for_pair if group == 2 and cluster.ctas > 1 else _alone
@@ -59,6 +61,13 @@ def alloc(instr):
         return None
 
     return run
+
+
+def has_pair(cluster: Cluster, split: Split, group: int) -> None:
+    """.cta_group::2 is for two CTAs of a cluster whose ranks differ in the last bit (PTX ISA 9.7.16.5)."""
+    if group == 2 and cluster.ctas < 2:
+        message = "cta_group::2 in a kernel without CTA clusters: there is no second CTA"
+        cluster.reporter.add("cluster", "error", message, CAUSES["no-pair"], split, key="no-pair")
 
 
 def _allowed(cluster: Cluster, split: Split, columns: int) -> bool:

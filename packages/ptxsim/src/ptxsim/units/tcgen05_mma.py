@@ -28,6 +28,7 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
+from ptxsim.units.tcgen05_alloc import has_pair
 from ptxsim.units.tcgen05_product import Product, decode, operand_index, operand_lanes, pair, side_of
 from ptxsim.units.tcgen05_result import write_result
 from ptxsim.units.tcgen05_scales import scaled_product
@@ -150,8 +151,7 @@ def _check_issue(cluster: Cluster, split: Split, group: int) -> None:
     if not split.one_lane:
         message = f"tcgen05.mma issued by {len(split.lanes)} lanes: the product is computed as many times"
         cluster.reporter.add("illegal", "error", message, CAUSES["mma-lanes"], split, key="mma-lanes")
-    if group == 2 and cluster.ctas < 2:
-        cluster.reporter.add("cluster", "error", "cta_group::2 in a kernel without CTA clusters", "", split)
+    has_pair(cluster, split, group)
 
 
 def _by_batch() -> None:

@@ -208,6 +208,26 @@ OF_CAUSES = {
         "the coordinates of the store must follow the tile of each round: its rows (m_st) come from m_idx, "
         "its columns (n_st, d_st) from n_idx"
     ),
+    "tiles-overlap": (
+        "tiles of D lie as far apart as a tile is large: scale n_idx by the columns, and m_idx by the rows, "
+        "that the whole tile has, those of both CTAs of a pair included"
+    ),
+    "stores-past": (
+        "the only stores are for a tile past the last one: they belong into the loop over tiles, in front of "
+        "next_tile(). Is a coordinate scaled twice?"
+    ),
+    "first-tiles": (
+        "is the number of tiles along this axis right: the extents of cta_id, num_m_tiles and num_n_tiles of "
+        "the scheduler? Is the store as wide as the tile?"
+    ),
+    "no-pair": (
+        'cta_group=2 needs clusters of two CTAs: cbx comes from Tx.cta_id([CTA_GROUP, 1], parent="cluster")'
+    ),
+    "silent-here": (
+        "does its role stand under a condition on bx, the CTA's number in the grid, where cbx, its rank in "
+        "the cluster, is meant? Or is the arrive, the commit or the load under another condition that "
+        "nobody meets here?"
+    ),
     "stores-outside": (
         "stores went past the end of the output instead: is their row (m_st) or column (n_st) taken from bx, "
         "where the CTA's rank in its cluster (cbx) is meant, or scaled twice?"

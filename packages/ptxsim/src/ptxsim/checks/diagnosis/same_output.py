@@ -19,7 +19,7 @@ def _cause(races, pair: AccessPair) -> str:
     first, second = pair.first, pair.second
     memory = pair.space == "memory"
     if memory and first.kind == "result" and first.by == second.by:
-        return "same-tile-again"
+        return "tiles-overlap" if _inside_a_tile(races, pair) else "same-tile-again"
     if first.kind != "other" and _of_two_groups(races, first.by, second.by):
         return "same-part"
     return "same-tile" if memory else "same-row"
@@ -60,5 +60,27 @@ def _overlap(races, pair: AccessPair) -> str:
         names = threads_of(races, sorted({first.by, second.by}))
         return f"{names} both store it: their tile coordinates do not tell them apart"
     if first.kind == "result" and first.by == second.by and first.detail == second.detail:
-        return f"{thread_of(races, first.by)} stores the same tile again: its coordinates did not change"
+        who = thread_of(races, first.by)
+        if _inside_a_tile(races, pair):
+            return f"{who} stores this part of one tile, and begins its next tile with it: its tiles overlap"
+        return f"{who} stores the same tile again: its coordinates did not change"
     return ""
+
+
+def _inside_a_tile(races, pair: AccessPair) -> bool:
+    """The first store goes on where the one before it ended; the second does not, and so begins a tile."""
+    one, other = pair.issued
+    if one is None or other is None:
+        return False
+    ops = [op for _, op in races.transfers.of_queue.get(one.queue, ()) if op.copy is not None]
+    line = line_of(races, one.row)
+    boxes = [op.copy for op in ops if op.copy.kind == "store" and line_of(races, op.row) == line]
+    places = [next((n for n, copy in enumerate(boxes) if copy is op.copy), 0) for op in (one, other)]
+    goes_on, begins = (n > 0 and _is_next(boxes[n - 1], boxes[n]) for n in sorted(places))
+    return goes_on and not begins and abs(places[0] - places[1]) > 1
+
+
+def _is_next(one, other) -> bool:
+    """Is the second box beside the first, on one axis?"""
+    steps = [(b - a, box) for a, b, box in zip(one.start, other.start, one.tensor.box, strict=True) if a != b]
+    return len(steps) == 1 and steps[0][0] == steps[0][1]

@@ -49,10 +49,12 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
     for output in marked:
         left = (_bits(output.array) == output.mark).reshape(output.array.shape)
         count = int(left.sum())
+        if count == left.size:
+            _none_written(output, outside, reporter)
         if not 0 < count < left.size:
             continue
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(left)), left.shape))
-        where, every = _blocks(left)
+        where, cause = _blocks(left)
         own = "" if where else _columns_of_warps(left)
         reporter.add(
             "uninitialized", "error",
@@ -60,7 +62,7 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
             f"(the first one is {output.name}{list(first)}){far}",
             CAUSES[
                 "stores-outside" if outside else "columns-of-a-warp" if own else
-                "left-blocks" if every else "incomplete-output"
+                cause
             ],
             key=("output", output.name), buffer=output.name,
         )  # fmt: skip
@@ -97,8 +99,21 @@ def _where(stores) -> str:
     return f"; {stores.message}{f' (line {line})' if line else ''}"
 
 
-def _blocks(left: np.ndarray) -> tuple[str, bool]:
-    """`, rows 128 to 255 of every 256`, and whether such blocks come again and again; "" for another pattern.
+def _none_written(output: Marked, outside: list, reporter) -> None:
+    """Nothing of it is written, and its TMA stores lie outside of it."""
+    stores = next((f for f in outside if f.evidence.get("tensor") == output.name), None)
+    if stores is None:
+        return
+    message = f"{output.name}: nothing of it was written; {stores.message}"
+    key, place = ("output", output.name), stores.where
+    finding = reporter.add(
+        "uninitialized", "error", message, CAUSES["stores-past"], key=key, buffer=output.name
+    )
+    finding.where.update(place)
+
+
+def _blocks(left: np.ndarray) -> tuple[str, str]:
+    """`, rows 128 to 255 of every 256`, and the cause that such blocks have; "" for another pattern.
 
     left: (M, N) bool, another number of axes has no such words.
     """
@@ -110,8 +125,8 @@ def _blocks(left: np.ndarray) -> tuple[str, bool]:
         starts, ends = edges[::2], edges[1::2]
         text = f", {name} {starts[0]} to {ends[0] - 1}"
         if len(starts) == 1:
-            return text, False
+            return text, "first-tiles" if starts[0] and ends[0] == len(whole) else "incomplete-output"
         if len(set(ends - starts)) == len(set(np.diff(starts))) == 1:
-            return f"{text} of every {starts[1] - starts[0]}", True
-        return f"{text} and others", False
-    return "", False
+            return f"{text} of every {starts[1] - starts[0]}", "left-blocks"
+        return f"{text} and others", "incomplete-output"
+    return "", "incomplete-output"

@@ -62,7 +62,7 @@ class UselessStores(Observer):
                 f"(innermost first {tensor.dims}): nothing is written, its work is for nothing"
             )
             key = ("outside", tensor.name)
-            finding = self.reporter.add("out-of-bounds", "review", message, cause, key=key)
+            finding = self.reporter.add("out-of-bounds", "review", message, cause, key=key, tensor=name)
             finding.count += stores.outside - 1
             finding.evidence["cost"] = finding.count * tensor.box_bytes  # bytes that are dropped
 

@@ -288,6 +288,9 @@ def _silent(model: Model, waiter: Waiter) -> Blame | None:
     if history is None or history.sources or waiter.helpers:
         return None
     facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+    if model.cluster.index and model.cluster.ctas > 1:
+        ctas = " and ".join(map(str, model.cluster.cta_ids[:: model.cluster.ctas - 1]))
+        return blame("silent-here", waiter, ctas=ctas, **facts)
     return blame("silent", waiter, **facts)
 
 

@@ -1,0 +1,67 @@
+"""Causes that lie in what a kernel stores: tiles that overlap, lie outside, or leave something out."""
+
+from __future__ import annotations
+
+from ptxsim.causes.cause import Cause
+
+OF_OUTPUTS = (
+    Cause(
+        "useless-stores",
+        80,
+        "is the grid too large for the output, or the number of tiles that a CTA runs through?",
+    ),
+    Cause(
+        "same-tile",
+        170,
+        "the tile's row and column must differ for every CTA that stores: do they depend on every index of "
+        "the CTA?",
+    ),
+    Cause(
+        "same-tile-again",
+        170,
+        "the coordinates of the store must follow the tile of each round: does its row depend on the row of "
+        "the tile, and its column on the column?",
+    ),
+    Cause(
+        "tiles-overlap",
+        170,
+        "tiles of the output must lie as far apart as a tile is large: is the index of the tile scaled by "
+        "the rows, or columns, that the whole tile has, those of a pair of CTAs included?",
+    ),
+    Cause(
+        "same-part",
+        170,
+        "each warpgroup stores to a part of its own: does the index of the part name the warpgroup, and "
+        "nothing that the others have, too?",
+    ),
+    Cause(
+        "left-blocks",
+        280,
+        "does every CTA of a cluster, every warpgroup and every warp store its part? Look for a condition "
+        "around the store, then at what its row and its column depend on",
+    ),
+    Cause(
+        "stores-outside",
+        280,
+        "stores went past the end of the output instead: is their row or column taken from an index of the "
+        "grid where the CTA's rank in its cluster is meant, or scaled twice?",
+    ),
+    Cause(
+        "stores-past",
+        80,
+        "the only stores are for a tile past the last one: do they stand in the loop over the tiles, in "
+        "front of the step to the next tile? Is a coordinate scaled twice?",
+    ),
+    Cause(
+        "first-tiles",
+        280,
+        "is the number of tiles along this axis right, in the grid and in the scheduler? Is the store as "
+        "wide as the tile?",
+    ),
+    Cause(
+        "incomplete-output",
+        280,
+        "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output?"
+        " Does the loop over tiles count them all?",
+    ),
+)
