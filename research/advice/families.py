@@ -17,13 +17,14 @@ FAMILIES: dict[str, frozenset[str]] = {
         "parity stale wait-phase"
     ),
     "slot": _ids(
-        "load-apart ahead-silent ahead-slots shifted misrouted other-issuer outside-array past-shared silent "
-        "slot"
+        "load-apart ahead-silent ahead-slots shifted misrouted "
+        "other-issuer outside-array out-of-turn past-shared "
+        "silent slot"
     ),
     "buffer": _ids("buffer"),
     "loop": _ids(
-        "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait grid incomplete-output "
-        "role-ended unseen-load"
+        "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait first-tiles grid "
+        "incomplete-output role-ended stores-past unseen-load"
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
@@ -38,14 +39,23 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     # of slips.toml
     "accumulate": _ids("accumulate"),
-    "epilogue": _ids("early incomplete-output not-free not-ready same-tile unset"),
+    "epilogue": _ids("early first-tiles incomplete-output not-free not-ready same-tile unset"),
     "layout": _ids("past-shared"),
-    "grid": _ids("endless ended ended-once grid incomplete-output outside same-tile useless-stores"),
-    "pair": _ids("both-multiply early-exit incomplete-output misrouted one-cta own-barrier pair same-tile"),
-    "roles": _ids("alloc issuers not-all-threads role-ended sync two-roles"),
+    "grid": _ids(
+        "endless ended ended-once first-tiles grid "
+        "incomplete-output outside same-tile silent-here useless-stores"
+    ),
+    "pair": _ids(
+        "both-multiply early-exit incomplete-output misrouted no-pair "
+        "one-cta own-barrier pair same-tile silent-here tiles-overlap"
+    ),
+    "roles": _ids("alloc issuers not-all-threads role-ended role-twice silent-here sync two-roles"),
     "store": _ids("groups late not-free"),
     "tmem": _ids("unset"),
-    "tile": _ids("grid incomplete-output outside same-row same-tile useless-loads useless-stores"),
+    "tile": _ids(
+        "first-tiles grid incomplete-output outside "
+        "same-row same-tile tiles-overlap useless-loads useless-stores"
+    ),
 }
 # Repairs that somebody would try at once: as advice for another family they lead astray.
 SPECIFIC = ("count", "phase", "slot", "buffer", "loop", "bytes")

@@ -28,6 +28,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the rank in the pair is reckoned from the CTA's number, and nothing asks": "no-pair",
     "the store has slipped out of the loop over tiles: Dsmem is stored once": "stores-past",
     "the scheduler is told that there are as many columns of tiles as K tiles": "first-tiles",
+    "A and B have a barrier each in one array, B's is the one behind A's": "elements-meet",
     "the loop ends where the loads do, and the loop behind it that empties the ring": "out-of-turn",
 }
 

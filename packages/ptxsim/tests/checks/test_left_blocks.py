@@ -37,7 +37,7 @@ def test_the_share_of_one_of_two_is_told_with_its_period(share, axis, part):
 def test_a_rest_is_told_without_a_period():
     finding = said(lambda rows, columns: rows < 256)
     assert ", rows 256 to 511 (the first one is D[256, 0])" in finding.message
-    assert finding.evidence["cause"] == "incomplete-output"
+    assert finding.evidence["cause"] == "first-tiles"
 
 
 def test_stores_that_went_outside_come_first():

@@ -224,6 +224,14 @@ AT_RINGS = (
         "{number} ({signaller}, {line}) for {signalled}; up to there both go through the same elements",
     ),
     Cause(
+        "elements-meet",
+        185,
+        "give each line barriers of its own: where an array has two for each stage, these are 2 * stage and "
+        "2 * stage + 1",
+        text="{who} arrives on it at {lines} with no wait in between: these name {names} in the first "
+        "round, and meet at one element later",
+    ),
+    Cause(
         "out-of-turn",
         240,
         "a loop that goes on with a ring begins at the element where the loop before has ended, with its "

@@ -242,6 +242,10 @@ OF_CAUSES = {
     "ahead-commits": (
         "init(count) must count 1 per commit: where both MMA warps hand back one stage, init(NUM_CONSUMER)"
     ),
+    "elements-meet": (
+        "give each line slots of its own: where an array has two for each stage, these are 2 * stage and "
+        "2 * stage + 1; or take two arrays"
+    ),
     "several-lines": (
         "init(count) is the number of arrivals per round: announce the bytes of all copies in one arrive, or "
         "count each arrive"

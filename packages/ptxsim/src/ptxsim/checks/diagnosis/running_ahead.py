@@ -32,7 +32,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
     history = histories[place]
     found = loads_and_commits(cluster, place, reporter) or missent(cluster, histories, reporter)
-    found = found or _several_lines(cluster, place, history) or each_for_all(cluster, history)
+    found = found or _several_lines(cluster, place, history, reporter) or each_for_all(cluster, history)
     found = found or all_at_each(cluster, histories, place, reporter)
     ignored = never_waited(cluster, histories, reporter)
     if found is None and ignored:
@@ -53,7 +53,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
     )
 
 
-def _several_lines(cluster: Cluster, place: tuple[int, int], history: BarrierHistory) -> Reason | None:
+def _several_lines(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
     """One thread signals it by several lines with no wait in between, and it counts fewer arrivals."""
     record = record_of(cluster)
     warps = {warp for how, warp, _ in history.sources if how != "load"}
@@ -68,8 +68,21 @@ def _several_lines(cluster: Cluster, place: tuple[int, int], history: BarrierHis
             if len(rows) > history.count:
                 who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
                 lines = " and ".join(phrases.source_line(cluster.program, row) for row in rows.values())
+                apart = _other_elements(record, rows)
+                if apart:
+                    names = " and ".join(reporter.shared_name(p[1]) for p in apart)
+                    return reason("elements-meet", step.row, who=who, lines=lines, names=names)
                 return reason("several-lines", step.row, who=who, lines=lines, count=history.count)
     return None
+
+
+def _other_elements(record, rows: dict) -> list:
+    """What two lines signal first, if that is not the same element: their indices meet later on."""
+    signals = [s for s in record.steps if s.kind in ("arrive", "commit")]
+    first = [
+        next((s.places[0] for s in signals if line_of(record.races, s.row) == line), None) for line in rows
+    ]
+    return first[:2] if len(set(first)) > 1 and None not in first else []
 
 
 def _all_at_one(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
@@ -302,7 +315,7 @@ def announced_too_often(cluster: Cluster, place: tuple[int, int], reporter) -> R
     sources = [s for (how, _, _), s in history.sources.items() if how != "load" and s.phase == phase]
     if sum(s.now for s in sources) <= history.count or not all(s.announces for s in sources):
         return None
-    several = from_several_ctas(cluster, history) or _several_lines(cluster, place, history)
+    several = from_several_ctas(cluster, history) or _several_lines(cluster, place, history, reporter)
     return several or again_too_early(cluster, place, reporter)
 
 
