@@ -29,6 +29,8 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the store has slipped out of the loop over tiles: Dsmem is stored once": "stores-past",
     "the scheduler is told that there are as many columns of tiles as K tiles": "first-tiles",
     "A and B have a barrier each in one array, B's is the one behind A's": "elements-meet",
+    "each CTA of the pair hands its tensor memory back at a slot of its own": "not-free",
+    "one thread of the first write-back stores both consumers' parts of Dsmem": "other-group",
     "the loop ends where the loads do, and the loop behind it that empties the ring": "out-of-turn",
 }
 

@@ -35,6 +35,13 @@ OF_OUTPUTS = (
         "nothing that the others have, too?",
     ),
     Cause(
+        "other-group",
+        170,
+        "let a thread of each warpgroup store what that warpgroup writes, or put a barrier of both "
+        "(bar.sync id, 256) between the writes and the store",
+        text="{writer} writes {buffer} and a thread of {reader} stores it: no barrier of both stands between",
+    ),
+    Cause(
         "left-blocks",
         280,
         "does every CTA of a cluster, every warpgroup and every warp store its part? Look for a condition "

@@ -242,6 +242,10 @@ OF_CAUSES = {
     "ahead-commits": (
         "init(count) must count 1 per commit: where both MMA warps hand back one stage, init(NUM_CONSUMER)"
     ),
+    "other-group": (
+        "let a thread of each warpgroup store the part that this warpgroup writes: warpgroup_sync orders "
+        "its own threads alone"
+    ),
     "elements-meet": (
         "give each line slots of its own: where an array has two for each stage, these are 2 * stage and "
         "2 * stage + 1; or take two arrays"

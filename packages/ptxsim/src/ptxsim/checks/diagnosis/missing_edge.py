@@ -30,6 +30,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     no_barrier,
     others_waited,
     passed_at_once,
+    stored_by_another_group,
 )
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.access import Access
@@ -201,7 +202,7 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
         found = others_waited(races, pair, backward[0])
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
         return found or Edge(_cause(races, pair), text)
-    return Edge(_cause(races, pair), "no barrier between them")
+    return stored_by_another_group(races, pair) or Edge(_cause(races, pair), "no barrier between them")
 
 
 def _one_group(races, first: Access, second: Access) -> bool:

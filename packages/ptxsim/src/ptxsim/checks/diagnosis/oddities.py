@@ -230,13 +230,20 @@ class Oddities(Observer):
                 self.reporter.blame(finding, cause, f"{finding.message}: {text}")
                 return
         facts = cluster, warp, bringers, self.reporter
-        late = None if tmem else late_wait(*facts) or never_waits(*facts)
+        stored = finding.evidence.get("reader") == "a TMA store" and not self._brought(cluster, finding)
+        late = None if tmem or stored else late_wait(*facts) or never_waits(*facts)
         if late is not None:
             self.reporter.blame(finding, late.cause, f"{finding.message}: {late.text}")
             return
         mma = _mma_row(cluster)
         if tmem and not self.issuers and mma is not None:
             finding.message += f": no tcgen05.mma ({source_line(cluster.program, mma)}) ran in this cluster"
+
+    def _brought(self, cluster: Cluster, finding) -> bool:
+        """Is a load on record that fills part of the buffer that was read too early?"""
+        loads = (o for h in history_of(cluster).values() for o in (*h.parts, *h.before))
+        names = (self.reporter.shared_name(load.offset) for load in loads if load.size)
+        return any(name.split(" + ")[0].split("[")[0] == finding.evidence["buffer"] for name in names)
 
     def _arrays_of(self, cluster: Cluster, op: str) -> set[str]:
         """Arrays of barriers that commits ("tcgen05") or copies ("cp") signal, by the program's text."""

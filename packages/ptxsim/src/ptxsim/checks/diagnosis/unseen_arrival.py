@@ -59,6 +59,18 @@ def no_barrier(races, pair: AccessPair) -> Edge | None:
     return edge("no-group-sync", unit=unit, group=group) if group else edge("no-sync", unit=unit)
 
 
+def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
+    """Threads of one warpgroup write what a thread of another one stores by TMA."""
+    writer, reader, per_cta = pair.first.warp(races), pair.second.warp(races), races.cluster.warps_per_cta
+    if (pair.first.kind, pair.second.kind) != ("thread", "source") or writer is None or reader is None:
+        return None
+    if writer // per_cta != reader // per_cta or writer % per_cta // 4 == reader % per_cta // 4:
+        return None
+    groups = [{w - w % per_cta % 4 + n: _FULL for n in range(4)} for w in (writer, reader)]
+    one, other = (role(races.cluster, writer // per_cta, group) for group in groups)
+    return edge("other-group", writer=one, reader=other, buffer=pair.buffer)
+
+
 def _warpgroup(races, writer, reader) -> str:
     """The one warpgroup of several that writes by this line and issues what reads; "" if there is none."""
     last = races.history.shared.records[:, WRITE]
@@ -126,7 +138,7 @@ def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
         return None
     cta, group = warp // per_cta, warp % per_cta // 4
     for place in (p for w, p in pair.seen if w == issuer):
-        lanes, at_home = _arriving(races, place), _arriving(races, (cta, place[1]))
+        lanes, at_home = _arriving(races, place), _arriving_in_array(races, place)
         peers = all(w // per_cta != cta and w % per_cta // 4 == group for w in lanes)
         if lanes and warp not in at_home and (peers or set(lanes) == {issuer}):
             lanes = {w: mask for w, mask in lanes.items() if w // per_cta == min(lanes) // per_cta}
@@ -143,6 +155,13 @@ def _arriving(races, place: tuple[int, int]) -> dict[int, int]:
         if how == "arrive" and not signals.announces:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
     return lanes
+
+
+def _arriving_in_array(races, place: tuple[int, int]) -> set[int]:
+    """The warps that arrive at any element of its array, in any CTA."""
+    array_of, histories = races.reporter.shared_array, history_of(races.cluster)
+    array = array_of(place[1])
+    return {warp for p in histories if array_of(p[1]) == array for warp in _arriving(races, p)}
 
 
 def _alone(races, place: tuple[int, int], lanes: dict[int, int], reader: str) -> Edge:

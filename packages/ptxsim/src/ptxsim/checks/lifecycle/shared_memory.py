@@ -142,7 +142,7 @@ class SharedMemory(Observer):
         self.reporter.add(
             "uninitialized", "error",
             f"{who} reads {name}, which nobody has written: {missing} of {size} B of this operand",
-            _WRITE_FIRST, where, key=("shared", buffer), buffer=buffer,
+            _WRITE_FIRST, where, key=("shared", buffer), buffer=buffer, reader=who,
         )  # fmt: skip
 
     def _loaded(self, cluster: Cluster, entry: np.ndarray, byte: int) -> None:

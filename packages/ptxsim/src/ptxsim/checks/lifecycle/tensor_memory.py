@@ -100,13 +100,20 @@ class TmemLife(Observer):
             return
         for cta, live in enumerate(self.live):
             for start, allocation in live.items():
-                message = (
-                    f"{allocation.columns} columns of tensor memory (from column {start}) are still "
-                    f"allocated when the CTA ends: the next kernel that allocates waits forever"
-                )
-                hint = "tcgen05.dealloc at the end, by the warp that allocated, once everybody is done"
-                at = cluster, cta, allocation.row
-                self.reporter.add("tmem-leak", "error", message, hint, key=("leak",), at=at)
+                self._leaked(cluster, cta, start, allocation)
+
+    def _leaked(self, cluster: Cluster, cta: int, start: int, allocation) -> None:
+        own = f" of CTA {cta}" if cluster.ctas > 1 else ""
+        message = (
+            f"{allocation.columns} columns of tensor memory{own} (from column {start}) are still "
+            f"allocated when the CTA ends: the next kernel that allocates waits forever"
+        )
+        hint = "tcgen05.dealloc at the end, by the warp that allocated, once everybody is done"
+        if not all(self.live):
+            message += ". The other CTA has freed its own"
+            hint = "one warp of each CTA of a pair executes tcgen05.dealloc, under no condition on the rank"
+        at = cluster, cta, allocation.row
+        self.reporter.add("tmem-leak", "error", message, hint, key=("leak",), at=at)
 
     def _blocked(self, cluster: Cluster) -> None:
         """An alloc that still waits when nothing can move any more."""
