@@ -66,6 +66,11 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
         return None
     if writer // per_cta != reader // per_cta or writer % per_cta // 4 == reader % per_cta // 4:
         return None
+    met = [
+        {s.places for s in races.clocks.steps if s.kind == "bar" and s.warp == w} for w in (writer, reader)
+    ]
+    if any(number for ((_, number),) in met[0] & met[1]):  # both come to one, but for that of all threads
+        return None
     groups = [{w - w % per_cta % 4 + n: _FULL for n in range(4)} for w in (writer, reader)]
     one, other = (role(races.cluster, writer // per_cta, group) for group in groups)
     return edge("other-group", writer=one, reader=other, buffer=pair.buffer)
