@@ -125,7 +125,7 @@ def _blocks(left: np.ndarray) -> tuple[str, str]:
         starts, ends = edges[::2], edges[1::2]
         text = f", {name} {starts[0]} to {ends[0] - 1}"
         if len(starts) == 1:
-            return text, "first-tiles" if starts[0] and ends[0] == len(whole) else "incomplete-output"
+            return text, "first-tiles" if starts[0] and ends[0] == whole.size else "incomplete-output"
         if len(set(ends - starts)) == len(set(np.diff(starts))) == 1:
             return f"{text} of every {starts[1] - starts[0]}", "left-blocks"
         return f"{text} and others", "incomplete-output"
