@@ -31,7 +31,6 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "A and B have a barrier each in one array, B's is the one behind A's": "elements-meet",
     "each CTA of the pair hands its tensor memory back at a slot of its own": "not-free",
     "one thread of the first write-back stores both consumers' parts of Dsmem": "other-group",
-    "the whole ring is loaded again behind the first K tile of a round": "loaded-again",
     "the loop ends where the loads do, and the loop behind it that empties the ring": "out-of-turn",
 }
 

@@ -224,13 +224,6 @@ AT_RINGS = (
         "{number} ({signaller}, {line}) for {signalled}; up to there both go through the same elements",
     ),
     Cause(
-        "loaded-again",
-        185,
-        "a stage is loaded anew only behind its own MMA: does each round of the loop load the one stage that "
-        "it has just used, and no other?",
-        text="loads report to it again ({line}) before anybody has waited for the first ones",
-    ),
-    Cause(
         "elements-meet",
         185,
         "give each line barriers of its own: where an array has two for each stage, these are 2 * stage and "

@@ -49,7 +49,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
         or _all_at_one(cluster, histories, place, reporter)
         or _issuers(cluster, place, history, reporter)
         or uneven(cluster, histories, place, reporter)
-        or _count(cluster, history)
+        or _count(history)
     )
 
 
@@ -297,16 +297,13 @@ def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
     return reason("announced-apart", row, mine=mine, name=reporter.shared_name(offset), theirs=theirs[0])
 
 
-def _count(cluster: Cluster, history: BarrierHistory) -> Reason:
+def _count(history: BarrierHistory) -> Reason:
     """Too many arrivals for its count; where every signaller arrives once a phase, too few waits."""
     sources = [s for (how, _, _), s in history.sources.items() if how != "load"]
     arrivals, threads = sum(s.total for s in sources), sum(m.bit_count() for m in arriving(history).values())
     waits = max((w.count for w in history.waits.values()), default=0)
     rounds, left = divmod(arrivals, max(threads, 1))
     if threads == history.count and not left and waits < rounds:
-        loads = sorted({row for how, _, row in history.sources if how == "load"})
-        if loads and not waits and rounds > 1:
-            return reason("loaded-again", loads[0], line=phrases.source_line(cluster.program, loads[0]))
         each = "its signaller arrives" if threads == 1 else f"each of its {threads} signallers arrives"
         return reason("ahead-rounds", each=each, rounds=rounds, count=history.count, waits=waits)
     return reason("ahead", arrivals=arrivals, count=history.count)

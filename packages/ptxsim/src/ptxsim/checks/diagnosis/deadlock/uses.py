@@ -54,8 +54,8 @@ def _walk(
 
 def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
     """A loop of waits begins anew where the one before has left the ring at an element that is complete."""
-    barrier, _ = barrier_of(model, waiter)
-    if barrier is None or len(waiter.lanes) != 1:
+    _, history = barrier_of(model, waiter)
+    if history is None or len(waiter.lanes) != 1:
         return None
     (warp,) = waiter.lanes
     ring = sorted(ring_of(model.histories, waiter.place, model.array))
