@@ -306,6 +306,10 @@ class Reporter:
         """The array that `shared_name` names an element of."""
         return self.shared_name(offset).partition("[")[0]
 
+    def shared_buffer(self, offset: int) -> str:
+        """The same, without the distance from where it begins."""
+        return self.shared_array(offset).split(" + ")[0]
+
     def knows(self, offset: int) -> bool:
         """Whether a window offset lies in a buffer that has a name."""
         return any(start <= offset < start + size for _, _, start, size in self.names)

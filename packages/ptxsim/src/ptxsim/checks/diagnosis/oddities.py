@@ -242,8 +242,8 @@ class Oddities(Observer):
     def _brought(self, cluster: Cluster, finding) -> bool:
         """Is a load on record that fills part of the buffer that was read too early?"""
         loads = (o for h in history_of(cluster).values() for o in (*h.parts, *h.before))
-        names = (self.reporter.shared_name(load.offset) for load in loads if load.size)
-        return any(name.split(" + ")[0].split("[")[0] == finding.evidence["buffer"] for name in names)
+        filled = (self.reporter.shared_buffer(load.offset) for load in loads if load.size)
+        return finding.evidence["buffer"] in filled
 
     def _arrays_of(self, cluster: Cluster, op: str) -> set[str]:
         """Arrays of barriers that commits ("tcgen05") or copies ("cp") signal, by the program's text."""

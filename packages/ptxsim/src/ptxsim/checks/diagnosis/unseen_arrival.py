@@ -64,16 +64,23 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
     writer, reader, per_cta = pair.first.warp(races), pair.second.warp(races), races.cluster.warps_per_cta
     if (pair.first.kind, pair.second.kind) != ("thread", "source") or writer is None or reader is None:
         return None
-    if writer // per_cta != reader // per_cta or writer % per_cta // 4 == reader % per_cta // 4:
+    (cta, one), (other_cta, other) = (_group_of(races, warp) for warp in (writer, reader))
+    if cta != other_cta or one == other:
         return None
     met = [
         {s.places for s in races.clocks.steps if s.kind == "bar" and s.warp == w} for w in (writer, reader)
     ]
     if any(number for ((_, number),) in met[0] & met[1]):  # both come to one, but for that of all threads
         return None
-    groups = [{w - w % per_cta % 4 + n: _FULL for n in range(4)} for w in (writer, reader)]
-    one, other = (role(races.cluster, writer // per_cta, group) for group in groups)
-    return edge("other-group", writer=one, reader=other, buffer=pair.buffer)
+    groups = ({cta * per_cta + 4 * group + n: _FULL for n in range(4)} for group in (one, other))
+    roles = [role(races.cluster, cta, group) for group in groups]
+    return edge("other-group", writer=roles[0], reader=roles[1], buffer=pair.buffer)
+
+
+def _group_of(races, warp: int) -> tuple[int, int]:
+    """(CTA, warpgroup in it) of a warp of the cluster."""
+    cta, own = divmod(warp, races.cluster.warps_per_cta)
+    return cta, own // 4
 
 
 def _warpgroup(races, writer, reader) -> str:
@@ -82,7 +89,7 @@ def _warpgroup(races, writer, reader) -> str:
     agents = np.unique(last[(last & ROW_MASK) == writer.row] >> AGENT_SHIFT)
     warps = {races.clocks.warp_of(int(a)) for a in agents} | {writer.warp(races), reader.warp(races)}
     per_cta = races.cluster.warps_per_cta
-    groups = {(w // per_cta, w % per_cta // 4) for w in warps if w is not None}
+    groups = {_group_of(races, w) for w in warps if w is not None}
     if per_cta <= 4 or per_cta % 4 or len(groups) != 1 or None in warps:
         return ""
     return f"WG{groups.pop()[1]}"

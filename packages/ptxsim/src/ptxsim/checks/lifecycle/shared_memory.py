@@ -138,7 +138,7 @@ class SharedMemory(Observer):
 
     def _unread(self, where, who: str, missing: int, size: int, byte: int) -> None:
         name = self.reporter.shared_name(byte)
-        buffer = name.split(" + ")[0].split("[")[0]
+        buffer = self.reporter.shared_buffer(byte)
         self.reporter.add(
             "uninitialized", "error",
             f"{who} reads {name}, which nobody has written: {missing} of {size} B of this operand",

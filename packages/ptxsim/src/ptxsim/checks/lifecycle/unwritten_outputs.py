@@ -105,11 +105,8 @@ def _none_written(output: Marked, outside: list, reporter) -> None:
     if stores is None:
         return
     message = f"{output.name}: nothing of it was written; {stores.message}"
-    key, place = ("output", output.name), stores.where
-    finding = reporter.add(
-        "uninitialized", "error", message, CAUSES["stores-past"], key=key, buffer=output.name
-    )
-    finding.where.update(place)
+    key = ("output", output.name)
+    reporter.add("uninitialized", "error", message, CAUSES["stores-past"], key=key, buffer=output.name)
 
 
 def _blocks(left: np.ndarray) -> tuple[str, str]:

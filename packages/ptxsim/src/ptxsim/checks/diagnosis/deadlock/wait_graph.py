@@ -116,7 +116,7 @@ class Model:
         return f"{text} of CTA {place[0]}" if self.cluster.ctas > 1 else text
 
     def array(self, offset: int) -> str:
-        return self.reporter.shared_array(offset).split(" + ")[0]
+        return self.reporter.shared_buffer(offset)
 
     def _wants(self, waiter: Waiter) -> tuple[str, str]:
         cluster, detail = self.cluster, waiter.detail
