@@ -18,6 +18,7 @@ from ptxsim.checks.lifecycle.unwritten_outputs import forget_edges, marked_array
 from ptxsim.frontend.ast import Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
+from ptxsim.grid.cores import cores
 from ptxsim.grid.every_order import run_every_order
 from ptxsim.grid.first_run import checks_compiled_beside
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
@@ -303,7 +304,7 @@ class Launch:
         return range(first, min(first + (most or count), count))
 
     def run(self, how: RunConfig) -> Result:
-        start, checks, trace = time.perf_counter(), how.checks, how.trace
+        start, checks, trace, jobs = time.perf_counter(), how.checks, how.trace, how.jobs or cores()
         count, chosen, names = math.prod(self.clusters), self.chosen(how.first, how.clusters), [*how.names]
         before = Before(self.memory) if checks else None
         marked = marked_arrays(self.arrays) if checks else []
@@ -313,7 +314,7 @@ class Launch:
                 again = functools.partial(parallel.run_clusters, self, chosen, checks, names=names, jobs=1)
                 part = run_every_order(self, again)
             else:
-                part = parallel.run_clusters(self, chosen, checks, how.order, names, how.jobs, recorders)
+                part = parallel.run_clusters(self, chosen, checks, how.order, names, jobs, recorders)
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,

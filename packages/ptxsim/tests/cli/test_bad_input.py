@@ -121,6 +121,12 @@ def test_exec(refused):
         refused("exec", word, *(["/bin/true"] if word.startswith("--") else []))
 
 
+@pytest.mark.parametrize("jobs", ["abc", "0", "-1", "1.5", " "])
+def test_the_number_of_processes(refused, monkeypatch, jobs):
+    monkeypatch.setenv("PTXSIM_JOBS", jobs)
+    assert jobs in refused("run", "good.ptx", *ARGS)
+
+
 @pytest.mark.parametrize("name", ["exec", "run", "show", "predict", *LANGUAGES])
 def test_every_option_that_a_command_has(refused, name, tmp_path):
     """Misspelt, a flag with a value, one that wants a value without it; and numbers that are none."""

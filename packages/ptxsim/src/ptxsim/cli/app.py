@@ -9,6 +9,7 @@ import typer
 from ptxsim.cli import execute, nvcc, predict, run, scripts, show
 from ptxsim.cli.common import Bad
 from ptxsim.driver.telling import say
+from ptxsim.grid.cores import cores
 from ptxsim.version import VERSION
 
 app = typer.Typer(
@@ -33,7 +34,10 @@ def _options(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     ),
 ) -> None:
-    pass
+    try:
+        cores()
+    except ValueError as error:
+        raise Bad(str(error)) from None
 
 
 app.command("exec", context_settings=OWN_WORDS)(execute.command)

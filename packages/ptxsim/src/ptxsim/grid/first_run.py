@@ -14,7 +14,8 @@ from ptxsim.checks.all_checks import checking_bus
 from ptxsim.checks.race.across_processes import detector
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.shadow_bytes import SHARED
-from ptxsim.grid.processes import can_fork, cores
+from ptxsim.grid.cores import cores
+from ptxsim.grid.processes import can_fork
 from ptxsim.isa.address_map import SHARED_BASE, SHARED_START
 from ptxsim.jit.bytecode import LOG_COLUMNS, LOG_PLACE, LOG_SIZE
 from ptxsim.jit.code_cache import is_cold

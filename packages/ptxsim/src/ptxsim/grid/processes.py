@@ -13,7 +13,6 @@ import gc
 import itertools
 import mmap
 import multiprocessing
-import os
 import sys
 import threading
 import time
@@ -26,6 +25,7 @@ from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.events.bus import Bus, Silent
 from ptxsim.grid.co_resident import fit, run_together
+from ptxsim.grid.cores import cores
 from ptxsim.grid.repeats.recording import Recordings
 from ptxsim.grid.repeats.runner import Doubtful, Runner, comparable
 from ptxsim.grid.useless_grid import UselessGrid
@@ -94,10 +94,12 @@ def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:
     useless = UselessGrid(runner, count)
     while done < count:
         before = runner.cluster.tensor_operations
-        if not runner.run(chosen[done], alone=not talkative or count == 1):
-            used, ended = run_together(runner.cluster, chosen[done + 1 :])
-            return _merge(Part(reporter, _stats(used[0], done + ended)), [_extra(c) for c in used[1:]])
-        done, busiest = done + 1, max(busiest, runner.cluster.tensor_operations - before)
+        ran, over = runner.run_some(chosen[done:], alone=not talkative or count == 1)
+        if not over:
+            used, ended = run_together(runner.cluster, chosen[done + ran :])
+            together = Part(reporter, _stats(used[0], done + ran - 1 + ended))
+            return _merge(together, [_extra(c) for c in used[1:]])
+        done, busiest = done + ran, max(busiest, runner.cluster.tensor_operations - before)
         if useless.give_up(done) or _stuck(reporter):
             break
         spent = time.perf_counter() - start
@@ -127,14 +129,6 @@ def only_new_garbage():
         gc.unfreeze()
         if next(_RUNS) % COLLECT_EVERY == 0:
             gc.collect()
-
-
-def cores() -> int:
-    """Processes to use: $PTXSIM_JOBS, else the cores this process may run on."""
-    asked = os.environ.get("PTXSIM_JOBS", "")
-    if asked.isdecimal() and int(asked):
-        return int(asked)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def can_fork() -> bool:
@@ -230,10 +224,10 @@ def _work(runner: Runner, mine, sender) -> None:
         runner.cluster.launch.not_started.narrow(mine)
         done = busiest = 0
         useless = UselessGrid(runner, len(mine))
-        for index in mine:
+        while done < len(mine):
             before = runner.cluster.tensor_operations
-            runner.run(index)
-            done, busiest = done + 1, max(busiest, runner.cluster.tensor_operations - before)
+            ran, _ = runner.run_some(mine[done:])
+            done, busiest = done + ran, max(busiest, runner.cluster.tensor_operations - before)
             if useless.give_up(done) or _stuck(runner.cluster.reporter):
                 break
         cluster, reporter = runner.cluster, runner.cluster.reporter

@@ -23,7 +23,7 @@ def depends_on_cluster(name: str) -> bool:
     return name.partition(".")[0] in _CHANGING
 
 
-def special_value(name: str, launch, cluster, warp: int, thread: np.ndarray):
+def special_value(name: str, launch, cluster, warp: int, thread: np.ndarray | None):
     """Value or uint64 (32,) of special register `name`; thread: linear index in the CTA of each lane."""
     base, _, axis = name.lstrip("%").partition(".")
     rank = warp // cluster.warps_per_cta

@@ -152,7 +152,12 @@ def cold_operation(op: ScalarOp) -> Callable:
 
 def cold_address(op: ScalarOp) -> int:
     """Of its machine code, for `call_operation`."""
-    (done,) = cold_operation(op).overloads.values()  # type: ignore[attr-defined]  # a Dispatcher
+    return code_address(cold_operation(op))
+
+
+def code_address(function: Callable) -> int:
+    """Of the machine code of a compiled function with one signature, as C calls it."""
+    (done,) = function.overloads.values()  # type: ignore[attr-defined]  # a Dispatcher
     return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
 
 

@@ -84,6 +84,17 @@ def call_unit(typingctx, address, row, m, warp, registers, predicates, control):
 
 
 @intrinsic
+def call_loop(typingctx, address, control):
+    """Calls the machine code of the main loop (loop_template.run)."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
 def column(typingctx, row, number):
     """int64 number `number` of the bytecode row at address `row`."""
 

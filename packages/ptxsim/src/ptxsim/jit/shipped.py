@@ -47,7 +47,8 @@ for spec in UNITS.values():
         address_of(spec.fast.called)
 for order in ("program", "adverse"):
     a, b = np.zeros((2, 64 * 256), np.float32)
-    ptxsim.load(tiles).launch("tiles", grid=64, block=256, args=[a, b], order=order)
+    for checks in (True, False):
+        ptxsim.load(tiles).launch("tiles", grid=64, block=256, args=[a, b], order=order, checks=checks)
 '''
 
 

@@ -34,18 +34,22 @@ class BatchScheduler:
         """Forgets the cluster before."""
         self.paused: set[int] = set()  # splits that have used up a turn
         self.polls: dict[int, int] = {}  # split -> unit instructions in a row without an effect
+        self.stopped: int | None = None  # why the main loop stopped that already ran this cluster's batch
 
     def run(self) -> int:
         """Runs every queued split up to what only Python can do; how many of the queue then have a turn."""
         cluster, control = self.cluster, self.cluster.control
         loop, words = cluster.loop, cluster.words
-        self.members[bytecode.BATCH_STATE] = bytecode.ABSENT
-        control[bytecode.BATCH], control[bytecode.NEW_COUNT], control[bytecode.BUDGET] = 0, 0, bytecode.TURN
+        if self.stopped is None:
+            self.members[bytecode.BATCH_STATE] = bytecode.ABSENT
+            control[[bytecode.BATCH, bytecode.NEW_COUNT, bytecode.BUDGET]] = 0, 0, bytecode.TURN
         while True:
-            self._admit()
-            if not control[bytecode.BATCH]:
-                break
-            reason = loop(words)
+            reason, self.stopped = self.stopped, None
+            if reason is None:
+                self._admit()
+                if not control[bytecode.BATCH]:
+                    break
+                reason = loop(words)
             issued = control[bytecode.ISSUED]
             split = cluster.splits[control[bytecode.SPLIT]]
             cluster.settle(split)

@@ -105,8 +105,35 @@ class Cluster(RegisterFiles):
 
     def start(self, index: int) -> None:
         """Resets everything for cluster number `index` of the grid."""
+        self.begin(index)
+        self.clear()
+        self.bus.start(self)
+
+    def begin(self, index: int) -> None:
+        """What Python keeps of a cluster, for number `index` of the grid."""
         self.index = index
         self.cta_ids = self.launch.cluster_cta_ids(index)
+        self.mbarriers.start()
+        for memory in self.tmem:
+            memory.clear()
+        self.engine = Engine(self.order)
+        self.batched = not self.bus.heard and self.engine.random is None
+        self.batch.start()
+        self.late.start()
+        self.unit_state: dict[Any, Any] = {}  # bar, bulk groups, ...: state that units keep per cluster
+        self.waiting: dict[tuple, list[int]] = {}
+        self.waits: dict[int, Wait] = {}
+        self.alive = [self.lanes_at_start(w) for w in range(self.warps)]
+        self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
+        self.apart: set[int] = set()  # warps whose lanes went on apart
+        self.watchdog = Watchdog(self, self.launch.max_instructions)
+        self.effects = 0  # changes that could let a polling split go on
+        self.timeouts, self.stuck = 0, False  # the first: effects + 1 at the last standstill
+
+    def clear(self) -> None:
+        """Sets the arrays that compiled code works on to what a cluster finds that has begun; as
+        `run_each` of loop_series.py does.
+        """
         self.registers[:, : len(self.fresh)] = self.fresh
         self.predicates[:] = 0
         self.predicates[:, 0] = 0xFFFF_FFFF
@@ -116,29 +143,12 @@ class Cluster(RegisterFiles):
         self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
         self.local[:], self.local_written[:] = 0xFF, 0
         self.launch.fill_changing(self)
-        self.mbarriers.start()
         self.control[[bytecode.LEFT, bytecode.COPIES]] = 0
-        for memory in self.tmem:
-            memory.clear()
-        self.engine = Engine(self.order)
         self.control[bytecode.EAGER] = self.engine.eager
-        self.batched = not self.bus.heard and self.engine.random is None
-        self.batch.start()
-        self.late.start()
-        self.unit_state: dict[Any, Any] = {}  # bar, bulk groups, ...: state that units keep per cluster
-        self.waiting: dict[tuple, list[int]] = {}
-        self.waits: dict[int, Wait] = {}
-        self.alive = [self.lanes_at_start(w) for w in range(self.warps)]
         self.living[:] = self.alive
         first = self.split_table[::32]  # of each warp
         first[:, bytecode.SP_STATE], first[:, bytecode.SP_MASK] = bytecode.RUNNABLE, self.alive
         first[:, bytecode.SP_WARP] = range(self.warps)
-        self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
-        self.apart: set[int] = set()  # warps whose lanes went on apart
-        self.watchdog = Watchdog(self, self.launch.max_instructions)
-        self.effects = 0  # changes that could let a polling split go on
-        self.timeouts, self.stuck = 0, False  # the first: effects + 1 at the last standstill
-        self.bus.start(self)
 
     def forget_counts(self) -> None:
         """Starts counts and findings afresh, in a process that runs part of a launch."""

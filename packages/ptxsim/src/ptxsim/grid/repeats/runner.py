@@ -12,6 +12,7 @@ import itertools
 
 from ptxsim.grid.repeats.recording import Different, Recordings
 from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.machine.cluster_series import ClusterSeries, runs_in_series
 from ptxsim.machine.launch_view import Launch
 
 MOST_LONGER, ENOUGH = 2, 100_000  # times the longest, and more: instructions before it is checked instead
@@ -31,6 +32,18 @@ class Runner:
         self.compared = self.misses = 0
         self.own: set[tuple] = set()  # findings within recorded clusters
         self.longest = 0  # warp instructions of a cluster that was checked
+        self.series: ClusterSeries | None = None  # made when there is more than one to run
+
+    def run_some(self, rest: range, alone: bool = True) -> tuple[int, bool]:
+        """Runs clusters from the first of `rest` on, several where that takes no Python: (how many, whether
+        the last one ended).
+        """
+        if self.series is None and len(rest) > 1 and self.recordings is None and runs_in_series(self.cluster):
+            self.series = ClusterSeries(self.cluster)
+        if self.series is None:
+            return 1, self.run(rest[0], alone)
+        ended, stands = self.series.run(rest)
+        return (ended + 1, self.cluster.run(alone)) if stands else (ended, True)
 
     def run(self, index: int, alone: bool = True) -> bool:
         """Runs cluster `index`, as Cluster.run does. Where others may help it, no cluster is compared

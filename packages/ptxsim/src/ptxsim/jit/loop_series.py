@@ -1,0 +1,68 @@
+"""Clusters of a grid one after the other, without Python between them: to start and to end a short one there
+takes ten times as long as it runs.
+"""
+
+# ruff: noqa: F405
+from ptxsim.jit.bytecode import *  # noqa: F403
+from ptxsim.jit.compiled import compiled
+from ptxsim.jit.intrinsics import call_loop
+
+
+@compiled()
+def run_each(loop, control, files, tables, memory, start, slots, values, first):
+    """Runs the clusters that `values` describes, from row `first` on, each from its start to its end.
+
+    loop: address of the main loop's code. files: registers, predicates. tables: splits, groups, living,
+    batch. memory: shared, local, local_written. start: what a cluster finds: fresh registers, predicates,
+    splits, living. values[i, k, r]: what the register in slots[k] holds in CTA r of cluster i.
+    Returns (the row of the cluster that needs Python, or how many there are; why the main loop stopped there;
+    instructions executed before it). That one has run up to where it stands; the batch is as it was left.
+    """
+    registers, predicates = files
+    splits, groups, living, batch = tables
+    shared, local, local_written = memory
+    fresh, predicates_then, splits_then, living_then = start
+    words = control.ctypes.data
+    for i in range(first, len(values)):
+        before = control[EXECUTED]
+        for w in range(len(registers)):
+            for s in range(len(fresh)):
+                registers[w, s, :] = fresh[s, 0]
+            for k in range(len(slots)):
+                registers[w, slots[k], :] = values[i, k, w // control[WARPS_PER_CTA]]
+        predicates[:] = predicates_then
+        splits[:] = splits_then
+        groups[:] = 0
+        living[:] = living_then
+        shared[:] = 0xFF
+        local[:], local_written[:] = 0xFF, 0
+        _admit_all(batch, living, control)
+        reason = call_loop(loop, words)
+        if reason != REASON_STANDS or not _over(batch, control):
+            return i, reason, before
+    return len(values), REASON_STANDS, control[EXECUTED]
+
+
+@compiled()
+def _admit_all(batch, living, control):
+    """Makes the batch of a cluster whose warps all stand at their first instruction."""
+    batch[BATCH_STATE, :] = ABSENT
+    count = 0
+    for w in range(len(living)):
+        if living[w]:
+            batch[BATCH_LIST, count] = w * 32
+            batch[BATCH_STATE, w * 32] = MOVING
+            count += 1
+    control[BATCH], control[NEW_COUNT], control[BUDGET], control[LEFT] = count, 0, TURN, 0
+
+
+@compiled()
+def _over(batch, control):
+    """Whether all warps have ended, and left nothing for Python to hear of; the batch is then forgotten."""
+    for j in range(control[BATCH]):
+        if batch[BATCH_STATE, batch[BATCH_LIST, j]] != GONE:
+            return False
+    if control[ISSUED] or control[TENSOR_OPERATIONS] or control[FAULTS] or control[LOG_USED]:
+        return False
+    control[BATCH] = control[FAST_DONE] = control[HAPPENED] = control[CHANGED] = 0
+    return True

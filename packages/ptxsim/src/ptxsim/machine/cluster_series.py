@@ -1,0 +1,83 @@
+"""Clusters that run one after the other in compiled code, up to one that needs Python (jit/loop_series.py).
+
+Only where nobody listens, in an order without chance, and of kernels whose units keep no state that Python
+clears for each cluster.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ptxsim.isa.special_registers import depends_on_cluster, special_value
+from ptxsim.jit.codegen import code_address
+from ptxsim.jit.loop_series import run_each
+from ptxsim.machine.cluster import Cluster
+
+AT_ONCE = 256  # clusters
+_KEEP_STATE = {"mbarrier", "tcgen05", "wgmma", "clusterlaunchcontrol"}
+
+
+class ClusterSeries:
+    """The clusters of one launch that a process runs."""
+
+    def __init__(self, cluster: Cluster):
+        self.cluster = cluster
+        special = [(key[1], slot) for key, slot in cluster.program.slots.constants[2] if key[0] == "special"]
+        changing = [(name, slot) for name, slot in special if depends_on_cluster(name)]
+        self.names = [name for name, _ in changing]
+        self.slots = np.array([slot for _, slot in changing], np.int64)
+        self.chosen: range = range(0)  # clusters that `values` describes
+        self.values: np.ndarray = np.empty((0, 0, 0), np.uint64)
+        self.loop = code_address(cluster.loop)
+        cluster.begin(0)
+        cluster.clear()
+        found = cluster.predicates, cluster.split_table, cluster.living
+        self.start = cluster.fresh, *(array.copy() for array in found)
+
+    def run(self, rest: range) -> tuple[int, bool]:
+        """Runs clusters from the first of `rest` on: (how many have ended, whether the next one stands at
+        something that Python must do: it has begun, and is to be `run`).
+        """
+        if not self.chosen or rest[0] not in self.chosen or rest.step != self.chosen.step:
+            self.chosen = rest[:AT_ONCE]
+            self.values = self._values(self.chosen)
+        cluster, first = self.cluster, self.chosen.index(rest[0])
+        tables = cluster.split_table, cluster.group_table, cluster.living, cluster.batch.members
+        memory = cluster.shared, cluster.local, cluster.local_written
+        files = cluster.registers, cluster.predicates
+        end, reason, executed = run_each(
+            self.loop, cluster.control, files, tables, memory, self.start, self.slots, self.values, first
+        )
+        stands = end < len(self.chosen)
+        for index in self.chosen[first : end + stands]:
+            cluster.launch.not_started.begin(index)
+        if stands:
+            cluster.begin(self.chosen[end])
+            cluster.queue.clear()
+            cluster.batch.stopped = reason
+            cluster.watchdog.livelock.first = executed
+        return end - first, stands
+
+    def _values(self, chosen: range) -> np.ndarray:
+        """uint64 (clusters, slots, CTAs): the registers that tell clusters apart."""
+        launch: Any = self.cluster.launch  # its sums of indices are good for arrays of them, too
+        indices = np.array(chosen)
+        them = SimpleNamespace(index=indices, cta_ids=launch.cluster_cta_ids(indices), warps_per_cta=1)
+        values = np.empty((len(chosen), len(self.slots), self.cluster.ctas), np.uint64)
+        for k, name in enumerate(self.names):
+            for rank in range(self.cluster.ctas):
+                values[:, k, rank] = special_value(name, launch, them, rank, None)
+        return values
+
+
+def runs_in_series(cluster: Cluster) -> bool:
+    """Whether its launch may run so."""
+    plain = not cluster.bus.heard and not cluster.late.on and isinstance(cluster.order, str)
+    return plain and not any(i is not None and _keeps_state(i) for i in cluster.program.instrs)
+
+
+def _keeps_state(instr) -> bool:
+    return instr.op in _KEEP_STATE or instr.op == "cp" and "bulk" in instr.mods
