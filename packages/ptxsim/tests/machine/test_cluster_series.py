@@ -99,6 +99,16 @@ def test_python_begins_those_alone_that_need_it(body, most, monkeypatch):
     assert len(begun) == most
 
 
+def test_a_series_of_long_clusters_stops_between_them(monkeypatch):
+    counts = []
+    run = runner.ClusterSeries.run
+    monkeypatch.setattr(
+        runner.ClusterSeries, "run", lambda self, rest: (counts.append(len(rest)), run(self, rest))[1]
+    )
+    launched(BODIES["a loop of its own length"].replace("63", "8191"), 1, "program", ctas=40, block=256)
+    assert len(counts) > 1 and counts[0] == 40 and counts == sorted(counts, reverse=True)
+
+
 def test_a_limit_of_instructions_counts_each_cluster_alone():
     endless = HEAD + "setp.eq.u32 %p, %c, 5; AGAIN: add.u32 %x, %x, 1; @%p bra AGAIN;" + TAIL
     data, out = np.zeros((2, 8 * 32), np.uint32)

@@ -7,6 +7,9 @@ from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import call_loop
 
+NONE_STANDS = -1
+MOST = 1_000_000  # some tenths of a second: then others look at the time, at Ctrl-C, at what is left to do
+
 
 @compiled()
 def run_each(loop, control, files, tables, memory, start, slots, values, first):
@@ -15,16 +18,20 @@ def run_each(loop, control, files, tables, memory, start, slots, values, first):
     loop: address of the main loop's code. files: registers, predicates. tables: splits, groups, living,
     batch. memory: shared, local, local_written. start: what a cluster finds: fresh registers, predicates,
     splits, living. values[i, k, r]: what the register in slots[k] holds in CTA r of cluster i.
-    Returns (the row of the cluster that needs Python, or how many there are; why the main loop stopped there;
-    instructions executed before it). That one has run up to where it stands; the batch is as it was left.
+    Returns (the first row whose cluster has not ended; NONE_STANDS, or why the main loop stopped there;
+    instructions executed before it). A cluster that needs Python has run up to where it stands, and the batch
+    is as it was left. After MOST instructions no other one starts.
     """
     registers, predicates = files
     splits, groups, living, batch = tables
     shared, local, local_written = memory
     fresh, predicates_then, splits_then, living_then = start
     words = control.ctypes.data
+    limit = control[EXECUTED] + MOST
     for i in range(first, len(values)):
         before = control[EXECUTED]
+        if before > limit:
+            return i, NONE_STANDS, before
         for w in range(len(registers)):
             for s in range(len(fresh)):
                 registers[w, s, :] = fresh[s, 0]
@@ -40,7 +47,7 @@ def run_each(loop, control, files, tables, memory, start, slots, values, first):
         reason = call_loop(loop, words)
         if reason != REASON_STANDS or not _over(batch, control):
             return i, reason, before
-    return len(values), REASON_STANDS, control[EXECUTED]
+    return len(values), NONE_STANDS, control[EXECUTED]
 
 
 @compiled()

@@ -13,7 +13,7 @@ import numpy as np
 
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
 from ptxsim.jit.codegen import code_address
-from ptxsim.jit.loop_series import run_each
+from ptxsim.jit.loop_series import NONE_STANDS, run_each
 from ptxsim.machine.cluster import Cluster
 
 AT_ONCE = 256  # clusters
@@ -51,7 +51,7 @@ class ClusterSeries:
         end, reason, executed = run_each(
             self.loop, cluster.control, files, tables, memory, self.start, self.slots, self.values, first
         )
-        stands = end < len(self.chosen)
+        stands = reason != NONE_STANDS
         for index in self.chosen[first : end + stands]:
             cluster.launch.not_started.begin(index)
         if stands:
