@@ -14,13 +14,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from instructor.autograder.flow import Traced
 from instructor.autograder.replay import Pace, Replay
 from ptxsim.tracing import COPIES, LOADS, STORES, TENSOR, Event
 
 SMS = 148  # of a B200
-MMA_K = 16  # K of one MMA instruction on 16-bit operands
+ZEROS = 1.1  # times the multiply-adds of a number of D that are not of zeros, at most, that it takes
 BUSY = 0.9  # part of a tile's time that the tensor core works, at least, if loads run as far ahead as asked
 LOST = 0.5  # of a load's way, at most, from one tile to the next
 MOST = 2.5  # times the products that are needed, at most: a tile may stand out over the edge of D
@@ -108,8 +109,16 @@ class Evidence:
 
     @cached_property
     def tile(self) -> int:
-        """Numbers of D whose sums the cluster holds at once, in all of its CTAs."""
-        return max(1, self.timeline.held)
+        """Numbers of D whose sums the cluster holds at once, in all of its CTAs.
+
+        Cells for which too little is multiplied, as by zeros, are none: a number of D takes K products.
+        """
+        open_now: dict[int, float] = defaultdict(float)
+        for one in self.timeline.held:
+            numbers = min(one.cells, ZEROS * one.macs / self.size[2])
+            open_now[one.begin] += numbers
+            open_now[one.end] -= numbers
+        return max(1, round(max(accumulate(open_now[at] for at in sorted(open_now)), default=0)))
 
     @cached_property
     def reuse(self) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,15 @@ _COPIES = (
 _WORD = 4  # bytes of shared memory whose last writer is known
 
 
+class Held(NamedTuple):
+    """A sum in tensor memory: events from the first MMA to the last read."""
+
+    begin: int
+    end: int
+    cells: int
+    macs: float  # multiply-adds with two numbers that are not 0
+
+
 @dataclass
 class Traced(Timeline):
     """A timeline whose events are also tied by data. Keys and values are numbers of events."""
@@ -52,7 +62,7 @@ class Traced(Timeline):
     fed: dict[int, set[int]] = field(default_factory=dict)  # MMA -> TMA loads whose bytes it read
     read_out: set[int] = field(default_factory=set)  # MMAs whose sum a thread read
     sums: list[list[int]] = field(default_factory=list)  # of these, those that added up
-    held: int = 0  # cells of tensor memory that held a sum which was read, in all CTAs of the cluster
+    held: list[Held] = field(default_factory=list)  # where, and how long, each of them was held
     room: int = 0  # bytes of a CTA's shared memory that MMAs read and loads filled, in the CTA that has most
     full: dict[int, float] = field(default_factory=dict)  # MMA -> part of its products that are not of zeros
     weight: float = 0.0  # of all products that were read out, where they are weighed
@@ -67,7 +77,8 @@ class Flow(Recorder):
         self.fed: dict[int, set[int]] = {}
         self.full: dict[int, float] = {}
         self.sums: list[list[int]] = []  # events of the MMAs that added up
-        self.summed: set[int] = set()  # numbers of the sums that were read
+        self.cells: list[int] = []  # that each of them lies in
+        self.summed: dict[int, int] = {}  # number of a sum that was read -> event of the last read
 
     def start(self, cluster) -> None:
         super().start(cluster)
@@ -77,7 +88,6 @@ class Flow(Recorder):
             self.owner = np.full(self.hands.shape, NOBODY)  # these warps
             self.filled = np.zeros(self.writers.shape, bool)  # by a load, and read by an MMA
             self.owners = np.full((cluster.ctas, *_CELLS), NOBODY)  # number of the sum in a cell
-            self.holding = np.zeros((cluster.ctas, *_CELLS), bool)  # cells whose sum was read
 
     # ---- who wrote shared memory ----
 
@@ -132,12 +142,11 @@ class Flow(Recorder):
                 self._add_up(cluster, work, rank, event)
 
     def _full(self, cluster, work) -> float:
-        """The part of an MMA's products that are not of zeros: rows of A and of B with a number in them."""
+        """The part of an MMA's multiply-adds that are not of zeros."""
         a, b = (side != 0 for side in operands(cluster, work))
         if a.shape[1] != b.shape[1]:  # a sparse A
             return 1.0
-        adds = (a.any(axis=0) & b.any(axis=0)).any()
-        return float(a.any(axis=1).mean() * b.any(axis=1).mean()) if adds else 0.0
+        return float(a.mean(axis=0) @ b.mean(axis=0)) / a.shape[1]
 
     def _sources(self, work, rank: int) -> set[int]:
         """The TMA loads whose bytes an MMA reads in one CTA."""
@@ -157,6 +166,7 @@ class Flow(Recorder):
             if not work.accumulates or (held == [NOBODY] and not cluster.tmem[rank].cells[block[1:]].any()):
                 held = [len(self.sums)]
                 self.sums.append([])
+                self.cells.append(self.owners[block].size)
                 self.owners[block] = held[0]
             for number in held:
                 if number != NOBODY:
@@ -170,18 +180,22 @@ class Flow(Recorder):
         if write:
             self.owners[place] = NOBODY
         else:
-            owners = self.owners[place]
-            self.summed.update(_values(owners))
-            self.holding[place] |= owners != NOBODY
+            self.summed |= dict.fromkeys(_values(self.owners[place]), len(self.events) - 1)
 
     def timeline(self, costs: Costs) -> Traced:
         """The events in the order of the run: replay.py gives them times."""
-        sums = [self.sums[number] for number in sorted(self.summed - {NOBODY})]
+        read = sorted(self.summed.keys() - {NOBODY})
+        sums = [self.sums[number] for number in read]
         read_out = {event for one in sums for event in one if self.full[event]}
         made = Traced(self.events, [], 0, costs, self.finished, self.index)
-        held, room = int(self.holding.sum()), 16 * int(self.filled.sum(axis=1).max())
-        made = replace(made, fed=self.fed, read_out=read_out, sums=sums, held=held, room=room)
-        return replace(made, full=self.full)
+        room = 16 * int(self.filled.sum(axis=1).max())
+        made = replace(made, fed=self.fed, read_out=read_out, sums=sums, room=room, full=self.full)
+        return replace(made, held=[self._held(number) for number in read if self.sums[number]])
+
+    def _held(self, number: int) -> Held:
+        mine = self.sums[number]
+        macs = sum(self.events[n].amount * self.full[n] for n in mine)
+        return Held(min(mine), self.summed[number], self.cells[number], macs)
 
 
 def _where(log: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -272,5 +286,14 @@ def weigh(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
 
     Of a whole product it is the same in whatever parts, and order of K, it is made.
     """
-    one, other = (weights[side.astype(np.float16).view(np.uint16) & 0x7FFF].sum(axis=0) for side in (a, b))
+    if a.shape[1] != b.shape[1]:  # a sparse A: nothing that two float16 matrices are made of
+        return np.inf
+    one, other = (weights[_bits(side)].sum(axis=0) for side in (a, b))
     return float(one @ other)
+
+
+def _bits(side: np.ndarray) -> np.ndarray:
+    """Of each number, as float16 without its sign. One that is less than any of those is no zero."""
+    with np.errstate(over="ignore"):
+        bits = side.astype(np.float16).view(np.uint16) & 0x7FFF
+    return np.maximum(bits, side != 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from shows import Show, by_threads, one_stage, put, while_loading
+from shows import ZEROS, Show, by_threads, one_stage, put, while_loading
 
 from instructor.exploits.exploit import HELP
 
@@ -158,6 +158,38 @@ def halves_of_columns(text: str) -> str:
     )  # fmt: skip
 
 
+_ZEROS_ASIDE = r"""\1for c in Tx.unroll(3):
+\1    Tx.gemm_async(
+\1        tmem[:, 128 + c * 128 : 256 + c * 128], Zsmem[0, :, :], Zsmem[0, :, :],
+\1        accum=False, dispatch="tcgen05", cta_group=1,
+\1    )
+\g<0>"""
+_READ_ONCE = r"""\1if tiles == 0:
+\1    for c in Tx.unroll(6):
+\1        with Tx.warpgroup():
+\1            Tx.copy(Dreg_wg[:, :], tmem[:, 128 + c * 64 : 192 + c * 64])
+\1tiles = tiles + 1
+\g<0>"""
+
+
+def sums_of_zeros_aside(text: str) -> str:
+    """Half of the CTAs take all tiles; sums of zeros, read once, make each tile look four times as large."""
+    half = "max(1, SM_COUNT // 2)"
+    return put(
+        text,
+        (r"num_clusters=SM_COUNT,", f"num_clusters={half},"),
+        (r"tile_scheduler\.init\(bx\)", f"tile_scheduler.init(Tx.if_then_else(bx < {half}, bx, 1 << 20))"),
+        (
+            r"^( +)Dsmem = pool\.alloc\(.*$",
+            r"\g<0>\n\1Zsmem = pool.alloc((1, BLK_M, BLK_K), F16, layout=A_LAYOUT)",
+        ),
+        (r"^( +)mma2ld\.arrive\(0, .*$", _ZEROS_ASIDE),
+        (r'^( +)Tx\.ptx\.fence\.proxy_async\("shared::cta"\)\n( +)Tx\.ptx\.fence\.mbarrier_init.*$', ZEROS),
+        (r"^( +)for i in Tx\.unroll\(BLK_N // EPI_N\):\n( +)with Tx\.warpgroup", _READ_ONCE),
+        (r"^( +)wb_phase\.init\(is_producer=False\)$", r"\g<0>\n\1tiles = 0"),
+    )
+
+
 _FLAGS = r'''
 def flags(cuda):
     """The loading warp waits for a number in shared memory, which the other one writes."""
@@ -207,6 +239,7 @@ MORE = (
     Show("zeros-between", 5, 5, zeros_between, "load one stage ahead"),
     Show("zeros-between", 7, 7, zeros_between, "load one stage ahead"),
     Show("nothing-from-tile-3", 7, 7, two_tiles_each, "a few CTAs"),
+    Show("half-of-the-ctas-from-100-sms", 7, 7, sums_of_zeros_aside, "a few CTAs"),
     Show("halves-of-columns", 10, 10, halves_of_columns, "the same rows of A"),
     Show("flag-for-a-barrier", 7, 6, flag_for_a_barrier, "load one stage ahead"),
     Show("flag-for-a-barrier", 7, 7, flag_for_a_barrier, "load one stage ahead"),

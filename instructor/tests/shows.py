@@ -275,13 +275,15 @@ def second_consumer(text: str) -> str:
     )
 
 
-def while_loading(text: str, products: str) -> str:
-    """One stage; while its load is on the way the tensor core makes more products, of the zeros in Zsmem."""
-    zeros = r"""\1if wg_id == 0:
+ZEROS = r"""\1if wg_id == 0:
 \1    with Tx.thread():
 \1        for j in range(BLK_K):
 \1            Zsmem[0, warp_id * 32 + lane_id, j] = Tx.float16(0)
 \g<0>"""
+
+
+def while_loading(text: str, products: str) -> str:
+    """One stage; while its load is on the way the tensor core makes more products, of the zeros in Zsmem."""
     return put(
         one_stage(text),
         (
@@ -289,7 +291,7 @@ def while_loading(text: str, products: str) -> str:
             r"\g<0>\n\1Zsmem = pool.alloc((1, BLK_M, BLK_K), F16, layout=A_LAYOUT)",
         ),
         (r"^( +)mma2tma\.arrive\(stage, .*$", rf"\g<0>\n{products}"),
-        (r'^( +)Tx\.ptx\.fence\.proxy_async\("shared::cta"\)\n( +)Tx\.ptx\.fence\.mbarrier_init.*$', zeros),
+        (r'^( +)Tx\.ptx\.fence\.proxy_async\("shared::cta"\)\n( +)Tx\.ptx\.fence\.mbarrier_init.*$', ZEROS),
     )
 
 

@@ -1,0 +1,62 @@
+"""What the tensor core did, as it is measured: what weighs, what takes time, how large a tile is."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from instructor.autograder import flow
+from instructor.autograder.behaviour import Evidence, balanced
+from instructor.autograder.flow import Held, weigh, weights
+from ptxsim.tracing import Costs
+
+WEIGHTS = weights(3)
+ONES = np.ones((128, 16), np.float32)
+
+
+def part_at_work(monkeypatch, a: np.ndarray, b: np.ndarray) -> float:
+    monkeypatch.setattr(flow, "operands", lambda cluster, work: (a, b))
+    return flow.Flow._full(None, None, None)
+
+
+def test_an_mma_takes_time_for_multiply_adds_that_are_not_of_zeros(monkeypatch):
+    assert part_at_work(monkeypatch, ONES, ONES) == 1.0
+    above = np.where(np.arange(128)[:, None] < 64, ONES, 0)
+    assert part_at_work(monkeypatch, above, ONES) == 0.5
+    one, other = (np.where(np.arange(16) == k, ONES, 0) for k in (0, 1))
+    one[0, 2] = other[0, 2] = 1.0  # no row of either is without a number, and one product is made
+    assert part_at_work(monkeypatch, one, other) == 1 / (128 * 128 * 16)
+
+
+@pytest.mark.parametrize("value", [2.0**-70, -(2.0**-26), 1e9])
+def test_a_number_that_no_float16_is_weighs_something(value):
+    assert weigh(np.full((4, 16), value, np.float32), ONES, WEIGHTS) > 0
+    assert weigh(np.zeros((4, 16), np.float32), ONES, WEIGHTS) == 0
+
+
+def test_a_sparse_operand_is_none_that_d_is_made_of():
+    assert weigh(ONES[:, :8], ONES, WEIGHTS) == np.inf
+
+
+def held(*sums: Held, busiest: int) -> Evidence:
+    """Step 7 on 148 SMs: 600 tiles of 128x128, a cluster with `busiest` of them."""
+    seen = SimpleNamespace(held=list(sums), costs=Costs())
+    size = (128 * 30, 128 * 20, 1024)
+    return Evidence(seen, {"tensor_operations": 600, "busiest": busiest}, (148, 1, 1), (1, 1, 1), size)
+
+
+TILE, MACS = 128 * 128, 128 * 128 * 1024
+
+
+def test_a_tile_is_as_large_as_what_is_held_at_once():
+    one_by_one = held(Held(0, 9, TILE, MACS), Held(10, 19, TILE, MACS), busiest=5)
+    assert one_by_one.tile == TILE
+    assert held(Held(0, 9, TILE, MACS), Held(5, 19, TILE, MACS), busiest=5).tile == 2 * TILE
+    assert held(Held(0, 9, TILE, 0.96 * MACS), busiest=5).tile == TILE  # some numbers of A and B are 0
+
+
+@pytest.mark.parametrize("beside", [0.0, 0.01])
+def test_sums_of_next_to_nothing_make_no_tile_larger(beside):
+    more = [Held(0, 9, TILE, beside * MACS)] * 3
+    assert balanced(held(Held(0, 9, TILE, MACS), *more, busiest=5)) == ""
+    assert "a few CTAs" in balanced(held(Held(0, 9, TILE, MACS), *more, busiest=8))
