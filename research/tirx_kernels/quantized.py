@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from fp4_norms import added_and_normalised, blocks, elements
 
 sys.path.insert(0, str(Path(__file__).parent / "stands"))
 
-from flashinfer.quantization import _powers, _tiled, fp4_codes, nvfp4_blocks  # noqa: E402
+from flashinfer.quantization import _powers, _tiled  # noqa: E402
 
 
 def rmsnorm_fp4(module, config: dict) -> None:
@@ -32,13 +33,15 @@ def add_rmsnorm_fp4(module, config: dict) -> None:
     """The residual grows by x and is normalised: float32 throughout, on one CTA's rows."""
 
     def reference(data, output, config):
-        total = data["x2d"].float() + data["residual2d"].float()
-        data["residual2d"].copy_(total)
-        total = data["residual2d"].float()
-        normal = total * _inverse_rms(total, config["eps"]) * data["weight"].float()
-        _quantize(normal, data, output, config)
+        rows = (data[name].float().numpy() for name in ("x2d", "residual2d", "weight"))
+        kind = data["residual2d"].dtype
+        kept, normal = added_and_normalised(
+            *rows, config["eps"], lambda sums: torch.from_numpy(sums).to(kind).float().numpy()
+        )
+        data["residual2d"].copy_(torch.from_numpy(kept))
+        _quantize(torch.from_numpy(normal), data, output, config)
         if config["output_norm"]:
-            output["y_norm"].copy_(normal.view_as(output["y_norm"]))
+            output["y_norm"].copy_(torch.from_numpy(normal).view_as(output["y_norm"]))
 
     _beside(module, reference)
     module.run_test(**config)
@@ -60,11 +63,11 @@ def _quantize(rows: torch.Tensor, data: dict, output: dict, config: dict) -> Non
     """Writes elements and factors as the configuration orders them."""
     values = rows.numpy()
     if config["scale_format"] == "ue8m0":
-        blocks = values.reshape(len(values), -1, 32)
-        factors = _powers(blocks, 6)
-        packed = fp4_codes(blocks * np.exp2(127.0 - factors.astype(np.float32))[..., None], len(values))
+        parts = values.reshape(len(values), -1, 32)
+        factors = _powers(parts, 6)
+        packed = elements(parts * np.exp2(127.0 - factors.astype(np.float32))[..., None], len(values))
     else:
-        packed, factors = nvfp4_blocks(values, float(data["global_scale"]), config["block_size"])
+        packed, factors = blocks(values, float(data["global_scale"]), config["block_size"])
     output["y"].view(len(values), -1).copy_(torch.from_numpy(packed))
     both = config.get("output_both_sf_layouts", False)
     ordered = _tiled(factors) if config["swizzled"] or both else factors
