@@ -20,8 +20,8 @@ def steps(values: np.ndarray, form: str) -> np.ndarray:
 
 
 def merged_states(v_a, s_a, v_b, s_b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two partial outputs of attention (.., dim) with the base-2 logarithms of their sums (..) -> one of both,
-    its logarithms, and the sum of the magnitudes of what is added up; float64.
+    """Two partial outputs of attention (.., dim) with the base-2 logarithms of their sums (..) -> one of
+    both, its logarithms, and the sum of the magnitudes of what is added up; float64.
     """
     v_a, s_a, v_b, s_b = (np.asarray(x, np.float64) for x in (v_a, s_a, v_b, s_b))
     total = np.logaddexp2(s_a, s_b)
@@ -35,4 +35,3 @@ def wrong_merged(states, v, s, form: str) -> tuple[int, int]:
     v_off = np.abs(np.asarray(v, np.float64) - exact) > steps(exact, form) / 2 + APPROXIMATED * size
     s_off = np.abs(np.asarray(s, np.float64) - total) > APPROXIMATED * (1 + np.abs(total))
     return int(v_off.sum()), int(s_off.sum())
-

@@ -9,8 +9,8 @@ MOST, SIXTH = np.float32(448), np.float32(1) / np.float32(6)
 
 
 def added_and_normalised(x, residual, weight, eps: float, rounded) -> tuple[np.ndarray, np.ndarray]:
-    """(the residual with x added, as `rounded` keeps it; that over its root mean square, times the weight), of
-    float32 rows. The mean square is that of the sums before they are rounded.
+    """(the residual with x added, as `rounded` keeps it; that over its root mean square, times the weight),
+    of float32 rows. The mean square is that of the sums before they are rounded.
     """
     total = x + residual
     kept = rounded(total)

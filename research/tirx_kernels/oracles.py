@@ -103,7 +103,7 @@ def beside_torch(module, config: dict) -> None:
 
 
 def merged_states(module, config: dict) -> None:
-    """Within what rounding leaves open of the exact outputs; where the test wants FlashInfer's, its own stand."""
+    """Within what rounding leaves open of the exact outputs; where FlashInfer's are wanted, its own stand."""
     import flashinfer
 
     usual, given = module._kernel_args, []

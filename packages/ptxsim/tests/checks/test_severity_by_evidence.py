@@ -237,3 +237,58 @@ def test_lanes_that_never_come_to_a_warp_barrier_may_end_without_it(behind, verd
     assert result.verdict == verdict, result.findings
     assert "lanes 2-31 do not come to this bar.warp.sync" in result.findings[-1].message
     assert verdict == "error" or out.tolist() == [7, 8, *[7] * 30]
+
+
+TWO_STATEMENTS = """.visible .entry k(.param .u64 q) {
+  .reg .b64 %q; .reg .b32 %w, %l, %x, %y; .reg .b16 %h; .reg .pred %second, %all;
+  .shared .align 4 .b8 s[4];
+  ld.param.u64 %q, [q]; mov.u32 %w, WHO; setp.ge.u32 %second, %w, FIRST;
+  mov.u32 %l, %laneid; setp.ne.u32 %all, %l, 0; @%all bra END;
+  ld.global.u32 %x, [%q+8]; add.u32 %y, %x, 1; cvt.u16.u32 %h, %x;
+  @%second bra SECOND;
+  st.SPACE.u32 [PLACE], %x;
+  bra END;
+SECOND:
+  BEHIND
+END:
+  ret;
+}
+"""
+BY_WARPS, BY_CTAS = ("%tid.x", "32", {"block": 64}), ("%ctaid.x", "1", {"block": 32, "grid": 2})
+SECONDS = {
+    "st.SPACE.u32 [PLACE], %x;": "review",
+    "st.SPACE.u32 [PLACE], %y;": "error",
+    "st.SPACE.u16 [PLACE], %h;": "review",
+    "st.SPACE.u8 [PLACE+1], 1;": "error",
+    "st.volatile.SPACE.u32 [PLACE], %x;": "review",
+    "red.SPACE.max.u32 [PLACE], %x;": "error",  # comes to the same here, but hangs on what it finds
+    "red.SPACE.max.u32 [PLACE], %y; st.SPACE.u32 [PLACE], %y;": "error",
+}
+
+
+@pytest.mark.parametrize("order", ["program", "adverse"])
+@pytest.mark.parametrize("behind, verdict", SECONDS.items(), ids=range(len(SECONDS)))
+@pytest.mark.parametrize(
+    "who, first, shape, space",
+    [(*BY_WARPS, "shared"), (*BY_WARPS, "global"), (*BY_CTAS, "global")],
+    ids=["warps, shared", "warps, global", "ctas"],
+)
+def test_two_statements_may_store_the_same_bytes(behind, verdict, order, who, first, shape, space):
+    """FlashInfer's act_and_mul, whose last loop begins before its vector loop ends; Rodinia's bfs."""
+    text = TWO_STATEMENTS.replace("BEHIND", behind).replace("SPACE", space).replace("WHO", who)
+    text = text.replace("FIRST", first).replace("PLACE+", "s+" if space == "shared" else "%q+")
+    text = HEAD.format(target="sm_90") + text.replace("PLACE", "s" if space == "shared" else "%q")
+    result = ptxsim.load(text).launch("k", args=[np.array([0, 0, 7], np.uint32)], order=order, **shape)
+    assert result.verdict == verdict, result.findings
+    assert {f.kind for f in result.findings} == {"race"}
+    assert all(("both write the same value" in f.message) == (verdict == "review") for f in result.findings)
+
+
+@pytest.mark.parametrize("elements, verdict", [(1, "review"), (2, "error")])
+def test_ctas_that_store_the_same_instead_of_the_rest_of_an_output_are_wrong(elements, verdict):
+    out = np.full(elements, np.nan, np.float32)
+    text = HEAD.format(target="sm_90") + ALL_STORE.replace("BITS", "0")
+    result = ptxsim.load(text).launch("k", grid=3, args=[np.float32([5]), out], arg_names=["x", "D"])
+    found = result.findings[0]
+    assert (found.severity, found.evidence["cause"]) == (verdict, "same-tile"), result.findings
+    assert ("other elements of D were never written" in found.message) == (verdict == "error")

@@ -27,6 +27,15 @@ BODIES = {  # what each CTA does to out -> its verdict
         "if (t == 0 && blockIdx.x == 3) out[0] = 5 + x; __syncthreads(); atomicAdd(out, 1);", "error",
     ),
     "one value": ("out[t] = 7;", "clean"),
+    "one value that is loaded": ("out[t] = x + t;", "review"),
+    "one value by two statements": (
+        "if (blockIdx.x % 3) out[t] = x; else if (t < 8) out[2 * t] = out[64 + t] + 3;", "review",
+    ),
+    "one value but for one CTA": ("out[t] = x + (blockIdx.x == 7);", "error"),
+    "zeros where zeros were, then others": ("out[t] = blockIdx.x < 7 ? x - 3 : x;", "error"),
+    "a sum that comes to what others store": (
+        "if (blockIdx.x & 1) out[t] = x; else atomicMax(out + t, 3);", "error",
+    ),
 }  # fmt: skip
 
 

@@ -104,8 +104,10 @@ def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:
             break
         spent = time.perf_counter() - start
         if jobs > 1 and count - done > 1 and spent / done * (count - done) > WORTHWHILE and can_fork():
-            part = _fork(runner, chosen[done:], jobs)
-            return _merge(Part(reporter, _stats(runner.cluster, done, busiest)), part)
+            parts = _fork(runner, chosen[done:], jobs)
+            if parts:
+                return _merge(Part(reporter, _stats(runner.cluster, done, busiest)), parts)
+            jobs = 1
     return Part(reporter, _stats(runner.cluster, done, busiest))
 
 
@@ -154,7 +156,9 @@ def _extra(cluster: Cluster) -> Part:
 
 
 def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
-    """Runs the remaining clusters in `jobs` processes."""
+    """Runs the remaining clusters in `jobs` processes. Nothing has happened, and there are no parts, if they
+    must run in one.
+    """
     cluster, launch = runner.cluster, runner.cluster.launch
     originals = _share(launch.memory)
     cluster.map_memory()
@@ -166,16 +170,21 @@ def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
         process.start()
         sender.close()
         workers.append((process, receiver))
+    undecided = False
     try:
         parts = _received([receiver for _, receiver in workers])
+        touched = [part.touched for part in parts]
+        undecided = not runner.recordings and across_processes.undecided(cluster.bus, touched)
     finally:
         for process, _ in workers:
             process.kill()
             process.join()
-        _unshare(launch.memory, originals)
+        _unshare(launch.memory, originals, keep=not undecided)
         cluster.map_memory()
+    if undecided:
+        return []
     snapshot = cluster.reporter.snapshot()
-    across_processes.compare(cluster.bus, [part.touched for part in parts])
+    across_processes.compare(cluster.bus, touched)
     if runner.recordings and any(f.kind == "race" for f in cluster.reporter.since(snapshot).values()):
         raise Doubtful
     return parts
@@ -204,9 +213,10 @@ def _share(memory) -> list[np.ndarray]:
     return originals
 
 
-def _unshare(memory, originals: list[np.ndarray]) -> None:
+def _unshare(memory, originals: list[np.ndarray], keep: bool) -> None:
+    """Back to the originals. keep: with what the processes have written."""
     for i, original in enumerate(originals):
-        if original.flags.writeable:
+        if keep and original.flags.writeable:
             original[:] = memory.arrays[i]
         memory.replace(i, original)
 

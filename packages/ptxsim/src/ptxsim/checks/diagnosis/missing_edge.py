@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
@@ -42,6 +44,7 @@ from ptxsim.checks.race.shadow_order import (
     NO_TCGEN05_FENCE,
     SAME_VALUE,
     UNACQUIRED,
+    WRITE_WRITE,
 )
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of, threads_of
 
@@ -56,9 +59,7 @@ def missing(races, pair: AccessPair) -> Edge:
     if text:
         return Edge(_cause(races, pair), text)
     if pair.code == SAME_VALUE:
-        if first.kind == pair.second.kind == "thread" and first.row == pair.second.row:
-            return edge("all-write")
-        return Edge(_cause(races, pair), "no barrier between them, but both write the same value")
+        return _same_value(races, pair)
     if pair.code > UNACQUIRED:
         return edge("unacquired")
     if guessed(races, pair):
@@ -85,6 +86,14 @@ def missing(races, pair: AccessPair) -> Edge:
             return Edge(_cause(races, pair), own)
         return Edge(CAUSES["stores-pending"], group)
     return _wait(races, pair)
+
+
+def _same_value(races, pair: AccessPair) -> Edge:
+    """Two stores that have brought the same bytes, which may be luck: else what is missing is as ever."""
+    if pair.first.kind == pair.second.kind == "thread" and pair.first.row == pair.second.row:
+        return edge("all-write")
+    without = missing(races, replace(pair, code=WRITE_WRITE))
+    return Edge(without.cause, f"{without.text}, but both write the same value in this run", without.at)
 
 
 def _fence(pair: AccessPair) -> str:

@@ -53,6 +53,7 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
             _none_written(output, outside, reporter)
         if not 0 < count < left.size:
             continue
+        _same_tile_instead(output, reporter)
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(left)), left.shape))
         where, cause = _blocks(left)
         own = "" if where else _columns_of_warps(left)
@@ -66,6 +67,14 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
             ],
             key=("output", output.name), buffer=output.name,
         )  # fmt: skip
+
+
+def _same_tile_instead(output: Marked, reporter) -> None:
+    """CTAs that store one tile, with the same values, have others of the output to store."""
+    for finding in reporter.by_identity.values():
+        if finding.evidence.get("equal") == output.name and finding.evidence["cause"] == "same-tile":
+            finding.severity = "error"
+            finding.message += f", and other elements of {output.name} were never written"
 
 
 def forget_edges(reporter) -> None:

@@ -27,6 +27,7 @@ from ptxsim.checks.race.shadow_order import (
     POSITION,
     PREVIOUS,
     SERIAL,
+    STORE,
     STRONG,
     WRITE_WRITE,
 )
@@ -39,6 +40,7 @@ from ptxsim.checks.race.shadow_words import (
     NOW,
     STORES,
     THREADS,
+    UNCHANGED,
     WINDOW,
     WORDS,
     describe,
@@ -106,6 +108,10 @@ class AccessHistory(Observer):
     def stores(self) -> int:
         """Stores to shared memory that threads of this cluster have made so far."""
         return int(self.row[SHARED][STORES])
+
+    def unchanged(self) -> int:
+        """Stores of threads to global memory that stored what was there, in all clusters so far."""
+        return int(self.row[MEMORY][UNCHANGED])
 
     def log(self, log: np.ndarray, clocks: np.ndarray, agents: int = 0, base_thread: int = 0) -> None:
         """Logged accesses of threads, in order (rows of Observer.accesses).
@@ -209,10 +215,18 @@ class AccessHistory(Observer):
 
 @functools.lru_cache(maxsize=16)
 def _flags(program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
-    """Of each instruction: what it synchronises; that as STRONG and NARROW; these and CONSTANT."""
+    """Of each instruction: what it synchronises; that as STRONG and NARROW; these, CONSTANT and STORE."""
     orderings = [ordering(i) for i in program.instrs]
     strong = np.array([STRONG * o.strong | NARROW * o.narrow for o in orderings], np.int64)
-    return orderings, strong, strong | constant_stores(program.instrs)
+    stores = STORE * np.array([stores_registers(i) for i in program.instrs], np.int64)
+    return orderings, strong, strong | constant_stores(program.instrs) | stores
+
+
+def stores_registers(instr) -> bool:
+    """Whether threads store what their registers hold, themselves: no copy, no sum."""
+    if instr is None or {"async", "bulk"} & set(instr.mods):
+        return False
+    return instr.op in ("st", "stmatrix") or (instr.op == "wmma" and "store" in instr.mods)
 
 
 def constant_stores(instrs: list) -> np.ndarray:

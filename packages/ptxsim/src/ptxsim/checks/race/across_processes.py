@@ -3,10 +3,13 @@
 Each process knows what its own clusters, and those before the fork, have done. At the end it hands over a
 summary: the byte spans of global memory that its own clusters have touched. Nothing orders clusters that do
 not talk to each other, so two spans of different processes that overlap are a race if one was written, unless
-both accesses are strong (PTX ISA 8.7.1) or one store of a constant.
+both accesses are strong (PTX ISA 8.7.1) or one store of a constant. Whether two stores have brought the same
+bytes no summary says: where that may be, the clusters run again in one process.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
@@ -32,8 +35,8 @@ from ptxsim.checks.race.shadow_order import (
     NARROW_BIT,
     READ_WRITE,
     ROW_MASK,
+    STORE,
     STRONG_BIT,
-    WRITE_READ,
     WRITE_WRITE,
 )
 from ptxsim.checks.race.tma_ranges import merged
@@ -50,7 +53,8 @@ def detector(checker) -> RaceDetector | None:
 
 def summary(checker, clusters) -> dict[str, np.ndarray]:
     """What these clusters, the last that ran here, have written and read: int64 (n, 4) of first byte, last
-    byte + 1 (positions in the shadow), kind and row of the access, cluster; ascending.
+    byte + 1 (positions in the shadow), kind and row of the access, cluster; ascending. And how many stores
+    stored what was there.
     """
     races = detector(checker)
     if races is None:
@@ -60,7 +64,8 @@ def summary(checker, clusters) -> dict[str, np.ndarray]:
     s = races.history.memory
     write, read = (_touched(s.level, s.start, s.region, s.records, s.links, mine, w) for w in (True, False))
     read = np.concatenate([read, *_kept(races.history.reads, mine)])
-    return {"write": write, "read": read[np.argsort(read[:, FIRST])]}
+    unchanged = np.array([races.history.unchanged()])
+    return {"write": write, "read": read[np.argsort(read[:, FIRST])], "unchanged": unchanged}
 
 
 def _kept(reads, mine: np.ndarray):
@@ -117,27 +122,39 @@ def _last(records, links, r, mine, write):
     return (entry if mine[tag] else np.int64(0)), tag
 
 
+def undecided(checker, summaries: list[dict[str, np.ndarray]]) -> bool:
+    """May threads of clusters in different processes have stored the same bytes to one place?"""
+    races = detector(checker)
+    if races is None or not any(one["unchanged"][0] for one in summaries):
+        return False
+    kinds = races.history.kinds
+    return any(
+        kinds[a[WHAT] & ROW_MASK] & kinds[b[WHAT] & ROW_MASK] & STORE
+        for one, other in itertools.combinations(summaries, 2)
+        for a, b in _conflicts(races, one["write"], other["write"])
+    )
+
+
 def compare(checker, summaries: list[dict[str, np.ndarray]]) -> None:
     """Reports what the clusters of different processes do to the same bytes."""
     races = detector(checker)
     if races is None:
         return
-    for i, one in enumerate(summaries):
-        for other in summaries[i + 1 :]:
-            _pairs(races, one["write"], other["write"], WRITE_WRITE)
-            _pairs(races, one["write"], other["read"], WRITE_READ)
-            _pairs(races, one["read"], other["write"], READ_WRITE)
+    for one, other in itertools.combinations(summaries, 2):
+        for code, (before, after) in VERBS.items():
+            if code <= READ_WRITE:
+                for a, b in _conflicts(races, one[before], other[after]):
+                    _report(races, a, b, code)
 
 
-def _pairs(races, first: np.ndarray, second: np.ndarray, code: int) -> None:
-    """One finding for each pair of lines, at the first bytes where they meet."""
+def _conflicts(races, first: np.ndarray, second: np.ndarray):
+    """Of each pair of lines, the first bytes where they meet."""
     seen: dict[tuple, tuple] = {}
     for a, b in zip(*_overlaps(first, second), strict=True):
         key = int(first[a, WHAT]), int(second[b, WHAT])
         if key not in seen and not _excused(races, *key):
             seen[key] = first[a], second[b]
-    for one, two in seen.values():
-        _report(races, one, two, code)
+    return seen.values()
 
 
 def _overlaps(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

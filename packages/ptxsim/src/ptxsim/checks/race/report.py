@@ -16,6 +16,7 @@ from ptxsim.checks.race.shadow_order import (
     READ_WRITE,
     SAME_VALUE,
     UNACQUIRED,
+    WRITE_WRITE,
 )
 from ptxsim.checks.race.wording import line_of, side_of, text_of
 
@@ -25,7 +26,7 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
     _never_waited(races)
     said = set()  # what a race says already
     for pair in sorted(pairs.values(), key=_weight):
-        if _without_barrier(races, pair):
+        if _without_barrier(races, pair) or _told_otherwise(pairs, pair):
             continue
         kind, severity = _class(pair)
         unread = kind == "race" and _loads_for_nobody(races, pair)
@@ -47,6 +48,8 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
             "first": side_of(races, pair.first),
             "second": side_of(races, pair.second),
         }
+        if pair.code == SAME_VALUE:
+            evidence["equal"] = pair.buffer
         place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
         key = ("guess", line_of(races, guess.row), pair.buffer) if guess else pair.key
         finding = races.reporter.add(kind, severity, what, edge.cause, place, key, **evidence)
@@ -55,6 +58,11 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
             said.update(unwritten_reads(races, pair))
     for identity in said:
         del races.reporter.by_identity[identity]
+
+
+def _told_otherwise(pairs: dict[tuple, AccessPair], pair: AccessPair) -> bool:
+    """Do the same two lines store different values elsewhere? Then that some are equal is no news."""
+    return pair.code == SAME_VALUE and (WRITE_WRITE, *pair.key[1:]) in pairs
 
 
 def _never_waited(races) -> None:

@@ -72,6 +72,7 @@ from ptxsim.checks.race.shadow_words import (
     LANES,
     SEGMENTS,
     STORES,
+    UNCHANGED,
     WINDOW,
     actor_at,
     kind_of,
@@ -169,7 +170,7 @@ def _check(s, a, found, write):
         r = s.sheet[n, REGION]
         previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
         if previous and (tag != a.now or not covered(a, previous) or previous >> AGENT_SHIFT < fencing):
-            look(a, code, previous, tag, s.sheet[n, FIRST])
+            look(a, code, previous, tag, s.sheet[n, FIRST], True)
         link = s.records[r, OLDER]
         while link:
             look(a, code, s.links[link, ENTRY], s.links[link, CLUSTER], s.sheet[n, FIRST])
@@ -343,6 +344,7 @@ def touch_log(both, log, clocks, agents, base_thread):
                 words[DONE] = i
                 return FULL
             words[STORES] += code & 1
+            words[UNCHANGED] += same != 0
         words[DONE] = len(log)
     both[:, DONE] = 0
     return COMPLETE

@@ -19,15 +19,16 @@ EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
 
 # what a conflict is; the earlier access comes first in the name
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
-SAME_VALUE = 7  # WRITE_WRITE by one instruction, and both have written the same
+SAME_VALUE = 7  # WRITE_WRITE by stores of threads, and both have written the same
 UNACQUIRED = 8  # added to the first three: ordered, but for an acquire by the later one's CTA
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW, CONFLICT = range(8)  # columns of a conflict
 MAX_CONFLICTS = 64
 
 # flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all store the same value
 STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
-SAME = 16  # of a store where the same bytes were before; other clusters' may be held elsewhere
+SAME = 16  # of a store where the same bytes were before
 NARROW = 32  # of a strong access: its scope is .cta
+STORE = 64  # of an instruction: threads store what is in their registers, whatever was there before
 
 
 class Actor(NamedTuple):
@@ -48,6 +49,7 @@ class Actor(NamedTuple):
     out: np.ndarray
     first_copy: int  # agent of the first queue of cp.async; 0: none
     copied: np.ndarray  # per such queue: how many of its copies come before a proxy fence that we know of
+    kinds: np.ndarray  # flags of each instruction
 
 
 @compiled()
@@ -122,14 +124,21 @@ def generic(a, agent):
     return agent < a.threads or (a.first_copy and 0 <= agent - a.first_copy < len(a.copied))
 
 
+@inner(forceinline=True)
+def stored_the_same(a, previous):
+    """Have the actor and the last write before it stored the same bytes? Memory held the latter."""
+    by_threads = previous >> AGENT_SHIFT < a.threads and a.me < a.threads
+    return by_threads and a.flags & SAME and a.kinds[previous & ROW_MASK] & STORE
+
+
 @compiled()
-def look(a, code, previous, tag, position):
-    """Notes a conflict with one earlier access, if there is one."""
+def look(a, code, previous, tag, position, last=False):
+    """Notes a conflict with one earlier access, if there is one. last: it is the last write."""
     agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if tag != a.now or not covered(a, previous):
         if not excused(a, previous, tag):
-            same_row = tag == a.now and agent < a.threads and previous & ROW_MASK == a.row
-            code = SAME_VALUE if code == WRITE_WRITE and a.flags & SAME and same_row else code
+            if last and code == WRITE_WRITE and stored_the_same(a, previous):
+                code = SAME_VALUE
             if tag != a.now and a.others[tag] and code <= READ_WRITE:
                 code += UNACQUIRED
             note(a.out, code, previous, tag, position, a.me, a.epoch, a.row)

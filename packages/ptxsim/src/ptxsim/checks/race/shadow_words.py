@@ -19,10 +19,11 @@ ARRAYS = (*Shadow._fields, "others", "fences", "counts", "out", "kinds", "segmen
     LEVEL, START, REGION, RECORDS, SIZES, SHEET, LINKS, PASTS, HEAD,
     OTHERS, FENCE_EPOCHS, FENCE_COUNTS, OUT, KINDS, SEGMENTS, COPIED,
 ) = range(0, 2 * len(ARRAYS), 2)  # fmt: skip
-NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, FIRST_COPY, WORDS = range(
-    2 * len(ARRAYS), 2 * len(ARRAYS) + 10
+NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, UNCHANGED, FIRST_COPY, WORDS = range(
+    2 * len(ARRAYS), 2 * len(ARRAYS) + 11
 )
-# DONE: rows of this log that are looked up; STORES: of threads, in all logs of this cluster
+# DONE: rows of this log that are looked up; STORES: of threads, in all logs of this cluster;
+# UNCHANGED: those of all clusters that stored what was there
 
 
 def describe(words: np.ndarray, first: int, arrays) -> None:
@@ -57,7 +58,7 @@ def actor_at(words, me, epoch, row, flags, clock, lanes):
         words[NOW], me, epoch, row, flags, clock, words[THREADS], lanes, words[AGENTS_PER_CTA],
         _row(words, OTHERS, np.uint8), rows(words, FENCE_EPOCHS, words[FENCE_ROOM], np.int32),
         _row(words, FENCE_COUNTS, np.int32), rows(words, OUT, CONFLICT, np.int64),
-        words[FIRST_COPY], _row(words, COPIED, np.int32),
+        words[FIRST_COPY], _row(words, COPIED, np.int32), _row(words, KINDS, np.int64),
     )  # fmt: skip
 
 
