@@ -8,6 +8,7 @@ gets one, so that the first cluster takes all the others. A seed: three requests
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 
 class LaunchQueue:
@@ -17,12 +18,13 @@ class LaunchQueue:
         self.left: dict[int, None] = {}
         self.share: int | None = 0  # clusters that each may take; None: any number
         self.random: random.Random | None = None
-        self.taken: dict[int, int] = {}  # cluster -> how many it took
+        self.taken: list[tuple[int, int]] = []  # (by which cluster, which one), in order
+        self.counts: Counter[int] = Counter()  # of them, by the first
 
     def offer(self, clusters, order: str | int, room: int) -> None:
         """`clusters` are to run; `room`: as many as a chip holds at a time."""
         self.left = dict.fromkeys(clusters)
-        self.taken = {}
+        self.taken, self.counts = [], Counter()
         count = len(self.left)
         first = max(1, min(room, count // 2))
         self.share = None if order == "adverse" else -(-(count - first) // first)
@@ -39,21 +41,27 @@ class LaunchQueue:
         del self.left[cluster]
         return True
 
-    def snapshot(self) -> tuple[dict, dict]:
+    def snapshot(self) -> int:
         """What `restore` needs to undo all that is taken from now on, in an order without chance."""
-        return dict(self.left), dict(self.taken)
+        return len(self.taken)
 
-    def restore(self, snapshot: tuple[dict, dict]) -> None:
-        self.left, self.taken = map(dict, snapshot)
+    def restore(self, snapshot: int) -> None:
+        """They are the first in line again, in the order in which they were taken."""
+        undone = self.taken[snapshot:]
+        del self.taken[snapshot:]
+        self.counts.subtract(by for by, _ in undone)
+        if undone:
+            self.left = dict.fromkeys(cluster for _, cluster in undone) | self.left
 
     def take(self, by: int) -> int | None:
         """A cluster that will not start any more, for cluster `by`; None: the request fails."""
-        had = self.taken.get(by, 0)
-        if not self.left or (self.random is None and self.share is not None and had >= self.share):
+        had_its_share = self.share is not None and self.counts[by] >= self.share
+        if not self.left or (self.random is None and had_its_share):
             return None
         if self.random is not None and self.random.random() < 0.25:
             return None
         cluster = next(iter(self.left))
         del self.left[cluster]
-        self.taken[by] = had + 1
+        self.taken.append((by, cluster))
+        self.counts[by] += 1
         return cluster
