@@ -376,7 +376,7 @@ SHOWS = (
     Show("loader-waits", 7, 8, loader_waits, "next tile's loads wait for the write-back"),
     Show("idle-stages", 7, 8, idle_stages, "four stages are asked for"),
     Show("filled-once", 8, 8, fill_once, "always load one ahead"),
-    Show("busy-with-nothing", 7, 7, busy_with_nothing, "always load one ahead"),
+    Show("busy-with-nothing", 7, 7, busy_with_nothing, "load one stage ahead"),
     Show("one-by-one-behind-k-tile-22", 5, 5, one_by_one(22), "always load one ahead"),
     Show("one-by-one-from-k-tile-23", 6, 6, one_by_one(22), "always load one ahead"),
     Show("waits-from-tile-3", 7, 7, waits_late(3), "next tile's loads wait for the write-back"),
