@@ -39,6 +39,7 @@ class Evidence:
     size: tuple[int, int, int]  # (M, N, K)
     first: bool = True  # it is the first cluster
     sms: int = SMS  # for which the kernel was built
+    alone: bool = False  # no other cluster was run
 
     @cached_property
     def ctas(self) -> int:
@@ -107,12 +108,16 @@ class Evidence:
         """Stages that the loads run ahead, the one in work among them: the most that keep the MMAs busy."""
         return next((n - 1 for n in range(2, 9) if self.pace(n).inside < BUSY), 8)
 
-    @cached_property
-    def tile(self) -> int:
-        """Numbers of D whose sums the cluster holds at once, in all of its CTAs.
-
-        Cells for which too little is multiplied, as by zeros, are none: a number of D takes K products.
+    @property
+    def tile(self) -> float:
+        """Numbers of D whose sums a cluster holds at once, in all of its CTAs: of that which holds most, as
+        a tile at the edge may have less.
         """
+        return max(self.held, self.stats.get("held", 0))
+
+    @cached_property
+    def held(self) -> float:
+        """The same of this cluster. Cells for which too little is multiplied, as by zeros, are none."""
         open_now: dict[int, float] = defaultdict(float)
         for one in self.timeline.held:
             numbers = min(one.cells, ZEROS * one.macs / self.size[2])
@@ -126,10 +131,19 @@ class Evidence:
         return self.replay.macs / max(1, sum(self.replay.stages))
 
     @property
+    def share(self) -> float:
+        """Tiles of D for each cluster, in the mean."""
+        return math.prod(self.size[:2]) / self.tile / (self.ctas // math.prod(self.cluster))
+
+    @property
     def least(self) -> float:
         """The part of D that each cluster makes at least, where tiles are dealt out evenly."""
-        workers, tiles = self.ctas // math.prod(self.cluster), math.prod(self.size[:2]) / self.tile
-        return 0.99 * int(tiles / workers) / tiles
+        return 0.99 * int(self.share) * self.tile / math.prod(self.size[:2])
+
+    @property
+    def several(self) -> bool:
+        """Whether there are so many tiles, however large, that it can be asked for a second one."""
+        return self.share >= 2 if self.alone else self.share > 1
 
     @cached_property
     def readers(self) -> dict[tuple[int, str], int]:
@@ -224,7 +238,7 @@ def persistent(seen: Evidence) -> str:
         return (
             f"the grid has {seen.ctas} CTAs: launch {SMS}, whatever the size, and let each take tiles in turn"
         )
-    if seen.first and max(seen.tiles, default=0) < 2:
+    if seen.first and seen.several and max(seen.tiles, default=0) < 2:
         return "the first CTA works on one tile only: let each CTA take several in turn"
     return ""
 

@@ -134,7 +134,7 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
 
 
 def _seen(run: Run, artifact: Artifact, done) -> Evidence:
-    seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size)
+    seen = Evidence(done.trace, done.stats, artifact.grid, artifact.cluster, run.size, alone=run.alone)
     seen.sms = run.sms or load_rubric().few_sms.get((run.step, run.size), seen.sms)
     return seen
 
@@ -254,6 +254,7 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
     except ValueError:
         looked_at[case.main] = seen
         judged.hint = TALKS
+    seen.stats["held"] = max(one.held for one in looked_at.values())
     judged.hint = lacking(DEMANDS[step], case, looked_at) or judged.hint
     if judged.hint:
         judged.behind = lacking(BEFORE[step], case, looked_at)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from instructor.autograder import flow
-from instructor.autograder.behaviour import Evidence, balanced
+from instructor.autograder.behaviour import Evidence, balanced, persistent
 from instructor.autograder.flow import Held, weigh, weights
 from ptxsim.tracing import Costs
 
@@ -38,11 +38,12 @@ def test_a_sparse_operand_is_none_that_d_is_made_of():
     assert weigh(ONES[:, :8], ONES, WEIGHTS) == np.inf
 
 
-def held(*sums: Held, busiest: int) -> Evidence:
-    """Step 7 on 148 SMs: 600 tiles of 128x128, a cluster with `busiest` of them."""
-    seen = SimpleNamespace(held=list(sums), costs=Costs())
-    size = (128 * 30, 128 * 20, 1024)
-    return Evidence(seen, {"tensor_operations": 600, "busiest": busiest}, (148, 1, 1), (1, 1, 1), size)
+def held(*sums: Held, busiest: int = 5, rows: int = 30) -> Evidence:
+    """Step 7 on 148 SMs: `rows` times 20 tiles of 128x128, a cluster with `busiest` of them."""
+    seen = SimpleNamespace(held=list(sums), costs=Costs(), read_out=[], events=[], sums=[])
+    size = (128 * rows, 128 * 20, 1024)
+    counts = {"tensor_operations": 20 * rows, "busiest": busiest}
+    return Evidence(seen, counts, (148, 1, 1), (1, 1, 1), size)
 
 
 TILE, MACS = 128 * 128, 128 * 128 * 1024
@@ -60,3 +61,17 @@ def test_sums_of_next_to_nothing_make_no_tile_larger(beside):
     more = [Held(0, 9, TILE, beside * MACS)] * 3
     assert balanced(held(Held(0, 9, TILE, MACS), *more, busiest=5)) == ""
     assert "a few CTAs" in balanced(held(Held(0, 9, TILE, MACS), *more, busiest=8))
+
+
+def test_a_tile_at_the_edge_is_as_large_as_the_others():
+    edge = held(Held(0, 9, 2 * TILE, MACS))
+    edge.stats["held"] = 2 * TILE  # of another cluster
+    assert edge.tile == 2 * TILE
+
+
+def test_no_second_tile_is_asked_for_where_there_is_none():
+    """Tiles may be so large that a launch of so many SMs has too few of them."""
+    few, many = held(Held(0, 9, 2 * TILE, 2 * MACS), rows=10), held(Held(0, 9, TILE, MACS), rows=10)
+    assert persistent(few) == "" and "one tile only" in persistent(many)
+    many.alone = True  # 1.4 tiles for each: one chosen by chance may have a single one
+    assert persistent(many) == ""
