@@ -19,19 +19,21 @@ FAMILIES: dict[str, frozenset[str]] = {
     "slot": _ids(
         "load-apart ahead-silent ahead-slots shifted misrouted "
         "other-issuer outside-array out-of-turn past-shared "
-        "silent slot"
+        "silent silent-slot slot"
     ),
     "buffer": _ids("buffer"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait first-tiles grid "
-        "incomplete-output role-ended stores-past unseen-load"
+        "incomplete-output role-ended silent-rest stores-past unseen-load"
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
         "ahead-unwaited arrives-again early freed missed not-free not-ready never-waits others-waited "
         "overwritten products-pending unseen-load wait-late"
     ),
-    "signal": _ids("by-thread bytes-only early ended-once left-open partial products-pending silent"),
+    "signal": _ids(
+        "by-thread bytes-only early ended-once left-open partial products-pending silent silent-rest"
+    ),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids(
         "early early-exit init-order left-over no-group-sync no-sync not-all-threads not-free not-ready "

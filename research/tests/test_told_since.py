@@ -31,6 +31,9 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "A and B have a barrier each in one array, B's is the one behind A's": "elements-meet",
     "each CTA of the pair hands its tensor memory back at a slot of its own": "not-free",
     "one thread of the first write-back stores both consumers' parts of Dsmem": "other-group",
+    "the loop behind the K loop empties all stages of the ring, also those that": "silent-rest",
+    "the loads ahead move the MMA's own stage on, which comes back to 0": "silent-slot",
+    "each CTA's loads have slots of their own in CTA 0, announced there": "slot",
     "the loop ends where the loads do, and the loop behind it that empties the ring": "out-of-turn",
 }
 

@@ -85,6 +85,13 @@ def test_no_edit_makes_a_ring_of_one_stage():
     assert {"2", "3", "5"} <= depths and not depths & {"0", "1"}
 
 
+def test_a_loop_over_tiles_is_made_no_test():
+    text, loop = made(6), "while tile_scheduler.valid():"
+    at = text.index(loop, text.index("def hgemm_v6("))
+    near = [edit.applied(text) for edit in Edits(Builder(text, 6)) if edit.splices[0][0] == at]
+    assert not [changed for changed in near if changed.startswith("if tile_scheduler.valid():", at)]
+
+
 def test_a_repair_is_said_with_its_line():
     right, wrong = slipped(*SLIPS[0])
     repair = Repair.of(undone(Edits(Builder(wrong, 7)), right, wrong)[0], wrong)

@@ -254,6 +254,22 @@ AT_BARRIERS = (
         "0/{expected} arrived",
     ),
     Cause(
+        "silent-slot",
+        185,
+        "signals and waits must begin at the same slot: does the stage move on in between, or the wait name "
+        "another one?",
+        text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived, and has never "
+        "waited for {others}, to which the signals went",
+    ),
+    Cause(
+        "silent-rest",
+        185,
+        "are there more waits than signals: does this loop run in more rounds, or over more stages, than are "
+        "ever filled?",
+        text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived; all that came to "
+        "{others} has been waited for",
+    ),
+    Cause(
         "silent",
         185,
         "the arrive, commit or load for it is missing, or stands under a condition that no thread meets",

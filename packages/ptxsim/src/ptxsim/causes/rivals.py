@@ -34,7 +34,8 @@ RIVALS = (
     _rival(
         "kept-away",
         "does a condition (on the CTA, the warp, the lane or the round) keep an arrival away that is meant",
-        "partial arrivals silent signals-less bytes-only ended-once ahead-arrives uneven",
+        "partial arrivals silent silent-slot silent-rest signals-less bytes-only ended-once ahead-arrives "
+        "uneven",
         "mbarrier",
     ),
     _rival(

@@ -267,7 +267,9 @@ def _other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
             rest = other_buffer(races, pair, place, other)
             if rest:
                 return edge("buffer", buffer=pair.buffer, rest=rest, **names)
-            return edge("overwritten" if filled_before(races, pair, other) else "slot", **names)
+            awaited = history_of(races.cluster)[place].waits  # else nothing tells that it is for later
+            late = awaited and filled_before(races, pair, other)
+            return edge("overwritten" if late else "slot", **names)
     return _other_commits(races, pair, array)
 
 

@@ -104,11 +104,21 @@ def _indices(
                 yield tuple((*span, other) for span in sorted(set(spans)))
 
 
+def _moves_on(node: ast.If | ast.While) -> bool:
+    """Is it a loop that moves on what its test asks, as `while scheduler.valid(): .. next_tile()`?"""
+
+    def called(parts: list) -> set[str]:
+        calls = (n for part in parts for n in ast.walk(part) if isinstance(n, ast.Call))
+        return {ast.unparse(call.func.value) for call in calls if isinstance(call.func, ast.Attribute)}
+
+    return isinstance(node, ast.While) and bool(called([node.test]) & called(node.body))
+
+
 def _loops(builder: Builder) -> Iterator[tuple[Splice, ...]]:
     """Several blocks with the same test that are guards and may be loops, or the other way round."""
     tests: dict[tuple[str, type], list[int]] = {}
     for node in builder.nodes:
-        if isinstance(node, ast.If | ast.While) and not node.orelse:
+        if isinstance(node, ast.If | ast.While) and not node.orelse and not _moves_on(node):
             start = builder.span(node)[0]
             tests.setdefault((ast.unparse(node.test), type(node)), []).append(start)
     for (_, kind), starts in tests.items():

@@ -12,6 +12,7 @@ from ptxsim.checks import phrases
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
+from ptxsim.checks.diagnosis.deadlock.silent import silent
 from ptxsim.checks.diagnosis.deadlock.uses import all_answered, out_of_turn, parted, wrong_name
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
@@ -282,18 +283,6 @@ def _how(model: Model, row: int) -> str:
     return {"cp": "load", "tcgen05": "commit"}.get(model.program.instrs[row].op, "arrive")
 
 
-def _silent(model: Model, waiter: Waiter) -> Blame | None:
-    """Nobody has signalled the barrier, and nobody who is left can."""
-    barrier, history = barrier_of(model, waiter)
-    if history is None or history.sources or waiter.helpers:
-        return None
-    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
-    if model.cluster.index and model.cluster.ctas > 1:
-        ctas = " and ".join(map(str, model.cluster.cta_ids[:: model.cluster.ctas - 1]))
-        return blame("silent-here", waiter, ctas=ctas, **facts)
-    return blame("silent", waiter, **facts)
-
-
 def _ended(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or not history.sources or not all(h.done for h in waiter.helpers):
@@ -388,7 +377,7 @@ DETECTORS = (
     _endless,
     _role_ended,
     roles.no_work,
-    _silent,
+    silent,
     parted,
     flipped_early,
     _ended,

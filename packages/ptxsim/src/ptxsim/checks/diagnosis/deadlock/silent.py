@@ -1,0 +1,41 @@
+"""Waits for a barrier that nobody has signalled, and nobody who is left can: what its array tells of it."""
+
+from __future__ import annotations
+
+from ptxsim.checks.barrier_history import BarrierHistory
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+
+
+def silent(model: Model, waiter: Waiter) -> Blame | None:
+    barrier, history = barrier_of(model, waiter)
+    if history is None or history.sources or waiter.helpers:
+        return None
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+    if model.cluster.index and model.cluster.ctas > 1:
+        ctas = " and ".join(map(str, model.cluster.cta_ids[:: model.cluster.ctas - 1]))
+        return blame("silent-here", waiter, ctas=ctas, **facts)
+    mates = _signalled_mates(model, waiter.place)
+    seen = {place: _waits(history, waiter) for place, history in mates.items()}
+    others = " and ".join(model.name(place) for place in sorted(mates))
+    if mates and not any(seen.values()):
+        return blame("silent-slot", waiter, others=others, **facts)
+    if mates and all(count == model.cluster.mbarriers[place].phase for place, count in seen.items()):
+        return blame("silent-rest", waiter, others=others, **facts)
+    return blame("silent", waiter, **facts)
+
+
+def _signalled_mates(model: Model, own: tuple[int, int]) -> dict[tuple[int, int], BarrierHistory]:
+    """The other elements of an element's array, in its CTA, of which a phase has completed."""
+    array = model.reporter.shared_array
+    return {
+        place: history
+        for place, history in model.histories.items()
+        if place[0] == own[0] and place != own and array(place[1]) == array(own[1])
+        if history.sources and place in model.cluster.mbarriers and model.cluster.mbarriers[place].phase
+    }
+
+
+def _waits(history: BarrierHistory, waiter: Waiter) -> int:
+    """How many waits on a barrier the warps that stand here have passed, each."""
+    return max((history.waits[warp].count for warp in waiter.lanes if warp in history.waits), default=0)
