@@ -8,12 +8,10 @@ import json
 import statistics
 import sys
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 import ptxsim
 from ptxsim.forecasting import chip
@@ -76,17 +74,6 @@ launch = {"verdict": "review", "findings": []}
 Path(sys.argv[1]).write_text(json.dumps({"label": "small", "runs": [launch], "configs": []}))
 time.sleep(60)
 """
-
-
-@pytest.fixture
-def tool(monkeypatch):
-    """A module of the runner, which its scripts import by its plain name."""
-    monkeypatch.syspath_prepend(HERE)
-    before = set(sys.modules)
-    yield import_module
-    for name in set(sys.modules) - before:
-        if str(HERE) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
 
 
 def test_a_run_that_is_stopped_keeps_its_launches_and_says_so(tool, tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
 from pathlib import Path
 
 import ml_dtypes
@@ -18,17 +16,6 @@ SLICE = load(HERE / "slice.tar.xz")
 BF16 = ml_dtypes.bfloat16
 
 
-@pytest.fixture
-def reference(monkeypatch):
-    """A module of the study, which its scripts import by its plain name."""
-    monkeypatch.syspath_prepend(HERE)
-    before = set(sys.modules)
-    yield import_module
-    for name in set(sys.modules) - before:
-        if str(HERE) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
-
-
 def states(positions: int, heads: int = 32, dim: int = 128):
     """(v_a, s_a, v_b, s_b)"""
     rng = np.random.default_rng(0)
@@ -37,13 +24,13 @@ def states(positions: int, heads: int = 32, dim: int = 128):
     return v[0], s[0], v[1], s[1]
 
 
-def test_merge_state_is_within_what_rounding_leaves_open(reference):
+def test_merge_state_is_within_what_rounding_leaves_open(tool):
     v_a, s_a, v_b, s_b = given = states(32)
     v, s = np.zeros_like(v_a), np.zeros_like(s_a)
     module = ptxsim.load(SLICE["merge_state.ptx"].decode())
     result = module.launch("merge_state_kernel", grid=32, block=512, args=[s_a, s_b, s, v_a, v_b, v])
     assert result.verdict == "clean"
-    assert reference("exact").wrong_merged(given, v, s, "bfloat16") == (0, 0)
+    assert tool("exact").wrong_merged(given, v, s, "bfloat16") == (0, 0)
 
 
 def merged_in_float32(v_a, s_a, v_b, s_b):
@@ -56,8 +43,8 @@ def merged_in_float32(v_a, s_a, v_b, s_b):
     return (a + b).astype(BF16), total
 
 
-def test_another_order_of_rounding_is_right_too_and_a_step_more_is_wrong(reference):
-    exact, given = reference("exact"), states(32)
+def test_another_order_of_rounding_is_right_too_and_a_step_more_is_wrong(tool):
+    exact, given = tool("exact"), states(32)
     v, s = merged_in_float32(*given)
     assert exact.wrong_merged(given, v, s, "bfloat16") == (0, 0)
     moved = (v.view(np.uint16) + 1).view(BF16)
@@ -65,8 +52,8 @@ def test_another_order_of_rounding_is_right_too_and_a_step_more_is_wrong(referen
     assert exact.wrong_merged(given, v, s * np.float32(np.log(2)), "bfloat16")[1] > 0.99 * s.size
 
 
-def test_steps_of_the_16_bit_formats(reference):
-    steps = reference("exact").steps
+def test_steps_of_the_16_bit_formats(tool):
+    steps = tool("exact").steps
     for form, kind in (("float16", np.float16), ("bfloat16", BF16)):
         values = np.array([1.0, 1.75, 3.0, 1e-5, 1e-7], kind)
         assert (steps(values.astype(np.float64), form) == np.spacing(values).astype(np.float64)).all()
@@ -77,7 +64,7 @@ ROWS, SCALES = 16, {"one": 1.0, "nonunit": 3.25, "zero": 0.0, "infinite": np.inf
 
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
-def test_a_norm_in_fp4_has_the_bytes_of_its_kernel(reference, scale, zeros):
+def test_a_norm_in_fp4_has_the_bytes_of_its_kernel(tool, scale, zeros):
     rng = np.random.default_rng(1)
     x, weight = (rng.normal(size=size).astype(np.float16) for size in ((ROWS, 64), 64))
     x = x * np.float16(not zeros)
@@ -87,13 +74,13 @@ def test_a_norm_in_fp4_has_the_bytes_of_its_kernel(reference, scale, zeros):
     module.launch("flashinfer_rmsnorm_fp4quant_kernel", grid=1, block=128, shared_bytes=8192, args=args)
     inverse = 1 / np.sqrt(np.square(x.astype(np.float64)).mean(-1, keepdims=True) + 1e-6)
     rows = (x * weight).astype(np.float32) * inverse.astype(np.float32)
-    packed, known = reference("fp4_norms").blocks(rows, scale, 16)
+    packed, known = tool("fp4_norms").blocks(rows, scale, 16)
     assert (packed == y).all() and (known == factors).all()
 
 
-def test_the_mean_square_is_that_of_the_sums_before_they_are_rounded(reference):
+def test_the_mean_square_is_that_of_the_sums_before_they_are_rounded(tool):
     x, residual = np.full((1, 64), 1.0, np.float32), np.full((1, 64), 2.0**-9, np.float32)
-    kept, normal = reference("fp4_norms").added_and_normalised(
+    kept, normal = tool("fp4_norms").added_and_normalised(
         x, residual, np.ones(64, np.float32), 0.0, lambda sums: sums.astype(BF16).astype(np.float32)
     )
     assert (kept == 1).all()

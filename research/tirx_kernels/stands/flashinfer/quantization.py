@@ -9,6 +9,7 @@ import enum
 import ml_dtypes
 import numpy as np
 import torch
+from fp4_norms import elements
 
 
 class SfLayout(enum.Enum):
@@ -45,12 +46,7 @@ def nvfp4_blocks(values: np.ndarray, scale, size: int = 16) -> tuple[np.ndarray,
     with np.errstate(divide="ignore"):
         back = wide * (np.float32(1) / scale[..., None])  # in upstream's order, for its bits
     ratio = blocks * np.divide(np.float32(1), back, out=np.zeros_like(back), where=wide != 0)
-    return fp4_codes(ratio, len(values)), factors.view(np.uint8)
-
-
-def fp4_codes(values: np.ndarray, rows: int) -> np.ndarray:
-    codes = values.clip(-6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8).reshape(rows, -1) & 15
-    return codes[:, ::2] | codes[:, 1::2] << 4
+    return elements(ratio, len(values)), factors.view(np.uint8)
 
 
 def _powers(blocks: np.ndarray, most: float) -> np.ndarray:
@@ -82,7 +78,7 @@ def mxfp4_quantize(x, sfLayout=SfLayout.layout_128x4, **_):
     powers = _powers(blocks, 6)
     scaled = blocks * np.exp2(127.0 - powers.astype(np.float32))[..., None]
     factors = torch.from_numpy(_ordered(sfLayout)(powers).copy())
-    return torch.from_numpy(fp4_codes(scaled, len(values))), factors
+    return torch.from_numpy(elements(scaled, len(values))), factors
 
 
 def _tiled(factors: np.ndarray) -> np.ndarray:

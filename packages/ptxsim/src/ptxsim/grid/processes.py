@@ -25,7 +25,6 @@ from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.events.bus import Bus, Silent
 from ptxsim.grid.co_resident import fit, run_together
-from ptxsim.grid.cores import cores
 from ptxsim.grid.repeats.recording import Recordings
 from ptxsim.grid.repeats.runner import Doubtful, Runner, comparable
 from ptxsim.grid.useless_grid import UselessGrid
@@ -49,13 +48,13 @@ class Part:
 
 
 def run_clusters(
-    launch: Launch, chosen: range, checks: bool, order, names: list, jobs: int | None, extra=()
+    launch: Launch, chosen: range, checks: bool, order, names: list, jobs: int, extra=()
 ) -> Part:
     """Runs the `chosen` clusters of the grid. A deadlock ends the launch, as it would on a chip.
 
     extra: observers besides the checks; the first cluster runs in this process, so they see all of it.
     """
-    jobs = 1 if launch.talkative else min(jobs or cores(), len(chosen))
+    jobs = 1 if launch.talkative else min(jobs, len(chosen))
 
     def run(compare: bool) -> Part:
         launch.not_started.offer(chosen, base_of(order), fit(launch))
