@@ -220,9 +220,10 @@ class Case:
             if written.any():
                 break
         whole = weight_of(self.A, self.B, written, made)
-        counted, doubled = twice(self.result, after, canary)
-        part = float(doubled.sum() / max(1, counted.sum()))
-        return part, done.trace.weight / max(whole, 1e-9), np.asarray(doubled.any(axis=1))
+        counted, doubled = twice(self.result[written], after[written])
+        rows = np.zeros(len(written), bool)
+        rows[np.nonzero(written)[0][doubled]] = True
+        return float(doubled.sum() / max(1, counted.sum())), done.trace.weight / max(whole, 1e-9), rows
 
     def busiest(self, most: int) -> int:
         """A cluster with so many tensor operations; 0 unless another one has them."""

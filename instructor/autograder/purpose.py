@@ -66,22 +66,22 @@ def useless(
     return OTHERS if abs(weight - 1) > EXACT else ""
 
 
-def twice(before: np.ndarray, after: np.ndarray, canary: int) -> tuple[np.ndarray, np.ndarray]:
-    """(the numbers that were written and are not 0, those of them that are twice as large in `after`)."""
+def twice(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of numbers that were written: (those whose double is a number, too; which of them doubled)."""
     with np.errstate(over="ignore", invalid="ignore"):
         double = before * np.float16(2)
-        counted = (after.view(np.uint16) != canary) & (before != 0) & np.isfinite(double)
-        return counted, counted & (after == double)
+    counted = (before != 0) & np.isfinite(double)
+    return counted, counted & (after == double)
 
 
 def weight_of(A: np.ndarray, B: np.ndarray, written: np.ndarray, weights: np.ndarray) -> float:
     """What the products weigh that the `written` numbers of A @ B.T are made of."""
-    rows = np.flatnonzero(written.any(axis=1))
-    masks, of = np.unique(np.packbits(written[rows], axis=1), axis=0, return_inverse=True)
+    alike: dict[bytes, list[int]] = {}  # rows by the columns that are written in them
+    for row in np.flatnonzero(written.any(axis=1)).tolist():
+        alike.setdefault(written[row].tobytes(), []).append(row)
     total = 0.0
-    for number, mask in enumerate(masks):
-        columns = np.flatnonzero(np.unpackbits(mask)[: len(B)])
-        total += weigh(A[rows[of.ravel() == number]], B[columns], weights)
+    for rows in alike.values():
+        total += weigh(A[rows], B[np.flatnonzero(written[rows[0]])], weights)
     return total
 
 

@@ -19,9 +19,10 @@ from tvm.tirx.analysis import verify_tirx_well_formed
 from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
-from . import (  # noqa: F401  (conditions: `and`, `or` of numbers)
+from . import (  # noqa: F401  (conditions: `and`, `or` of numbers; quick_eval: less work for TVM's parser)
     conditions,
     known,
+    quick_eval,
 )
 from .errors import KernelError, kernel_error, short
 from .frames import outer_frames
