@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from ptxsim.checks.diagnosis.missing_edge import missing, unwritten_reads
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.carried_values import carried
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.guesses import guessed
 from ptxsim.checks.race.shadow_order import (
@@ -31,7 +32,8 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
         kind, severity = _class(pair)
         unread = kind == "race" and _loads_for_nobody(races, pair)
         guess = guessed(races, pair)
-        severity = "review" if unread or guess else severity
+        follows = carried(races, pair)
+        severity = "review" if unread or guess or follows else severity
         edge = missing(races, pair)
         earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
         what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
@@ -42,6 +44,8 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
             what = f"{pair.place}: {later} after {earlier}: {edge.text}"
         if unread:
             what += "; nothing reads what it loads"
+        elif follows:
+            what += "; what it stores comes from what was read"
         evidence = {
             "place": pair.place,
             "missing": edge.text,
