@@ -76,3 +76,27 @@ def test_locations():
     fn = kernel(".loc 1 2 3\nret;\n.loc 2 5 6, function_name $L__info + 4, inlined_at 1 7 8\n$L: ret;")
     assert [i.loc for i in instrs(fn)] == [(1, 2, 3), (2, 5, 6)]
     assert any(isinstance(item, p.LabelDef) for item in fn.body)
+
+
+@pytest.mark.parametrize("kind", ["u8", "b16", "s32", "u64", "f32", "u16x2"])
+@pytest.mark.parametrize("dims", ["[]", "[40]", "[50]", "[5][8]"])
+@pytest.mark.parametrize("odd", ["", "0x10, ", "-3, ", "017, "])
+def test_long_initialisers_are_read_as_short_ones(kind, dims, odd):
+    numbers = odd + ",\n".join(str(7 * i) for i in range(40 - bool(odd)))
+    text = f".global .{kind} x{dims} = {{%s}};"
+    long, short = (module(text % n).vars["x"] for n in (numbers, numbers.replace(",\n", ", // one\n")))
+    assert long == short and len(long.init) == long.size
+
+
+@pytest.mark.parametrize(
+    ("numbers", "why"), [("1, " * 40 + "1", "more than 40"), ("1, " * 39 + "18446744073709551616", "64 bits")]
+)
+def test_long_initialisers_that_do_not_fit(numbers, why):
+    with pytest.raises(p.PtxError) as error:
+        module(f".global .u8 x[40] = {{{numbers}}};")
+    assert why in str(error.value)
+
+
+def test_long_lists_elsewhere_are_single_numbers():
+    (store, *_) = instrs(kernel(f"// @src 3\nst.global.b32 [%r1], {{{'1, ' * 39}1}};\n// @src 5\n"))
+    assert len(store.operands[1].items) == 40 and store.src == 3

@@ -266,12 +266,16 @@ def test_lanes_that_never_come(op, kind):
     assert kind in [f.kind for f in result.findings]
 
 
-def test_a_lane_outside_its_own_mask():
-    text = "shfl.sync.idx.b32 %o0, %r0, 0, 31, 0x0000ffff;"
+@pytest.mark.parametrize("text, named", [
+    ("shfl.sync.idx.b32 %o0, %r0, 0, 31, 0x0000ffff;", "lanes 16-31 execute shfl.sync with"),
+    ("bar.warp.sync 0; mov.u32 %o0, 0;", "lanes all execute bar.warp.sync with"),
+])  # fmt: skip
+def test_a_lane_outside_its_own_mask(text, named):
     result = ptxsim.load(register_kernel(text, 1, 1)).launch(
         "k", block=32, args=[np.zeros((1, 32), np.uint32), np.zeros((1, 32), np.uint32)]
     )
     assert [(f.kind, f.severity) for f in result.findings] == [("collective", "error")]
+    assert named in result.findings[0].message
 
 
 @pytest.mark.parametrize("text", [

@@ -6,6 +6,8 @@ import math
 import struct
 from math import prod
 
+import numpy as np
+
 from ptxsim.frontend.ast import Function, Imm, Sym, Var
 from ptxsim.frontend.lexer import Tokens, constant
 
@@ -109,6 +111,10 @@ def _initialise(tokens: Tokens, variable: Var, dims: list[int], lanes: int) -> N
     item = TYPE_BYTES[variable.type]
     at = tokens.i
     shape = dims + ([lanes] if lanes > 1 else [])
+    if tokens.kinds[at + 1 : at + 2] == ["list"]:
+        if _numbers(tokens, variable, shape):
+            return
+        tokens.unfold(at + 1)
     values: dict[int, Imm | Sym] = {}
     used = _items(tokens, shape, 0, values)
     if dims and dims[0] == 0:
@@ -124,6 +130,21 @@ def _initialise(tokens: Tokens, variable: Var, dims: list[int], lanes: int) -> N
         else:
             data[index * item : (index + 1) * item] = _encode(tokens, value, variable.type, at)
     variable.init = bytes(data)
+
+
+def _numbers(tokens: Tokens, variable: Var, shape: list[int]) -> bool:
+    """The same for an initialiser that is nothing but numbers; False if it needs a closer look."""
+    item, numbers = TYPE_BYTES[variable.type], tokens.values[tokens.i + 1].split(",")
+    room = len(numbers) if shape[:1] == [0] and len(shape) == 1 else prod(shape)
+    plain = variable.type[0] in "bsu" and item <= 8 and variable.type != "b128"
+    if not shape or not plain or len(numbers) > room or tokens.values[tokens.i + 2] != "}":
+        return False
+    variable.count, variable.size = room, room * item
+    data = np.zeros(room, f"<u{item}")
+    data[: len(numbers)] = np.array(numbers, np.uint64).astype(data.dtype)
+    variable.init = data.tobytes()
+    tokens.i += 3
+    return True
 
 
 def _items(tokens: Tokens, shape: list[int], first: int, values: dict) -> int:

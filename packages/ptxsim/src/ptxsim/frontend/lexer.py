@@ -1,6 +1,7 @@
 """PTX text -> tokens, and constant expressions over them (PTX ISA 4.1-4.5).
 
-`Tokens(text)` runs one regular expression over the whole text; a cursor with `peek`, `take`, `accept` and
+`Tokens(text)` runs one regular expression over the whole text, for which the many plain numbers of an
+initialiser, or of a line of debugging data, are one token; a cursor with `peek`, `take`, `accept` and
 `expect` walks the result. Every complaint is a `PtxError` that names the line.
 """
 
@@ -16,6 +17,7 @@ from ptxsim.frontend.ast import Imm, PtxError
 _TOKEN = re.compile(
     r"""\s*(?:
     (?P<note>//[^\n]*|/\*.*?\*/)
+  | (?P<list>(?:(?:0|[1-9]\d{0,17})\s*,\s*){31,}(?:0|[1-9]\d{0,17})(?=\s*[,}]))
   | (?P<word>%?[A-Za-z_$][\w$]*(?:\.\w+(?:::\w+)*)*)
   | (?P<dot>\.[A-Za-z_]\w*(?:::\w+)*)
   | (?P<real>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)
@@ -51,11 +53,22 @@ class Tokens:
             self.kinds.append(kind)
             self.values.append(match.group(kind))
             self.starts.append(match.start(kind))
+            if kind == "list" and self.kinds[-2:-1] != ["dot"] and self.values[-3:-1] != ["=", "{"]:
+                self.unfold(len(self.kinds) - 1)
             if kind == "bad":
                 raise self.error("unexpected character", len(self.kinds) - 1)
         self.kinds.append("end")
         self.values.append("")
         self.starts.append(len(text.rstrip()))
+
+    def unfold(self, at: int) -> None:
+        """Puts its numbers and commas in the place of a "list": the many numbers of an initialiser."""
+        items = list(re.finditer(r"\d+|,", self.values[at]))
+        start, more = self.starts[at], len(items) - 1
+        self.markers = [(i + more * (i > at), line, path) for i, line, path in self.markers]
+        self.starts[at : at + 1] = [start + item.start() for item in items]
+        self.kinds[at : at + 1] = ["op" if item[0] == "," else "int" for item in items]
+        self.values[at : at + 1] = [item[0] for item in items]
 
     def _note(self, comment: str) -> None:
         if "@src" in comment and (found := _MARKER.match(comment)):

@@ -215,8 +215,12 @@ class Control(IntEnum):
     LEFT = 58  # lanes of a batch have left the kernel since Python looked
     DRY = 59  # called code leaves out the arithmetic of products, to see what they take
     REMADE = 60  # compiled code has made or invalidated mbarriers since Python looked
-    NEW_COUNT = 61  # splits that branches created; their numbers follow from NEW_FIRST on
-    NEW_FIRST = 62
+    FOLLOWS = 61  # may a split that a branch has created go on where the one before it has joined?
+    FOLLOWED = 62  # how many did so
+    PARTS = 63  # ends of their parts of the log of accesses, from PARTS_FIRST on
+    NEW_COUNT = 64  # splits that branches created; their numbers follow from NEW_FIRST on
+    NEW_FIRST = 65
+    PARTS_FIRST = 129
 
 
 class Reason(IntEnum):
@@ -245,7 +249,8 @@ COLUMNS = len(Column)
 OPERAND_COLUMNS = {member.name.lower(): int(member) for table in ROW_COLUMNS for member in table}
 FIRST_SCALAR = 16
 LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
-CONTROL_WORDS = int(Control.NEW_FIRST) + 64
+MOST_PARTS = 256
+CONTROL_WORDS = int(Control.PARTS_FIRST) + MOST_PARTS
 FULL = 0xFFFF_FFFF  # all lanes
 TURN = 16 * 2520  # instructions a split runs before others get a turn; most polling loops divide it
 MOST_TOGETHER = 256  # times that barriers open for a batch before Python looks whether it goes round

@@ -73,6 +73,24 @@ def join(splits, groups, g, row):
 
 
 @inner
+def follow(words, budget, before):
+    """Once a split is gone: makes words[SPLIT] the latest that its branches have created and that has not run
+    yet, with what is left of `budget`; False if there is none. before: instructions executed at its start.
+    """
+    left, parts = budget - (words[EXECUTED] - before), words[PARTS]
+    if words[FOLLOWS] == 0 or words[NEW_COUNT] == 0 or left <= 0 or parts == MOST_PARTS:
+        return False
+    if words[LOG_USED] > (words[PARTS_FIRST + parts - 1] if parts else 0):
+        words[PARTS_FIRST + parts] = words[LOG_USED]
+        words[PARTS] = parts + 1
+    words[NEW_COUNT] -= 1
+    words[SPLIT] = words[NEW_FIRST + words[NEW_COUNT]]
+    words[BUDGET] = left
+    words[FOLLOWED] += 1
+    return True
+
+
+@inner
 def leave(splits, groups, g):
     """Lanes of g exit. True: g is gone; False: g goes on as the lanes that waited only for these."""
     gone = splits[g, SP_MASK]

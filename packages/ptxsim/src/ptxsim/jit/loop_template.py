@@ -20,7 +20,7 @@ from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.compiled import generated
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.loop_batch import issue, next_split, retry_happened, retry_standing, settle_split
-from ptxsim.jit.loop_divergence import branch_index, diverge, join, leave
+from ptxsim.jit.loop_divergence import branch_index, diverge, follow, join, leave
 from ptxsim.jit.loop_memory import (
     access_size,
     load_lanes,
@@ -186,10 +186,11 @@ def run_split(control):
 
 @generated(types.int64(types.int64), nogil=True, pipeline_class=WHOLE)
 def run(control):
-    """Runs split words[SPLIT]; if there is a batch, its splits in turn, until all stand (REASON_STANDS)
-    or one, then words[SPLIT], needs Python at once. Returns the reason it stopped.
+    """Runs split words[SPLIT], and those that follow it; if there is a batch, its splits in turn, until all
+    stand (REASON_STANDS) or one, then words[SPLIT], needs Python at once. Returns the reason it stopped.
     """
-    batch = word(control, BATCH) != 0
+    words = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
+    batch, budget, before = words[BATCH] != 0, words[BUDGET], words[EXECUTED]
     if batch:
         retry_standing(control)
     together = 0
@@ -200,5 +201,7 @@ def run(control):
                 continue
             return REASON_STANDS
         reason = run_split(control)
+        if not batch and reason == REASON_GONE and follow(words, budget, before):
+            continue
         if not batch or not settle_split(control, reason):
             return reason

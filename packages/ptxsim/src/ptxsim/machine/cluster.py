@@ -127,6 +127,7 @@ class Cluster(RegisterFiles):
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
         self.apart: set[int] = set()  # warps whose lanes went on apart
         self.watchdog = Watchdog(self, self.launch.max_instructions)
+        self.ran = 0  # split that had the latest turn
         self.effects = 0  # changes that could let a polling split go on
         self.timeouts, self.stuck = 0, False  # the first: effects + 1 at the last standstill
 
@@ -209,8 +210,9 @@ class Cluster(RegisterFiles):
                 if self.waits and (time_out(self) or release_from_sleepers(self)):
                     continue
                 break
-            before, g = self.effects, self._next()
-            spun, standing = self._turn(g, batch > 1), max(0, standing - 1)
+            before, self.ran = self.effects, self._next()
+            spun, standing = self._turn(self.ran, batch > 1), max(0, standing - 1)
+            g = self.ran
             if self.engine.eager:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
@@ -240,7 +242,9 @@ class Cluster(RegisterFiles):
         return self.batch.turn(g) if together else self._step(g)
 
     def _step(self, g: int) -> int:
-        """Runs split g until it sleeps or ends (0), or has had its turn (the work done, in instructions)."""
+        """Runs split g, and those that follow it in compiled code (`ran` is the last), until one sleeps or
+        ends (0), or has had its turn (the work done, in instructions).
+        """
         control, split = self.control, self.splits[g]
         control[bytecode.SPLIT] = g
         control[bytecode.BUDGET] = (
@@ -250,6 +254,8 @@ class Cluster(RegisterFiles):
         while polls <= POLLS and units < self.late.most_units:
             control[bytecode.NEW_COUNT], before = 0, self.effects
             reason = loop(words)
+            if control.item(bytecode.FOLLOWED):
+                g, split = self._followed()
             self.settle(split)
             if reason == bytecode.REASON_UNIT:
                 row = self.split_table.item(g, bytecode.SP_PC)
@@ -268,6 +274,13 @@ class Cluster(RegisterFiles):
                 return 0
         self.queue.append(g)
         return polls * POLL_WORK
+
+    def _followed(self) -> tuple[int, Split]:
+        """The split that compiled code ran last in a turn; those before it have joined: an effect."""
+        self.control[bytecode.FOLLOWED] = 0
+        self.ran = g = self.control.item(bytecode.SPLIT)
+        self.watchdog.happened()
+        return g, self.splits[g]
 
     def serve(self, reason: int, split: Split) -> bool:
         """What the main loop needs of Python besides unit instructions; whether the split goes on at once."""
@@ -290,6 +303,8 @@ class Cluster(RegisterFiles):
             self.batch.hand_over()
         if word(bytecode.NEW_COUNT):
             self._adopt()
+        if parts := word(bytecode.PARTS):
+            self._tell_parts(parts)
         if logged := word(bytecode.LOG_USED):
             self.tell_log(logged)
             self.control[bytecode.LOG_USED] = self.told = 0
@@ -343,6 +358,12 @@ class Cluster(RegisterFiles):
         if end > self.told:
             self.bus.accesses(self, without_local(self, self.access_log[self.told : end]))
             self.told = end
+
+    def _tell_parts(self, count: int) -> None:
+        """Tells observers of the accesses of each split that another one has followed."""
+        for end in self.control[bytecode.PARTS_FIRST :][:count].tolist():
+            self.tell_log(end)
+        self.control[bytecode.PARTS] = 0
 
     def _fault(self, split: Split) -> None:
         """A load or store left its memory: report it; the loop has skipped the access."""

@@ -15,9 +15,9 @@ from ptxsim.isa.special_registers import depends_on_cluster, special_value
 from ptxsim.jit.codegen import code_address
 from ptxsim.jit.loop_series import NONE_STANDS, run_each
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.plain_programs import is_plain
 
 AT_ONCE = 256  # clusters
-_KEEP_STATE = {"mbarrier", "tcgen05", "wgmma", "clusterlaunchcontrol"}
 
 
 class ClusterSeries:
@@ -75,9 +75,5 @@ class ClusterSeries:
 
 def runs_in_series(cluster: Cluster) -> bool:
     """Whether its launch may run so."""
-    plain = not cluster.bus.heard and not cluster.late.on and isinstance(cluster.order, str)
-    return plain and not any(i is not None and _keeps_state(i) for i in cluster.program.instrs)
-
-
-def _keeps_state(instr) -> bool:
-    return instr.op in _KEEP_STATE or instr.op == "cp" and "bulk" in instr.mods
+    by_rule = not cluster.bus.heard and not cluster.late.on and isinstance(cluster.order, str)
+    return by_rule and is_plain(cluster.program)

@@ -15,6 +15,8 @@ class Launch(views.Launch, Protocol):
     """A kernel with its geometry, its memory, and the values that are fixed before it runs."""
 
     module: Any  # the Module that the kernel is in
+    variables: Any  # of the module; symbols: their addresses, and those of the arguments
+    symbols: dict[str, int]
     memory: GlobalMemory
     maps: dict[int, TensorMap]  # address of a tensor map -> it
     not_started: LaunchQueue

@@ -115,7 +115,8 @@ def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
 def _require_member(cluster: Cluster, split: Split, members: int) -> None:
     outside = split.mask & ~members
     if outside:
-        message = f"lanes {lanes_text(outside)} execute {split.instr.op}.sync with mask {members:#010x}, "
+        name = f"{split.instr.name.partition('.sync')[0]}.sync"
+        message = f"lanes {lanes_text(outside)} execute {name} with mask {members:#010x}, "
         message += "which leaves them out"
         hint = "the mask has a bit for every lane that takes part"
         cluster.reporter.add("collective", "error", message, hint, split, key="member")
@@ -267,7 +268,8 @@ def warp_sync(cluster: Cluster, split: Split, args):
     met = converge(cluster, split, members, np.zeros(32, np.uint64))
     if met is None:
         return BLOCK
-    cluster.bus.warp_sync(cluster, split, members)
+    if members:
+        cluster.bus.warp_sync(cluster, split, members)
     return None
 
 
