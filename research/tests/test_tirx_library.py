@@ -147,3 +147,32 @@ def test_a_shorter_head_of_the_ptx_is_no_difference_and_another_finding_is(tool)
     moved = RACE.format(2564, 980).replace("column 0", "column 32")
     assert len(differences(before, before | {"findings": [moved]})) == 1
     assert differences(before, {"verdict": "error"}) == ["verdict: 'review' before, 'error' now"]
+
+
+def test_second_configurations_are_counted_and_shown_apart(tool):
+    report = tool("report")
+    ran = {"label": "bf16_paged", "right": True, "runs": [{"verdict": "clean", "findings": []}]}
+    stopped = {"label": "large", "runs": [], "error": "not done after 90 s"}
+    rows = [
+        {"kernel": name, "second": {"config": row["label"]} | report._ran(row)}
+        for name, row in (("one", ran), ("other", stopped))
+    ] + [{"kernel": "third"}]
+    page = report.second_page(rows).splitlines()
+    assert page[0] == "- second: 2 kernels, 1 run, 1 judged, 1 right"
+    assert "| one | bf16_paged | clean | yes |  |" in page
+    assert page[-1] == "- Not to the end: other (not done after 90 s)."
+
+
+def test_the_second_configuration_is_not_the_first(tool):
+    second = tool("second").SECOND
+    assert second.keys() <= MANIFEST.keys()
+    for kernel, (base, *ours) in second.items():
+        assert (ours[0] if ours else base) != MANIFEST[kernel]["ran"]
+        assert not ours or ours[1]
+
+
+def test_a_second_row_has_a_verdict_or_a_reason():
+    rows = {name: row["second"] for name, row in MANIFEST.items() if row.get("second")}
+    for row in rows.values():
+        assert row["verdict"] if row["ran"] else row["error"]
+    assert not [n for n, row in rows.items() if row["right"] is False and row["verdict"] == "clean"]

@@ -85,3 +85,13 @@ def test_the_mean_square_is_that_of_the_sums_before_they_are_rounded(tool):
     )
     assert (kept == 1).all()
     assert (normal == np.float32(1) / np.float32(1 + 2.0**-9)).all()
+
+
+def test_a_product_may_be_rounded_in_any_order_and_no_further(tool):
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 64, 512)).astype(BF16).astype(np.float32)
+    wrong = tool("exact").wrong_products
+    backwards = (a[:, ::-1] @ b[:, ::-1].T).astype(BF16)
+    assert not wrong(a, b, (a @ b.T).astype(BF16), "bfloat16") and not wrong(a, b, backwards, "bfloat16")
+    backwards[3, 5] *= BF16(1 + 2**-7)
+    assert wrong(a, b, backwards, "bfloat16") == 1

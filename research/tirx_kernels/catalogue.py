@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from types import ModuleType
 
+from second import SECOND
+
 ARCHS = ("sm_100a", "sm_103a", "sm_110a")  # that are tried, the first that a kernel names
 
 
@@ -93,14 +95,32 @@ SMALLER: dict[str, tuple[str, dict]] = {
     "deepgemm_sm100_fp4_mqa_logits": ("s256_skv512", {"seq_len": 256, "seq_len_kv": 512}),
     "deepgemm_sm100_fp8_mqa_logits": ("s256_skv512", {"seq_len": 256, "seq_len_kv": 512}),
     "deepgemm_sm100_fp4_paged_mqa_logits": ("b1_64_pages", {"num_pages": 64}),
+    "deepgemm_sm100_tf32_hc_prenorm_gemm": ("m13_n24_k7168_s1", {"m": 13, "k": 7168, "num_splits": 1}),
 }  # fmt: skip
 
 
 def configurations(module: ModuleType) -> list[dict]:
     """Those of its tests, those of its benchmark, and our own."""
-    name, changes = SMALLER.get(module.KERNEL_META["name"], ("", {}))
+    kernel = module.KERNEL_META["name"]
+    theirs = [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", [])]
+    name, changes = SMALLER.get(kernel, ("", {}))
     own = [chosen(module)[0] | changes | {"label": name}] if name else []
-    return [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", []), *own]
+    base, *ours = SECOND.get(kernel, ("",))
+    if ours:
+        given = next(config for config in theirs if label(config) == base)
+        own.append(given | ours[1] | {"label": ours[0]})
+    return [*theirs, *own]
+
+
+def first_of(kernel: str, built: list[dict]) -> str:
+    """The label of the first configuration that is run: ours, or the first that built."""
+    return SMALLER.get(kernel, ("",))[0] or next((c["label"] for c in built if "error" not in c), "")
+
+
+def second_of(kernel: str, built: list[dict]) -> str:
+    """The label of the second: that of `second.py`, or the last that built."""
+    base, *ours = SECOND.get(kernel, ("",))
+    return (ours[0] if ours else base) or next((c["label"] for c in built[1:] if "error" not in c), "")
 
 
 def label(config: dict) -> str:

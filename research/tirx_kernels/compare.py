@@ -27,14 +27,17 @@ def main() -> int:
     known = {row["kernel"]: row for row in json.loads(args.manifest.read_text())}
     counts: dict[str, int] = {}
     different: list[str] = []
-    for what, told in (("build", _built), ("run", _ran)):
+    for what, told in (("build", _built), ("run", _ran), ("second", _ran)):
         files = sorted((args.rows / what).glob("*.json"))
         counts[what] = len(files)
         for file in files:
-            lines = differences(known.get(file.stem, {}), told(read(file)))
+            row = known.get(file.stem, {})
+            lines = differences(row.get("second", {}) if what == "second" else row, told(read(file)))
             different += [f"{file.stem} ({what}): {line}" for line in lines]
     print(*different, sep="\n")
-    print(f"{counts['build']} builds and {counts['run']} runs compared; {len(different)} differences")
+    print(
+        ", ".join(f"{n} of {what}" for what, n in counts.items()), f"compared; {len(different)} differences"
+    )
     return 1 if different else 0
 
 

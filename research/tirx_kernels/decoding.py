@@ -104,7 +104,7 @@ def _prefilled(case: dict, first: int, last: int, given, number: int) -> tuple[t
         decay, write = (x[first + t].double()[:, None] for x in (gates, case["beta"]))
         state = token(state, decay, k[t], v[t], write)
         outputs.append(case["scale"] * torch.einsum("hvk,hk->hv", state, q[t]))
-    return torch.stack(outputs), state
+    return torch.stack(outputs) if outputs else torch.zeros(0, *v.shape[1:]), state
 
 
 def kimi_prefill(module, config: dict) -> None:

@@ -8,11 +8,13 @@ autograd's, with the states at which chunks begin as the test gives them.
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch.nn.functional import softplus
 
 LIMIT = 0.02  # of the root mean square of a difference, where a test's own tolerance is meant for bits
-INPUTS = ("q", "k", "v", "gate", "beta", "w")
+INPUTS = ("q", "k", "v", "gate", "beta", "w", "initial_state")
 
 
 def forward(module, config: dict) -> None:
@@ -45,13 +47,23 @@ def _enter(module, data: dict) -> None:
 
 def _backward(module, data: dict) -> dict:
     leaves = _leaves(data)
+    if data["config"].get("use_initial_state") and "initial_state" not in leaves:
+        leaves["initial_state"] = _first_states(data, module._BT)
     outputs, finals, _ = recurrence(data, leaves, module._BT, data["checkpoints"].double())
     loss = (outputs * data["do"].double()).sum()
     if data.get("d_final_state") is not None:
         loss = loss + (finals * data["d_final_state"].double()).sum()
     loss.backward()
     given = {f"d{name}": leaf.grad for name, leaf in leaves.items()}
+    given["d_initial_state"] = given.pop("dinitial_state", None)
     return {name: given[name].to(like.dtype) for name, like in data["tirx"].items()}
+
+
+def _first_states(data: dict, every: int) -> torch.Tensor:
+    """What each sequence starts with, where the test has it only among the states of chunks."""
+    spans = [last - first for first, last in itertools.pairwise(data["cu_seqlens"].tolist())]
+    chunks = [0, *itertools.accumulate(-(-span // every) for span in spans)]
+    return data["checkpoints"][chunks[:-1]].detach().double().requires_grad_()
 
 
 def _close(data: dict, *, sources) -> None:
@@ -78,10 +90,10 @@ def recurrence(data: dict, given: dict, every: int, begun: torch.Tensor | None =
     query = _normal(data, given["q"]) if "q" in given else None
     decay, erase, write = _gates(data, given)
     outputs, finals, entered = [], [], []
-    ends, start = data["cu_seqlens"].tolist(), data.get("initial_state")
+    ends, start = data["cu_seqlens"].tolist(), given.get("initial_state")
     for number, (first, last) in enumerate(zip(ends, ends[1:], strict=False)):
         state = torch.zeros(*value.shape[1:], key.shape[-1], dtype=torch.float64)
-        state = state if start is None else start[number].double()
+        state = state if start is None else start[number]
         for t in range(first, last):
             if every and (t - first) % every == 0:
                 if begun is not None and t > first:

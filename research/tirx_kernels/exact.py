@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 FORMATS = {"bfloat16": (7, -126), "float16": (10, -14)}  # bits behind the point, least exponent
-APPROXIMATED = 2.0**-20  # errors of ex2.approx, div.approx and lg2.approx (PTX ISA 9.7.3), added up
+APPROXIMATED = 2.0**-20  # errors of ex2.approx, div.approx, lg2.approx (PTX ISA 9.7.3) and sums, added up
 
 
 def steps(values: np.ndarray, form: str) -> np.ndarray:
@@ -35,3 +35,11 @@ def wrong_merged(states, v, s, form: str) -> tuple[int, int]:
     v_off = np.abs(np.asarray(v, np.float64) - exact) > steps(exact, form) / 2 + APPROXIMATED * size
     s_off = np.abs(np.asarray(s, np.float64) - total) > APPROXIMATED * (1 + np.abs(total))
     return int(v_off.sum()), int(s_off.sum())
+
+
+def wrong_products(a, b, out, form: str) -> int:
+    """How many elements of A B^T no order of float32 sums explains."""
+    a, b = (np.asarray(x, np.float64) for x in (a, b))
+    exact, size = a @ b.T, np.abs(a) @ np.abs(b).T
+    off = np.abs(np.asarray(out, np.float64) - exact) > steps(exact, form) / 2 + APPROXIMATED * size
+    return int(off.sum())

@@ -10,12 +10,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import torch
-from exact import wrong_merged
+from exact import wrong_merged, wrong_products
 
 E4M3_MOST, BLOCK = 448.0, 32
+SPARSE = ("q", "k", "v", "block_index", "block_nums", "block_sizes", "softmax_scale")
+PROBABILITIES = {"bf16": 0.01, "fp8": 0.05, "mxfp8": 0.05, "nvfp4": 0.15}  # what rounding them may cost, rms
 
 
 def alone(module, config: dict) -> None:
@@ -122,23 +126,49 @@ def merged_states(module, config: dict) -> None:
     module.run_test(**config)
 
 
+def exact_product(module, config: dict) -> None:
+    """Within what rounding leaves open: the test wants the sums of one tensor core, in its order."""
+    usual, given = module.prepare_data, []
+
+    def prepare(*asked):
+        given[:] = usual(*asked)
+        return tuple(given)
+
+    def judged(out, *_, **limits):
+        form = str(out.dtype).split(".")[1]
+        wrong = wrong_products(*(x.float().numpy() for x in (*given[:2], out)), form)
+        assert not wrong, f"{wrong} elements are wrong"
+
+    module.prepare_data = prepare
+    module.torch = SimpleNamespace(**vars(torch) | {"testing": SimpleNamespace(assert_close=judged)})
+    module.run_test(**config)
+
+
 def block_sparse_attention(data: dict, config: dict) -> None:
     """Each block of 64 queries looks at the blocks of 64 keys that its row of the table names."""
-    given, found = data["inputs"], {}
-    q, k, v = (given[name].float() for name in ("q", "k", "v"))
-    found["out"] = torch.zeros_like(q)
-    found["lse"] = torch.full(q.shape[:3], -math.inf)
+    data["source"].update(block_sparse(**{name: data["inputs"][name] for name in SPARSE}))
+
+
+def block_sparse(q, k, v, block_index, block_nums, block_sizes, softmax_scale, block=64) -> dict:
+    """Output and logarithms of the sums; no counts means whole rows of the table, no sizes whole blocks."""
+    out, lse = torch.zeros(q.shape), torch.full(q.shape[:3], -math.inf)
     ratio = q.shape[1] // k.shape[1]
-    for batch, head, tile in np.ndindex(*given["block_nums"].shape):
-        count, rows = int(given["block_nums"][batch, head, tile]), slice(64 * tile, 64 * tile + 64)
-        blocks = given["block_index"][batch, head, tile, :count].tolist()
-        keys = [64 * b + i for b in blocks for i in range(int(given["block_sizes"][b]))]
+    for batch, head, tile in np.ndindex(*block_index.shape[:3]):
+        count = block_index.shape[3] if block_nums is None else int(block_nums[batch, head, tile])
+        rows, blocks = (
+            slice(block * tile, block * tile + block),
+            block_index[batch, head, tile, :count].tolist(),
+        )
+        keys = [
+            block * b + i for b in blocks for i in range(block if block_sizes is None else block_sizes[b])
+        ]
+        keys = [key for key in keys if key < k.shape[2]]
         if not keys:
             continue
-        scores = q[batch, head, rows] @ k[batch, head // ratio, keys].T * given["softmax_scale"]
-        found["out"][batch, head, rows] = torch.softmax(scores, -1) @ v[batch, head // ratio, keys]
-        found["lse"][batch, head, rows] = torch.logsumexp(scores, -1)
-    data["source"].update(found)
+        scores = q[batch, head, rows].float() @ k[batch, head // ratio, keys].float().T * softmax_scale
+        out[batch, head, rows] = torch.softmax(scores, -1) @ v[batch, head // ratio, keys].float()
+        lse[batch, head, rows] = torch.logsumexp(scores, -1)
+    return {"out": out, "lse": lse}
 
 
 def projection_with_rope(data: dict, config: dict) -> None:
@@ -201,6 +231,20 @@ def product_in_tf32(module, config: dict) -> None:
     module.run_test(**config)
 
 
+def attention_in_fp4(module, config: dict) -> None:
+    """Upstream's bits are not here: attention in float64 of what the operands stand for judges alone."""
+    usual, limit = module._error_stats, PROBABILITIES[config["pv_format"]]
+
+    def measured(out, exact):
+        wrong = (out.double() - exact).square().mean().sqrt() / exact.square().mean().sqrt()
+        assert wrong < limit, f"{float(wrong):.4f} of the root mean square off; {limit} are allowed"
+        return usual(out, exact)
+
+    module._error_stats = measured
+    module.run_reference = lambda data, _: data["out_tirx"].clone()
+    module.run_test(**config)
+
+
 def _scaled(code, scale):
     """MXFP8: each 32 elements of a row have a power of two, its exponent biased by 127."""
     return code.float() * torch.pow(2.0, scale.float() - 127).repeat_interleave(BLOCK, -1)
@@ -213,14 +257,59 @@ def _quantized(values):
     return code.reshape(values.shape).to(torch.float8_e4m3fn), (exponent + 127).to(torch.uint8)
 
 
+def block_sparse_gradients(module, config: dict) -> None:
+    """Its oracle judges; what cuDNN's forward pass and its table of queries give the test is made here."""
+
+    def forward(q, k, v, index, *rest, block, q2k_block_nums, softmax_scale, layout, **_):
+        wide = [x.transpose(1, 2) if layout == "bshd" else x for x in (q, k, v)]
+        sizes = rest[0] if rest and isinstance(rest[0], torch.Tensor) else None
+        if sizes is not None and sizes.dim() > 1:
+            raise NotImplementedError("sizes of blocks of several sequences have no reference here")
+        found = block_sparse(*wide, index, q2k_block_nums, sizes, softmax_scale, block)
+        out = found["out"].to(q.dtype)
+        return (out.transpose(1, 2).contiguous() if layout == "bshd" else out), found["lse"]
+
+    interface = SimpleNamespace(
+        bsa_attn_fwd_blk64_cutedsl=partial(forward, block=64),
+        bsa_attn_fwd=partial(forward, block=128),
+        _build_bucketed_k2q_csr=queries_of_blocks,
+    )
+    module._data.load_reference_module = lambda name: interface
+    alone(module, config)
+
+
+def queries_of_blocks(index, _, blocks: int, *, bucket_size_blocks: int, q2k_block_nums):
+    """For each block of keys the blocks of queries that look at it, one group of those after another.
+
+    (where the lists of each group begin, all lists, number of groups, the longest list).
+    """
+    batch, heads, rows, most = index.shape
+    groups = -(-rows // bucket_size_blocks)
+    begins = torch.zeros(batch, heads, groups, blocks + 1, dtype=torch.int32)
+    lists = torch.zeros(batch, heads, max(rows * most, 1), dtype=torch.int32)
+    longest = 0
+    for b, h in np.ndindex(batch, heads):
+        found: list[int] = []
+        for group, key in np.ndindex(groups, blocks):
+            begins[b, h, group, key] = len(found)
+            for row in range(group * bucket_size_blocks, min((group + 1) * bucket_size_blocks, rows)):
+                count = most if q2k_block_nums is None else int(q2k_block_nums[b, h, row])
+                found += [row] if key in index[b, h, row, :count].tolist() else []
+            begins[b, h, group, key + 1] = len(found)
+            longest = max(longest, len(found) - int(begins[b, h, group, key]))
+        lists[b, h, : len(found)] = torch.tensor(found, dtype=torch.int32)
+    return begins, lists, groups, longest
+
+
 BSA, FLEX = "cudnn_sm100_bsa_", "cudnn_sm100_flex_attention_"
 TABLE = {
     "merge_state": merged_states,
+    "fp16_bf16_gemm": exact_product,
     f"{BSA}forward_combine_blk64": alone,
     f"{BSA}forward_blk128": alone,
     f"{BSA}forward_blk64": answered(block_sparse_attention),
-    f"{BSA}backward_blk64": alone,
-    f"{BSA}backward_blk128": alone,
+    f"{BSA}backward_blk64": block_sparse_gradients,
+    f"{BSA}backward_blk128": block_sparse_gradients,
     "cudnn_sm103_flex_attention_forward": alone,
     **{f"deepgemm_sm100_{x}_mqa_logits": beside_torch for x in ("fp4", "fp8", "fp4_paged", "fp8_paged")},
     "cudnn_sm100_moe_grouped_gemm_dglu_dbias": alone,
@@ -228,6 +317,7 @@ TABLE = {
     "cudnn_sm100_csa_compressor_fwd": compressed,
     "cudnn_sm100_dsa_sparse_attention_backward": answered(sparse_gradients),
     "deepgemm_sm100_tf32_hc_prenorm_gemm": product_in_tf32,
+    "flash_attention4_fp4": attention_in_fp4,
     "cudnn_sm100_dense_gemm_persistent_swiglu": answered(product_with_swiglu),
     "cudnn_sm100_gemm_proj_rope_mxfp8_bf16in": answered(projection_with_rope),
     "cudnn_sm100_gemm_proj_rope_mxfp8_mxfp8in": answered(projection_with_rope),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import torch
 
+LAST = 2  # `tie_break` of the largest indices
+
 
 def stable_sort(module, config: dict) -> None:
     """Values in descending order, equal ones as they came, and the indices that belong to them."""
@@ -20,45 +22,71 @@ def stable_sort(module, config: dict) -> None:
     module.run_test(**config)
 
 
-def top_k(scores: torch.Tensor, count: int, out: dict, ascending: bool = False) -> None:
-    """The largest of each row, and where they stand, in that order or by index; of equal ones any."""
-    found = torch.topk(scores.float(), count, dim=-1).indices
-    found = found.sort(dim=-1).values if ascending else found
-    out["indices"].copy_(found)
-    if out.get("values") is not None:
-        out["values"].copy_(torch.gather(scores, 1, found))
+def top_k(config: dict, data: dict, out: dict, ascending: bool = False) -> None:
+    """The largest of what each row has, as the mode counts them; a row that has fewer ends in -1.
+
+    Of equal ones those that stand first, or last where the configuration says so; the largest first, or by
+    index.
+    """
+    out["indices"].fill_(-1)
+    if config["mode"] == "basic":
+        out["values"].zero_()
+    for row, scores in enumerate(data["scores"]):
+        first = int(data["row_starts"][row]) if "row_starts" in data else 0
+        count = int(data["lengths"][row]) if "lengths" in data else len(scores)
+        chosen = _largest(scores[first : first + count].float(), config["k"], config.get("tie_break") == LAST)
+        chosen = chosen.sort().values if ascending else chosen
+        out["indices"][row, : len(chosen)] = _named(data, row, chosen, first)
+        if config["mode"] == "basic":
+            out["values"][row, : len(chosen)] = scores[chosen]
+
+
+def _largest(window: torch.Tensor, count: int, last: bool) -> torch.Tensor:
+    """Where they stand; a window that has no more than `count` is taken as it is."""
+    if len(window) <= count:
+        return torch.arange(len(window))
+    order = torch.sort(window.flip(0) if last else window, descending=True, stable=True).indices[:count]
+    return len(window) - 1 - order if last else order
+
+
+def _named(data: dict, row: int, chosen: torch.Tensor, first: int) -> torch.Tensor:
+    """What a mode gives for places within a row's window: pages, or places in all rows together."""
+    if "offsets" in data:
+        return chosen + data["offsets"][row]
+    if "src_page_table" in data:
+        pages = data["src_page_table"][int(data["row_to_batch"][row]) if "row_to_batch" in data else row]
+        begin = int(data["page_table_row_starts"][row]) if "page_table_row_starts" in data else first
+        return pages[chosen + begin]
+    return chosen
 
 
 def radix_top_k(module, config: dict) -> None:
     """Which values it finds is judged; the order in which a run that can be repeated gives them is not."""
     name = "compare_outputs" if hasattr(module, "compare_outputs") else "_compare"
     compare = getattr(module, name)
-
-    def reference(cfg, data, out):
-        top_k(_plain(data)["scores"], cfg["k"], out)
-
     setattr(module, name, lambda cfg, *given: compare(cfg | {"deterministic": False}, *given))
-    module.run_reference = reference
+    module.run_reference = top_k
     module.run_test(**config)
 
 
 def filtered_top_k(module, config: dict) -> None:
     def reference(cfg, data, out):
-        top_k(_plain(data)["scores"], cfg["k"], out, cfg.get("deterministic", False))
+        plan = module.finalize_plan(cfg["mode"], cfg["k"], cfg["deterministic"], cfg["tie_break"])
+        top_k(cfg, data, out, ascending=bool(plan and plan["sort_local_indices"]))
 
     module.run_reference = reference
     module.run_test(**config)
 
 
 def fast_top_k(module, config: dict) -> None:
-    module.run_reference = lambda data, out: top_k(_plain(data)["logits"], data["k"], out)
+    def reference(data, out):
+        if data.get("mode", "plain") != "plain" or "lengths" in data:
+            raise NotImplementedError("rows of their own length have no reference here")
+        given = {"k": data["k"], "mode": "basic" if out.get("values") is not None else "plain"}
+        top_k(given, {"scores": data["logits"]}, out)
+
+    module.run_reference = reference
     module.run_test(**config)
-
-
-def _plain(data: dict) -> dict:
-    if data.get("mode", "basic") not in ("basic", "plain") or "lengths" in data:
-        raise NotImplementedError("rows of their own length have no reference here")
-    return data
 
 
 TABLE = {

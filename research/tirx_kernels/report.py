@@ -16,7 +16,7 @@ from catalogue import entries
 
 DIGITS = 16  # of a hash, hexadecimal
 SHOWN = 4  # findings of a kernel in the manifest
-BEGIN, END = "<!-- rows: begin -->", "<!-- rows: end -->"
+MARKS = ("<!-- {}: begin -->", "<!-- {}: end -->")
 RIGHT = {True: "yes", False: "no", None: "not judged"}
 
 
@@ -33,9 +33,13 @@ def main() -> None:
             "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in found) + "\n]\n"
         )
     if args.page:
-        head, rest = args.page.read_text().split(BEGIN)
-        args.page.write_text(f"{head}{BEGIN}\n{page(found)}\n{END}{rest.split(END)[1]}")
-    for line in summary(found):
+        text = args.page.read_text()
+        for name, lines in (("rows", page(found)), ("second rows", second_page(found))):
+            begin, end = (mark.format(name) for mark in MARKS)
+            head, rest = text.split(begin)
+            text = f"{head}{begin}\n{lines}\n{end}{rest.split(end)[1]}"
+        args.page.write_text(text)
+    for line in [*summary(found), *counts("second", seconds(found))]:
         print(line)
 
 
@@ -45,11 +49,12 @@ def read(path: Path):
 
 def row(entry, rows: Path) -> dict:
     """What ROWS has of one kernel."""
-    built, ran = read(rows / "build" / f"{entry.name}.json"), read(rows / "run" / f"{entry.name}.json")
+    built, ran, second = (read(rows / what / f"{entry.name}.json") for what in ("build", "run", "second"))
     return (
         {"kernel": entry.name, "arch": entry.arch}
         | (_built(built) if built else {})
         | (_ran(ran) if ran else {})
+        | ({"second": {"config": second["label"]} | _ran(second)} if second else {})
     )
 
 
@@ -106,34 +111,58 @@ def findings(launches: list[dict]) -> list[str]:
 
 def summary(rows: list[dict]) -> list[str]:
     """Counts, of the kernels for sm_100a and of all."""
-    lines = []
-    for name, chosen in (("sm_100a", [r for r in rows if r["arch"] == "sm_100a"]), ("all", rows)):
-        judged = [r for r in chosen if r["ran"] and r["right"] is not None]
-        counts = {
-            "kernels": len(chosen),
-            "attempted": sum(r["attempted"] for r in chosen),
-            "give PTX": sum(bool(r["ptx"]) for r in chosen),
-            "lower": sum(r["lowers"] for r in chosen),
-            "run": sum(bool(r["ran"]) for r in chosen),
-            "judged": len(judged),
-            "right": sum(bool(r["right"]) for r in judged),
-        }
-        lines.append(f"{name}: " + ", ".join(f"{v} {k}" for k, v in counts.items()))
-        verdicts = Counter(r["verdict"] for r in chosen if r["ran"])
-        lines.append("  verdicts: " + ", ".join(f"{v} {k}" for k, v in verdicts.most_common()))
-    return lines
+    ours = [r for r in rows if r["arch"] == "sm_100a"]
+    return [*counts("sm_100a", ours), *counts("all", rows)]
+
+
+def counts(name: str, rows: list[dict]) -> list[str]:
+    """Two lines: how far they came, and the verdicts."""
+    judged = [r for r in rows if r["ran"] and r["right"] is not None]
+    found = {"kernels": len(rows)}
+    if name != "second":
+        found["attempted"] = sum(r["attempted"] for r in rows)
+        found["give PTX"] = sum(bool(r["ptx"]) for r in rows)
+        found["lower"] = sum(r["lowers"] for r in rows)
+    found |= {
+        "run": sum(bool(r["ran"]) for r in rows),
+        "judged": len(judged),
+        "right": sum(bool(r["right"]) for r in judged),
+    }
+    verdicts = Counter(r["verdict"] for r in rows if r["ran"])
+    return [
+        f"{name}: " + ", ".join(f"{v} {k}" for k, v in found.items()),
+        "  verdicts: " + ", ".join(f"{v} {k}" for k, v in verdicts.most_common()),
+    ]
+
+
+def seconds(rows: list[dict]) -> list[dict]:
+    """The second configurations that were tried, a row each."""
+    return [r["second"] | {"kernel": r["kernel"]} for r in rows if r.get("second")]
 
 
 def page(rows: list[dict]) -> str:
     """Markdown: the counts, a line for each kernel that ran, and what is missing."""
     lines = [f"- {line.strip()}" for line in summary(rows)]
-    lines += ["", "| kernel | configuration | verdict | right | first finding |", "|---|---|---|---|---|"]
+    return "\n".join([*lines, "", *table(rows), "", *missing(rows)])
+
+
+def second_page(rows: list[dict]) -> str:
+    """The same of second configurations."""
+    tried = seconds(rows)
+    lines = [f"- {line.strip()}" for line in counts("second", tried)]
+    stopped = [f"{r['kernel']} ({' '.join(r['error'].split())[:110]})" for r in tried if not r["ran"]]
+    return "\n".join([*lines, "", *table(tried), "", f"- Not to the end: {'; '.join(stopped) or 'none'}."])
+
+
+def table(rows: list[dict]) -> list[str]:
+    """A line for each that ran."""
+    lines = ["| kernel | configuration | verdict | right | first finding |", "|---|---|---|---|---|"]
     for row in rows:
         if row["ran"]:
             first = " ".join((row["findings"] or [""])[0].replace("|", "/").split())[:150]
             line = f"| {row['kernel']} | {row['ran']} | {row['verdict']} | {RIGHT[row['right']]} | {first} |"
             lines.append(line)
-    return "\n".join([*lines, "", *missing(rows)])
+    return lines
 
 
 def missing(rows: list[dict]) -> list[str]:

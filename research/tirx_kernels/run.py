@@ -1,8 +1,8 @@
-"""`python run.py build|run [--out FOLDER] [--seconds N] [KERNEL ..]`: every kernel of the library, resumable.
+"""`python run.py build|run|second [--out FOLDER] [--seconds N] [KERNEL ..]`: the whole library, resumable.
 
 `build` writes one JSON per kernel: which configurations give PTX, and whether ptxsim lowers it. `run` runs
-the smaller configuration of each kernel that builds. What has its file is not done again. Each kernel has a
-process of its own and so many seconds.
+the smaller configuration of each kernel that builds, `second` another one. What has its file is not done
+again. Each kernel has a process of its own and so many seconds.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from catalogue import entries
+from catalogue import entries, first_of, second_of
 
 HERE = Path(__file__).resolve().parent
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("build", "run"))
+    parser.add_argument("what", choices=("build", "run", "second"))
     parser.add_argument("kernels", nargs="*")
     parser.add_argument("--out", type=Path, default=Path("/tmp/tirx-rows"))
     parser.add_argument("--seconds", type=int, default=600)
@@ -45,10 +45,10 @@ def build(entry, args, out: Path) -> list[str]:
 
 
 def run(entry, args, out: Path) -> list[str] | None:
-    """The smaller configuration that built."""
+    """The smaller configuration that built, or the second one."""
     built = args.out / "build" / f"{entry.name}.json"
     rows = json.loads(built.read_text())["configs"] if built.exists() else []
-    label = args.label or next((c["label"] for c in rows if "error" not in c), "")
+    label = args.label or (second_of if args.what == "second" else first_of)(entry.name, rows)
     return ["run_one.py", entry.module, entry.arch, label, str(out)] if label else None
 
 

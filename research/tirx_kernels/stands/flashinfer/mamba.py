@@ -2,34 +2,67 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch.nn import functional
 
-_UNKNOWN = ("dst_state_batch_indices", "state_scale", "intermediate_states_buffer", "cu_seqlens")
+WHOLE = 32767  # what the largest number of a row is as int16
 
 
 def selective_state_update(state, x, dt, A, B, C, D=None, z=None, dt_bias=None, dt_softplus=False,
-                           state_batch_indices=None, pad_slot_id=-1, out=None, disable_state_update=False,
-                           philox_rounds=0, num_accepted_tokens=None, **other):  # fmt: skip
-    """state: (slots, H, D, N); x, dt, z: (batch, [tokens,] H, D); A: (H, D, N); B, C: (.., groups, N)."""
-    asked = [name for name in _UNKNOWN if other.get(name) is not None]
-    if asked or philox_rounds or num_accepted_tokens is not None:
-        raise NotImplementedError(f"{', '.join(asked) or 'random rounding'}: no reference here")
+                           state_batch_indices=None, dst_state_batch_indices=None, pad_slot_id=-1,
+                           state_scale=None, out=None, disable_state_update=False, philox_rounds=0,
+                           intermediate_states_buffer=None, cu_seqlens=None, num_accepted_tokens=None,
+                           **_):  # fmt: skip
+    """state: (slots, H, D, N); x, dt, z: (batch, [tokens,] H, D); A: (H, D, N); B, C: (.., groups, N).
+
+    With cu_seqlens, x, dt, z, B and C have the tokens of all sequences one after the other.
+    """
+    if philox_rounds or intermediate_states_buffer is not None:
+        raise NotImplementedError("random rounding and states in between have no reference here")
     out = torch.empty_like(x) if out is None else out
-    steps = x.shape[1] if x.dim() == 4 else 1
-    for row in range(len(x)):
-        slot = row if state_batch_indices is None else int(state_batch_indices[row].flatten()[0])
+    for row, places in enumerate(_places(x, cu_seqlens)):
+        accepted = 0 if num_accepted_tokens is None else max(int(num_accepted_tokens[row]) - 1, 0)
+        slot = row if state_batch_indices is None else _slot(state_batch_indices, row, accepted)
         if slot == pad_slot_id:
             continue
         now = state[slot].float()
-        for step in range(steps):
-            at = (row, step) if x.dim() == 4 else (row,)
+        now = now if state_scale is None else now * state_scale[slot][..., None]
+        for step, at in enumerate(places):
             now, given = _step(now, *(t[at].float() for t in (x, dt, B, C)), A, D, dt_bias, dt_softplus)
             gate = functional.silu(z[at].float()) if z is not None else 1.0
             out[at] = (given * gate).to(out.dtype)
-        if not disable_state_update:
-            state[slot] = now.to(state.dtype)
+            if dst_state_batch_indices is not None:
+                into = _slot(dst_state_batch_indices, row, step)
+                _keep(state, state_scale, into, now) if into != pad_slot_id else None
+        if dst_state_batch_indices is None and places and not disable_state_update:
+            _keep(state, state_scale, slot, now)
     return out
+
+
+def _places(x, cu_seqlens) -> list[list]:
+    """Where in x the tokens of each sequence stand."""
+    if cu_seqlens is not None:
+        ends = cu_seqlens.tolist()
+        return [list(range(*span)) for span in itertools.pairwise(ends)]
+    if x.dim() == 4:
+        return [[(row, step) for step in range(x.shape[1])] for row in range(len(x))]
+    return [[row] for row in range(len(x))]
+
+
+def _slot(indices, row: int, step: int) -> int:
+    return int(indices[row, min(step, indices.shape[1] - 1)] if indices.dim() == 2 else indices[row])
+
+
+def _keep(state, scale, slot: int, now) -> None:
+    """Rounded to the type of the state; for int16 by the largest of each row, whose factor is kept."""
+    if scale is not None:
+        most = now.abs().amax(-1)
+        factor = torch.where(most == 0, 1.0, WHOLE / most)
+        scale[slot] = 1.0 / factor
+        now = (now * factor[..., None]).round().clamp(-WHOLE, WHOLE)
+    state[slot] = now.to(state.dtype)
 
 
 def _step(state, x, dt, b, c, A, D, dt_bias, dt_softplus):
