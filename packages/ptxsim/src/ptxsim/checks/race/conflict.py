@@ -64,6 +64,7 @@ class AccessPair:
     seen: dict = field(default_factory=dict)  # (warp, barrier) -> its waits when the accesses met
     early: tuple | None = None  # (barrier, row): signalled before the one that reads was done
     issued: tuple[Issued | None, Issued | None] = None, None  # what the two are part of
+    readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent; -1: of another cluster)
     at: int = -1  # steps on barriers so far, when they met
 
     @classmethod
@@ -86,12 +87,14 @@ class AccessPair:
         key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
         known = races.history.pairs.get(key)
         if known is not None:
+            known.add_reader(line, now)
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
             if known.elsewhere is not None:  # the worst of them counts
                 known.elsewhere = _fenced_elsewhere(races, space, line, clock)
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
+        pair.add_reader(line, now)
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
@@ -125,6 +128,14 @@ class AccessPair:
                 if other is not None and access.verb == "read" and access.kind != "bytes":
                     guest = races.clocks.warp_of((first if access is second else second).by)
                     self.early = races.handshakes.handed_early(access.by, guest, other) or self.early
+
+    def add_reader(self, line: list[int], now: int) -> None:
+        """The side of a conflict that reads."""
+        if line[CODE] == WRITE_READ:
+            self.readers.add((line[ROW], line[AGENT]))
+        elif line[CODE] == READ_WRITE:
+            agent = line[PREVIOUS] >> AGENT_SHIFT if line[PREVIOUS_CLUSTER] in (0, now) else -1
+            self.readers.add((line[PREVIOUS] & ROW_MASK, agent))
 
     def add_issuers(self, races, *agents: int | None) -> None:
         """Other agents of the same CTA that issue the line too."""

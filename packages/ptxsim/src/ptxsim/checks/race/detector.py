@@ -17,6 +17,7 @@ from ptxsim.checks.race.barrier_record import BarrierRecord
 from ptxsim.checks.race.cta_barrier_phases import CtaBarrierPhases
 from ptxsim.checks.race.early_copies import EarlyCopies
 from ptxsim.checks.race.handshakes import Handshakes
+from ptxsim.checks.race.idle_loads import IdleLoads
 from ptxsim.checks.race.missed_phases import MissedPhases
 from ptxsim.checks.race.proxy_fences import ProxyFences
 from ptxsim.checks.race.synchronization import Synchronization
@@ -42,11 +43,12 @@ class RaceDetector(Observer):
         self.threads = ThreadAccesses(self)
         self.tensor_memory = TensorMemoryAccesses(self)
         self.copies = ThreadCopies(self)
+        self.idle_loads = IdleLoads(self)
         self.parts = (
             self.barrier_init, self.handshakes, CtaBarrierPhases(self), LoadUses(self), self.synchronization,
             MissedPhases(self), EarlyCopies(self), self.fences, self.threads,
             BulkCopyOrder(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
-            self.history,
+            self.idle_loads, self.history,
         )  # fmt: skip
 
     def start(self, cluster: Cluster) -> None:

@@ -31,9 +31,8 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
             continue
         kind, severity = _class(pair)
         unread = kind == "race" and _loads_for_nobody(races, pair)
-        guess = guessed(races, pair)
-        follows = carried(races, pair)
-        severity = "review" if unread or guess or follows else severity
+        guess, harmless = guessed(races, pair), _harmless(races, pair, kind)
+        severity = "review" if guess or harmless else severity
         edge = missing(races, pair)
         earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
         what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
@@ -42,10 +41,7 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
             what = f"{pair.place}: {later} {verb} {earlier}: {edge.text}"
         elif severity == "review":
             what = f"{pair.place}: {later} after {earlier}: {edge.text}"
-        if unread:
-            what += "; nothing reads what it loads"
-        elif follows:
-            what += "; what it stores comes from what was read"
+        what += harmless
         evidence = {
             "place": pair.place,
             "missing": edge.text,
@@ -91,6 +87,24 @@ def _loads_for_nobody(races, pair: AccessPair) -> bool:
     """Is one side a tcgen05.ld whose registers nobody reads? Then its value changes nothing."""
     loads = [access for access in (pair.first, pair.second) if access.kind == "ld"]
     return any(never_read(races.launch.program, load.row) for load in loads)
+
+
+def _loads_in_vain(races, pair: AccessPair) -> bool:
+    """Does no thread that reads store anything that comes of its load?"""
+    if not pair.readers or not pair.first.kind == pair.second.kind == "thread":
+        return False
+    return all(agent >= 0 and races.idle_loads.in_vain(row, agent) for row, agent in pair.readers)
+
+
+def _harmless(races, pair: AccessPair, kind: str) -> str:
+    """Words for why the order of the two changes nothing, where their class does not say it; "" if it may."""
+    if kind == "race" and _loads_for_nobody(races, pair):
+        return "; nothing reads what it loads"
+    if carried(races, pair):
+        return "; what it stores comes from what was read"
+    if kind == "race" and _loads_in_vain(races, pair):
+        return "; the threads that read there store nothing of what becomes of it, so it changes nothing"
+    return ""
 
 
 def _without_barrier(races, pair: AccessPair) -> bool:

@@ -1,0 +1,106 @@
+"""Loads whose values change nothing: their threads store none of what becomes of them.
+
+Triton gives several threads a copy of an element where a tensor is smaller than the CTA. All load it, one
+stores what becomes of it, by a guard that the value has no part in. Where that is in place nothing orders the
+others' loads, and nothing hangs on them.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ptxsim.checks.static_flow import reads, targets
+from ptxsim.events.observer import Observer
+from ptxsim.events.views import Cluster
+from ptxsim.frontend.ast import Instr, registers_of
+from ptxsim.isa.address_map import GLOBAL_BASE
+from ptxsim.isa.memory_access import ASKS
+from ptxsim.jit.bytecode import CALL, COLD, FIRST_SCALAR, LOG_ROW, LOG_THREAD, OP
+
+_TOLD = {"global", "shared", "shared::cta"}  # where no store of a thread goes unheard
+
+
+class IdleLoads(Observer):
+    """Part of the RaceDetector."""
+
+    def __init__(self, races):
+        self.races = races
+        # stores to variables of the module are not told
+        rows = races.launch.memory.rows
+        variables = any(base >= GLOBAL_BASE and not logged for base, _, _, logged in rows)
+        self.stores = {} if variables else guarded_stores(races.launch.program)
+        watched = sorted(set().union(*self.stores.values()))
+        self.number = np.full(len(races.launch.program.instrs), -1)
+        self.number[watched] = np.arange(len(watched))
+
+    def start(self, cluster: Cluster) -> None:
+        self.stored = np.zeros((self.number.max(initial=-1) + 1, cluster.warps * 32), bool)
+
+    def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
+        if len(self.stored):
+            numbers = self.number[log[:, LOG_ROW]]
+            self.stored[numbers[numbers >= 0], log[numbers >= 0, LOG_THREAD]] = True
+
+    def in_vain(self, row: int, agent: int) -> bool:
+        """Whether what the load at `row` brought went nowhere in this thread."""
+        stores = self.stores.get(row)
+        if stores is None or self.races.clocks.threads_per_agent > 1:
+            return False
+        return not self.stored[self.number[sorted(stores)], agent].any()
+
+
+@functools.lru_cache(maxsize=16)
+def guarded_stores(program) -> dict[int, frozenset[int]]:
+    """Row of a plain load -> the stores, each under a guard, which are all that its value gets to."""
+    found = {}
+    for row, instr in enumerate(program.instrs):
+        if instr is not None and instr.op == "ld" and not (ASKS | {"param", "volatile"}) & set(instr.mods):
+            stores = _ends(program, frozenset(targets(instr)))
+            if stores:
+                found[row] = stores
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _ends(program, registers: frozenset[str]) -> frozenset[int] | None:
+    """Stores to which the values of these registers get; None if they get anywhere else."""
+    users, stores = _users(program), set()
+    known, left = set(registers), list(registers)
+    while left:
+        for row in users.get(left.pop(), ()):
+            instr = program.instrs[row]
+            if _computes(program, row):
+                more = [name for name in targets(instr) if name not in known]
+                known.update(more)
+                left += more
+            elif _stores_value(instr, known):
+                stores.add(row)
+            else:
+                return None
+    whole = all(_stores_value(program.instrs[row], known) for row in stores)
+    return frozenset(stores) if whole else None
+
+
+@functools.lru_cache(maxsize=16)
+def _users(program) -> dict[str, list[int]]:
+    """Register -> rows that read it, their guards included."""
+    found: dict[str, list[int]] = {}
+    for row, instr in enumerate(program.instrs):
+        if instr is not None:
+            for name in reads(instr) | ({instr.pred.reg.name} if instr.pred else set()):
+                found.setdefault(name, []).append(row)
+    return found
+
+
+def _computes(program, row: int) -> bool:
+    op = int(program.code[row, OP])
+    return op >= FIRST_SCALAR or op in (CALL, COLD)
+
+
+def _stores_value(instr: Instr, known: set[str]) -> bool:
+    """A guarded plain store to which the registers give values, neither the place nor the guard."""
+    if instr.op != "st" or instr.pred is None or "async" in instr.mods or not _TOLD & set(instr.mods):
+        return False
+    return instr.pred.reg.name not in known and not known & set(registers_of(instr.operands[:1]))
