@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -18,6 +19,23 @@ def test_a_product_that_begins_late_is_overwritten_or_the_loop_begins_there(firs
     problem = Problem((256, 128, 320), first)
     said = problem.said(sum(problem.k_tile(k) for k in range(first, problem.count)))
     assert f"is the product overwritten at K tile {first} (accum)" in said
+
+
+@pytest.mark.parametrize("size", [(128, 128, 64), *SIZES])
+def test_coarse_rounding_is_no_other_place(size):
+    """With one K tile a load whose row and column are exchanged brings the right tile, too."""
+    problem = Problem(size, 5)
+    said = problem.said(problem.R.astype(ml_dtypes.bfloat16).astype(np.float32))
+    assert "its numbers have 8 significant bits, those of bfloat16" in said
+    assert "exchanged" not in said
+
+
+def test_partial_sums_in_float16_are_rounded_too_often():
+    problem = Problem((128, 128, 4096), 6)
+    sums = np.zeros_like(problem.R, np.float16)
+    for k in range(problem.count):
+        sums = (sums + problem.k_tile(k)).astype(np.float16)
+    assert "is nearly right, off by at most" in problem.said(sums)
 
 
 class Problem:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tirxlab.explain.blocks import K_TILE, SHARE, TILE, Block, Found, products_of, share, times_of
 from tirxlab.explain.chains import find_chain
+from tirxlab.explain.coarse import coarse
 from tirxlab.explain.k_parts import k_parts, mixed_parts
 from tirxlab.explain.ranges import mapping
 from tirxlab.explain.row_groups import row_groups
@@ -38,7 +39,7 @@ def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
     chain = find_chain(blocks, actual)
     said: dict[str, list[str]] = {}
     for block in blocks:
-        for pattern in (*([chain.says] if chain else []), *PATTERNS):
+        for pattern in (coarse, *([chain.says] if chain else []), *PATTERNS):
             found = pattern(block)
             if found is not None:
                 said.setdefault(found[0], []).append(found[1])
