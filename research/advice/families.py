@@ -13,8 +13,8 @@ FAMILIES: dict[str, frozenset[str]] = {
         "ahead ahead-count announced-apart arrivals left-open left-over one-cta partial shared-id too-many"
     ),
     "phase": _ids(
-        "again again-ahead flipped-early fresh fresh-read fresh-wait missed nobody-starts not-flipped "
-        "parity stale wait-phase"
+        "again again-ahead flipped-early fresh fresh-late fresh-read fresh-wait lapped missed nobody-starts "
+        "not-flipped parity stale wait-phase"
     ),
     "slot": _ids(
         "load-apart ahead-silent ahead-slots shifted misrouted "
@@ -28,7 +28,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
-        "ahead-unwaited arrives-again early freed missed not-free not-ready never-waits others-waited "
+        "ahead-unwaited arrives-again early freed lapped missed not-free not-ready never-waits others-waited "
         "overwritten products-pending unseen-load wait-late"
     ),
     "signal": _ids(

@@ -35,6 +35,10 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the loads ahead move the MMA's own stage on, which comes back to 0": "silent-slot",
     "each CTA's loads have slots of their own in CTA 0, announced there": "slot",
     "the loop ends where the loads do, and the loop behind it that empties the ring": "out-of-turn",
+    "in place of the barrier behind the K loop the other warps follow the MMA's": "lapped",
+    "the first tile passes by the wait for tensor memory, and the state begins": "fresh-late",
+    "all barriers lie in one array, the MMA's in front: the loads report": "misrouted",
+    "the loads of CTA 1 begin as a consumer's, because CTA 0 leads the pair": "nobody-starts",
 }
 
 

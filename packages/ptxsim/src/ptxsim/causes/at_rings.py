@@ -284,4 +284,20 @@ AT_RINGS = (
         "for any phase",
         explains=frozenset({"deadlock", "mbarrier", "race", "uninitialized", "tx-count"}),
     ),
+    Cause(
+        "fresh-late",
+        185,
+        "the first round leaves its wait out or begins with parity 1, which passes on a fresh barrier: "
+        "not both. Where the first wait is left out, the next one asks for phase 0",
+        text="{who} has signalled it before its first wait for {name} ({line}), which passes at once, as "
+        "nobody has signalled that one yet: two rounds begin with nothing to wait for",
+    ),
+    Cause(
+        "lapped",
+        220,
+        "whoever signals a barrier again must know that all who wait have seen the phase before: let them "
+        "signal back, by an mbarrier or a CTA barrier in each round, or wait for one of them that does",
+        text="{waits} for phase {phase} of {name}, which is in phase {now} already: {signals} went on "
+        "without waiting for {who}, and two phases later the parity is the same again",
+    ),
 )

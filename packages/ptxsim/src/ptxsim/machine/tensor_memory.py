@@ -17,6 +17,10 @@ ANY_BASE = (
     "as two CTAs of this kernel fit on one SM"
 )
 PAST_THE_END = "these columns begin past the end of the allocation: is the index of a column too large?"
+OWN_ADDRESS = (
+    "these columns lie beyond: does each allocation have an address word of its own, and does this access "
+    "count from the first column of its own?"
+)
 NEVER_WRITTEN = 0xFFFF_FFFF  # an address in shared memory as it is when a CTA starts
 POISON = 0xFFFF_DEAD  # a NaN: what was never written shows
 
@@ -101,7 +105,10 @@ class TensorMemory:
         if (self.owner[start : start + columns] == NEIGHBOUR).any():
             what = f"alloc returned column {first}: these belong to another CTA of the same SM"
             return what, ANY_BASE
-        if others or not size or start < first:
+        if others:
+            held = " and ".join(f"{at} to {at + many - 1}" for at, many in sorted(self.sizes.items()))
+            return f"what is allocated, by {len(self.sizes)} allocs, are columns {held}", OWN_ADDRESS
+        if not size or start < first:
             return "", ""
         enough = 1 << (start + columns - first - 1).bit_length()
         behind = start >= first + size

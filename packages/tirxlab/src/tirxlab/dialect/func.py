@@ -32,6 +32,11 @@ from .state import ParseState, new_state
 from .whole import never_set, problem
 
 INFO_ATTR = "tirxlab.info"
+_NOT_DIVISIBLE = re.compile(r"non-divisible extents: (\d+) is not divisible by (\d+)")
+_DIVISIBLE = (
+    "{0}, the extent of an id, is not divisible by {1}, that of an id inside it: the CTAs of a grid "
+    "(SM_COUNT) must be a multiple of those of a cluster"
+)
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,8 @@ def _ill_formed(kernel: PrimFunc) -> str | None:
     try:
         verify_tirx_well_formed(IRModule({kernel.attrs["global_symbol"]: kernel}))
     except Exception as error:  # TVM raises several types
+        if parted := _NOT_DIVISIBLE.search(str(error)):
+            return _DIVISIBLE.format(*parted.groups())
         return f"TVM cannot use this kernel: {short(error)}"
     return None
 

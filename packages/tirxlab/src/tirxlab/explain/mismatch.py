@@ -28,22 +28,28 @@ _PROBES = 12  # elements by which places are compared first
 
 
 def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-2) -> list[str]:
-    """Lines that say what the wrong elements hold: one line where no pattern fits, none for a few elements.
+    """Lines that say what the wrong elements hold: one line where no pattern fits; of a few elements, at most
+    that they are rounded.
 
     actual, expected (M, N), A (M, K), B (N, K): numpy arrays of any float dtype. wrong (M, N): which
     elements of actual to look at.
     """
-    if wrong.sum() < _FEW:
+    if not wrong.any():
         return []
     blocks = list(_blocks(actual, expected, A, B, wrong, (rtol, atol)))
-    chain = find_chain(blocks, actual)
+    patterns: tuple = (coarse,)
+    if wrong.sum() >= _FEW:
+        chain = find_chain(blocks, actual)
+        patterns += (*([chain.says] if chain else []), *PATTERNS)
     said: dict[str, list[str]] = {}
     for block in blocks:
-        for pattern in (coarse, *([chain.says] if chain else []), *PATTERNS):
+        for pattern in patterns:
             found = pattern(block)
             if found is not None:
                 said.setdefault(found[0], []).append(found[1])
                 break
+    if not said and wrong.sum() < _FEW:
+        return []
     if not said:
         return ["what they hold fits no known pattern: not another tile, K tile, row, column or swizzle"]
     lines = []

@@ -17,6 +17,7 @@ from ptxsim.checks.barrier_history import (
     times_waited,
     waited_at,
 )
+from ptxsim.checks.diagnosis.fresh_late import fresh_late
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -43,6 +44,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
         or one_slot(cluster, place, reporter)
         or _slots(cluster, histories, place, reporter)
         or _again(cluster, histories, history, reporter)
+        or fresh_late(cluster, histories, place, reporter)
         or _too_often(cluster, histories, history, reporter)
         or _unused_handed_back(cluster, histories, place, reporter)
         or _unsignalled(cluster, histories, place, reporter)

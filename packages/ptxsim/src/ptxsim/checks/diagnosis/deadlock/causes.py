@@ -13,7 +13,13 @@ from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.silent import silent
-from ptxsim.checks.diagnosis.deadlock.uses import all_answered, out_of_turn, parted, wrong_name
+from ptxsim.checks.diagnosis.deadlock.uses import (
+    all_answered,
+    out_of_turn,
+    own_elsewhere,
+    parted,
+    wrong_name,
+)
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
@@ -87,15 +93,19 @@ def _bytes(model: Model, waiter: Waiter) -> Blame | None:
 
 def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
     """Whether a group that stands still would, once it goes on, load to a barrier that misses bytes."""
+    return bool(_late_loaders(model, place))
+
+
+def _late_loaders(model: Model, place: tuple[int, int]) -> list[Waiter]:
     barrier, history = model.cluster.mbarriers[place], model.histories.get(place)
     if barrier.tx < 0 or history is None or _came_elsewhere(model, place):
-        return False
+        return []
     now = {
         warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase
     }
     rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "cp"}
     rows -= {r for r in rows if _for_another(model, place, r)}
-    return any(rows & model.reach(w) and not now & set(w.lanes) for w in model.waiters)
+    return [w for w in model.waiters if rows & model.reach(w) and not now & set(w.lanes)]
 
 
 def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
@@ -313,8 +323,9 @@ def _sync(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _fresh(model: Model, waiter: Waiter) -> Blame | None:
-    """A ring of waits for the first phase of barriers that nobody has signalled."""
-    ring = find_cycle(model, waiter)
+    """A ring of waits for the first phase of barriers; or loads that are missing wait for such a phase."""
+    late = _late_loaders(model, waiter.place) if barrier_of(model, waiter)[0] is not None else []
+    ring = [waiter, *late] if late else find_cycle(model, waiter)
     if len(ring) < 2 or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
         return None
     if any(model.cluster.mbarriers[w.place].phase or w.detail["parity"] for w in ring):
@@ -344,7 +355,7 @@ def _ring(model: Model, waiter: Waiter) -> Blame | None:
             phases = f"{rounds} phase{'s' * (rounds > 1)}"
             more = blame("more-waits", waiter, rounds=phases, itself=itself(waiter))
             return _unexpected(model, waiter) or more
-        return blame("self-wait", waiter, itself=itself(waiter))
+        return own_elsewhere(model, waiter) or blame("self-wait", waiter, itself=itself(waiter))
     return blame("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
 
 

@@ -6,6 +6,7 @@ from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.diagnosis.running_ahead import arriving
 from ptxsim.machine.split import lane_list
 
 _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others
@@ -54,6 +55,8 @@ def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
     ring = find_cycle(model, waiter)
     if seen >= missed or not ring or _is_faulty(model, waiter):
         return None
+    if (seen + 1) & 1 == waiter.detail["parity"] and history.seen > seen:
+        return _lapped(model, waiter, history, seen + 1)
     fresh = _passed_fresh(model, waiter, history) if not missed else None
     if fresh is not None:
         return fresh
@@ -61,6 +64,17 @@ def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
     first += f"; {itself(waiter)}" if len(ring) == 1 else ""
     facts = {"phase": barrier.phase, "name": model.name(waiter.place), "missed": missed, "first": first}
     return blame("flipped-early", waiter, **facts)
+
+
+def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:
+    """It asks for the phase that follows the one it has seen; others see each, and the signaller waits for
+    those alone.
+    """
+    now, lanes = model.cluster.mbarriers[waiter.place].phase, arriving(history)
+    first = min(lanes, default=None)
+    signals = "its loads" if first is None else model.role(first // model.cluster.warps_per_cta, lanes)
+    facts = {"name": model.name(waiter.place), "phase": phase, "now": now, "signals": signals}
+    return blame("lapped", waiter, who=waiter.who, **facts)
 
 
 def _passed_fresh(model: Model, waiter: Waiter, history) -> Blame | None:

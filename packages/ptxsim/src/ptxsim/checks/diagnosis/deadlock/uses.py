@@ -41,6 +41,24 @@ def parted(model: Model, waiter: Waiter) -> Blame | None:
     return None
 
 
+def own_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
+    """It has signalled other elements of the array, where nobody waits; its own one nobody has."""
+    _, history = barrier_of(model, waiter)
+    if history is None or history.sources:
+        return None
+    held = {w.place for w in model.waiters if w.kind == "mbarrier"}
+    ring = [p for p in ring_of(model.histories, waiter.place, model.array) if p not in held]
+    signalled = [
+        p
+        for p in ring
+        if not model.histories[p].waits and any(w in waiter.lanes for _, w, _ in model.histories[p].sources)
+    ]
+    if not signalled:
+        return None
+    elsewhere = ", ".join(model.name(p) for p in signalled[:3])
+    return blame("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
+
+
 _SIGNALS = ("arrive", "commit")
 
 

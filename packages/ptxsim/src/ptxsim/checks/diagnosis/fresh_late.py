@@ -1,0 +1,45 @@
+"""A first round without a wait, and a second one whose wait passes on a fresh barrier."""
+
+from __future__ import annotations
+
+from ptxsim.checks.barrier_history import BarrierHistory
+from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.phrases import source_line
+from ptxsim.checks.race.barrier_record import record_of
+from ptxsim.events.records import Place
+from ptxsim.events.views import Cluster
+
+
+def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
+    """Who signals `place` comes to its first wait for another barrier, fresh, when it has signalled already.
+
+    In a ring only the element of the same number tells that: a first lap fills all of them.
+    """
+    record = record_of(cluster)
+    if record is None:
+        return None
+    number = _number(reporter, place)
+    signalled: dict[int, int] = {}  # warp -> lanes
+    for step in record.steps:
+        if step.kind in ("arrive", "commit") and place in step.places:
+            signalled[step.warp] = step.lanes
+        if step.kind != "wait" or step.warp not in signalled:
+            continue
+        for other in step.places:
+            waits = _fresh(histories.get(other), step.warp)
+            if waits == step.row and _number(reporter, other) == number:
+                who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: signalled[step.warp]})
+                line = source_line(cluster.program, step.row)
+                return reason("fresh-late", step.row, who=who, name=reporter.shared_name(other[1]), line=line)
+    return None
+
+
+def _fresh(history: BarrierHistory | None, warp: int) -> int | None:
+    """The row of its first wait, if that passed at once."""
+    waits = history.waits.get(warp) if history is not None else None
+    return waits.fresh if waits is not None else None
+
+
+def _number(reporter, place: Place) -> str:
+    return reporter.shared_name(place[1]).partition("[")[2].rstrip("]") or "0"
