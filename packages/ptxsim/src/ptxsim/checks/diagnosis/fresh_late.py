@@ -21,24 +21,26 @@ def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
         return None
     number = _number(reporter, place)
     signalled: dict[int, int] = {}  # warp -> lanes
+    waited: set[tuple[int, Place]] = set()
     for step in record.steps:
         if step.kind in ("arrive", "commit") and place in step.places:
             signalled[step.warp] = step.lanes
-        if step.kind != "wait" or step.warp not in signalled:
+        if step.kind != "wait":
             continue
-        for other in step.places:
-            waits = _fresh(histories.get(other), step.warp)
-            if waits == step.row and _number(reporter, other) == number:
+        first = [other for other in step.places if (step.warp, other) not in waited]
+        waited.update((step.warp, other) for other in first)
+        for other in first if step.warp in signalled else ():
+            if _fresh(histories.get(other), step.warp) and _number(reporter, other) == number:
                 who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: signalled[step.warp]})
                 line = source_line(cluster.program, step.row)
                 return reason("fresh-late", step.row, who=who, name=reporter.shared_name(other[1]), line=line)
     return None
 
 
-def _fresh(history: BarrierHistory | None, warp: int) -> int | None:
-    """The row of its first wait, if that passed at once."""
+def _fresh(history: BarrierHistory | None, warp: int) -> bool:
+    """Did its first wait pass at once?"""
     waits = history.waits.get(warp) if history is not None else None
-    return waits.fresh if waits is not None else None
+    return waits is not None and waits.fresh is not None
 
 
 def _number(reporter, place: Place) -> str:
