@@ -20,7 +20,8 @@ else:
 
 HIDDEN = Path(__file__).resolve().parents[1] / "hidden.toml"
 PERSISTENT = 6  # from this step on a launch has 148 CTAs at any size: one run of a public size has to do
-PUBLIC_RUNS = {False: (("random", "program"), ("integers", "seeded")), True: (("random", "seeded"),)}
+PUBLIC_RUNS = ("random", "program"), ("integers", "seeded")
+LONG = 1024  # K of a size at which a persistent kernel runs in the order `program`: there its clusters are alike
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run
     public = list(dict.fromkeys([*rubric.graded[step], *(rubric.quick_sizes(step) if full else ())]))
     runs = []
     for size in public:
-        for data, order in PUBLIC_RUNS[step >= PERSISTENT]:
+        for data, order in PUBLIC_RUNS if step < PERSISTENT else (("random", _order_at(size)),):
             runs.append(_run(hidden, digest, step, size, data, order))
     for size in hidden.sizes.get(step, ()) or public[:1]:
         secret = size not in public
@@ -130,6 +131,11 @@ def _with_record(step: int, digest: str, hidden: Hidden, runs: list[Run]) -> lis
     size = many_tiles(step, seed)
     order = seed % 1000
     return [*runs, *([Run(step, size, "windows", order, seed, drawn=True, alone=True)] if size else [])]
+
+
+def _order_at(size: Size) -> str:
+    """Of a persistent kernel's only run at a public size; seeds come with the drawn sizes too."""
+    return "program" if size[2] >= LONG else "seeded"
 
 
 def _run(hidden, digest: str, step: int, size: Size, data: str, order: str, secret=False, number=0) -> Run:
