@@ -59,6 +59,31 @@ def test_load_extends_to_the_register(space, kind, width):
         assert int(got[0, t]) | int(got[1, t]) << 32 == expected
 
 
+@pytest.mark.parametrize("kind", ["u8", "b16", "u32"])
+@pytest.mark.parametrize("space", ["shared", "global"])
+def test_a_whole_warp_stores_what_its_lanes_store(space, kind):
+    """Two lanes store to one place, and the last of them counts; in vector code and lane by lane."""
+    size, found = int(kind[1:]) // 8, []
+    place = f"shr.u32 %x0, %t, 1; mul.lo.u32 %x0, %x0, {size}; "
+    if space == "shared":
+        place += "add.u32 %x1, %sm, %x0; "
+    else:
+        place += (
+            "cvt.u64.u32 %y0, %x0; mul.wide.u32 %y1, %t, 4; sub.u64 %y2, %out, %y1; add.u64 %y0, %y0, %y2; "
+        )
+    at = "[%x1]" if space == "shared" else "[%y0+128]"
+    for guards in (("",), ("@%half ", "@!%half ")):
+        stores = "".join(f"{guard}st.{space}.{kind} {at}, %r0; " for guard in guards)
+        loads = "".join(f"{guard}ld.{space}.{kind} %o0, {at}; " for guard in guards)
+        text = f"{{ .reg .pred %half; setp.lt.u32 %half, %t, 19; {place} {stores} bar.sync 0; {loads}"
+        ptx = register_kernel(f"{text} mov.u32 %o1, %o0; }}", 1, 2, shared=512)
+        data = np.ascontiguousarray(VALUES[:1, :32])
+        found.append(run_registers(ptx, data, 2, expect=None).tolist())
+    mask = (1 << 8 * size) - 1
+    assert found[0] == found[1]
+    assert found[0][0] == [int(VALUES[0, lane | 1]) & mask for lane in range(32)]
+
+
 VECTORS = [("v2", "b8"), ("v4", "b8"), ("v2", "b16"), ("v4", "u16"), ("v2", "b32"), ("v4", "f32"),
            ("v2", "b64"), ("v2", "f64")]  # fmt: skip
 WIDE = [("v8", "b32"), ("v4", "b64")]  # 256 bits: global memory only

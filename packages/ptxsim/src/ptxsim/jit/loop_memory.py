@@ -18,7 +18,15 @@ from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.simd_memory import check_lanes, loader, storer
 from ptxsim.jit.translate import in_window, is_local, is_shared, shared_address, shared_place, translate
 
-WHOLE_WARP = (1, 2), (1, 4), (2, 4), (4, 4), (1, 8), (2, 8)  # (elements, bytes of one) with vector code
+WHOLE_WARP = (
+    (1, 1),
+    (1, 2),
+    (1, 4),
+    (2, 4),
+    (4, 4),
+    (1, 8),
+    (2, 8),
+)  # (elements, bytes of one) with vector code
 
 
 @inner(inline="always")
@@ -259,7 +267,7 @@ def _whole_warp(vector_code):
     """`access(row, distance, registers, control)`: the access of all 32 lanes to the addresses that `reach`
     has found, by the vector code that `vector_code(elements, bytes of one)` makes.
     """
-    one_2, one_4, two_4, four_4, one_8, two_8 = (vector_code(*shape) for shape in WHOLE_WARP)
+    one_1, one_2, one_4, two_4, four_4, one_8, two_8 = (vector_code(*shape) for shape in WHOLE_WARP)
 
     @inner
     def access(row, distance, registers, control):
@@ -276,8 +284,10 @@ def _whole_warp(vector_code):
             one_8(registers, names, slot, distance)
         elif width == 8 and count == 2:
             two_8(registers, names, slot, distance)
-        else:
+        elif width == 2:
             one_2(registers, names, slot, distance)
+        else:
+            one_1(registers, names, slot, distance)
 
     return access
 
