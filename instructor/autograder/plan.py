@@ -21,7 +21,7 @@ else:
 HIDDEN = Path(__file__).resolve().parents[1] / "hidden.toml"
 PERSISTENT = 6  # from this step on a launch has 148 CTAs at any size: one run of a public size has to do
 PUBLIC_RUNS = ("random", "program"), ("integers", "seeded")
-LONG = 1024  # K of a public size where a persistent kernel runs in program order: its clusters are alike there
+LONG = 1024  # K of a public size where a persistent kernel runs in program order: its clusters are alike
 
 
 @dataclass(frozen=True)
