@@ -7,7 +7,8 @@ import pytest
 from research.chip.replay import KEPT, differs, load_caught
 
 CAUGHT = {one.name: one for one in load_caught(KEPT)}
-# Every thread reads the word that thread 0 then writes back: PTX calls it a race, whoever uses what was read.
+# Every thread reads the word that thread 0 then writes back: a race by PTX's text, in which the others' loads
+# go nowhere.
 RACES = {"triton_for_fused_0-1", "triton_for_fused_0-2", "triton_poi_fused_native_group_norm_backward_1-1"}
 
 
@@ -32,10 +33,11 @@ def test_the_chip_and_the_simulator_agree(name):
     assert CAUGHT[name].check("adverse") == ""
 
 
+@pytest.mark.parametrize("order", ["program", "adverse"])
 @pytest.mark.parametrize("name", sorted(RACES))
-def test_a_word_updated_in_place_by_all_threads_is_a_race(name):
-    result, left = CAUGHT[name].launch("program")
-    assert {f.kind for f in result.findings if f.severity == "error"} == {"race"}
+def test_a_word_that_all_read_and_one_writes_back_is_a_race_that_changes_nothing(name, order):
+    result, left = CAUGHT[name].launch(order)
+    assert {(f.kind, f.severity) for f in result.findings} == {("race", "review")}
     assert all(differs(chip.view(a.dtype), a) == "" for chip, a in zip(CAUGHT[name].after, left, strict=True))
 
 

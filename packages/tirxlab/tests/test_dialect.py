@@ -190,7 +190,10 @@ WHOLE = {
         "the numbers of threads per CTA disagree: 128 by Tx.warpgroup_id([1]), 256 by Tx.thread_id([256])",
     ),
     "eight warps": (['w = Tx.warp_id([8], parent="warpgroup")'], "a warpgroup has 4, not 8"),
-    "a cluster of no grid": (['c = Tx.cta_id([2], parent="cluster")'], "TVM cannot use this kernel: "),
+    "a cluster of no grid": (
+        ['c = Tx.cta_id([2], parent="cluster")'],
+        "1, the extent of an id, is not divisible by 2",
+    ),
     "no commit": (["other = Tx.PoolAllocator()", "b = other.alloc((4,))"], "pool.commit() is missing"),
     "renamed parameter": (["D = A"], "a buffer parameter was given another's name"),
 }
