@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import BarrierHistory
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.rivals import index_of
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.barrier_record import record_of
 from ptxsim.events.records import Place
@@ -19,7 +20,7 @@ def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
     record = record_of(cluster)
     if record is None:
         return None
-    number = _number(reporter, place)
+    number = index_of(reporter, place)
     signalled: dict[int, int] = {}  # warp -> lanes
     waited: set[tuple[int, Place]] = set()
     for step in record.steps:
@@ -30,7 +31,7 @@ def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
         first = [other for other in step.places if (step.warp, other) not in waited]
         waited.update((step.warp, other) for other in first)
         for other in first if step.warp in signalled else ():
-            if _fresh(histories.get(other), step.warp) and _number(reporter, other) == number:
+            if _fresh(histories.get(other), step.warp) and index_of(reporter, other) == number:
                 who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: signalled[step.warp]})
                 line = source_line(cluster.program, step.row)
                 return reason("fresh-late", step.row, who=who, name=reporter.shared_name(other[1]), line=line)
@@ -41,7 +42,3 @@ def _fresh(history: BarrierHistory | None, warp: int) -> bool:
     """Did its first wait pass at once?"""
     waits = history.waits.get(warp) if history is not None else None
     return waits is not None and waits.fresh is not None
-
-
-def _number(reporter, place: Place) -> str:
-    return reporter.shared_name(place[1]).partition("[")[2].rstrip("]") or "0"

@@ -29,7 +29,7 @@ _VERBS = {"arrive": "arrives on", "commit": "commits to", "load": "loads to"}
 def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """Every waiter of the ring that `place` belongs to is the same number of elements off its signallers."""
     histories = history_of(cluster)
-    ring = {p: _index(reporter, p) for p in ring_of(histories, place, reporter.shared_array)}
+    ring = {p: index_of(reporter, p) for p in ring_of(histories, place, reporter.shared_array)}
     if len(ring) < 2:
         return None
     signals, waits = (_walks(order, ring) for order in orders_of(cluster))
@@ -149,7 +149,8 @@ def _distance(one: list[int], other: list[int], depth: int) -> int | None:
     return apart.pop() if len(apart) == 1 else None
 
 
-def _index(reporter, place: tuple[int, int]) -> int:
+def index_of(reporter, place: tuple[int, int]) -> int:
+    """The element of its array that a barrier is; 0 for a single one."""
     number = re.search(r"\[(\d+)\]", reporter.shared_name(place[1]))
     return int(number[1]) if number else 0
 
