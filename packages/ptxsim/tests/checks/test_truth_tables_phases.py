@@ -12,6 +12,7 @@ ANSWER = "setp.eq.u32 %q, %t, 32; @%q mbarrier.arrive.shared.b64 _, [%bar+8];"
 ARRIVE = "@%q mbarrier.arrive.shared.b64 _, [%bar];"
 WRITE = "@%w0 st.shared.u32 [%mine], %t; bar.warp.sync 0xffffffff;"
 READ = "@%w1 ld.shared.u32 %r0, [%other];"
+BY_WARPS_0_AND_2 = "@%lead mbarrier.init.shared.b64 [%bar], 64; setp.ne.u32 %q, %x1, 1; bar.sync 0;"
 
 TEST = "T: mbarrier.test_wait.parity.shared.b64 %q, [%bar], 1;"
 
@@ -89,6 +90,39 @@ PHASES = (
         ),
         ("@%w0 bar.warp.sync -1;", ""),
         "race",
+    ),
+    Rule(
+        "a-wait-after-all-arrivals-of-the-phase-before",
+        lines(
+            BY_WARPS_0_AND_2,
+            ARRIVE,
+            "bar.sync 1;",
+            only("%q", wait(0), "A"),
+            WRITE,
+            ARRIVE,
+            only("%w1", wait(1), "B"),
+            READ,
+        ),
+        ("bar.sync 1;", ""),
+        "race",
+        also=("uninitialized", "mbarrier"),
+        threads=96,
+    ),
+    Rule(
+        "arrivals-after-all-of-the-phase-before",
+        lines(
+            BY_WARPS_0_AND_2,
+            ARRIVE,
+            "bar.sync 1;",
+            WRITE,
+            ARRIVE,
+            only("%w1", wait(1), "A"),
+            READ,
+        ),
+        ("bar.sync 1;", ""),
+        "race",
+        also=("uninitialized", "mbarrier"),
+        threads=96,
     ),
     Rule(
         "a-round-behind-the-one-before",

@@ -7,6 +7,7 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.clock_rows import rows_of, with_epoch
+from ptxsim.checks.race.thread_phases import ThreadPhases, come_after
 from ptxsim.checks.race.vector_clocks import Signal, Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, PhaseWait
@@ -30,6 +31,7 @@ class Synchronization(Observer):
         self.clocks = self.races.clocks
         self.meetings: dict[object, list] = {}
         self.own: dict[object, dict[int, int]] = {}  # mbarrier -> arrivals that each warp made lane by lane
+        self.made: dict[object, ThreadPhases] = {}  # of mbarriers
 
     # ---- barriers of threads ----
 
@@ -106,7 +108,7 @@ class Synchronization(Observer):
     def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         agent = self.clocks.agent_of(split.warp * 32 + lane)
         self.clocks.signals[place] = Signal(initialised=(agent, self.clocks.epoch(agent)))
-        self.own[place] = {}
+        self.own[place], self.made[place] = {}, ThreadPhases()
 
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         place = arrival.place
@@ -122,7 +124,10 @@ class Synchronization(Observer):
             signal.relaxed |= zip(agents.tolist(), clocks.clock[agents, agents].tolist(), strict=True)
             signal.arrive(clocks.release(agents, clock=False))
             return
-        epochs = clocks.clock[agents, agents] if len(agents) > 1 else None
+        epochs = clocks.clock[agents, agents]
+        barrier = cluster.mbarriers[place]
+        if place in self.made and not (arrival.announces or barrier.announced or barrier.tx):
+            self.made[place].arrive(agents, epochs, arrival.arrivals)
         stamp, second = clocks.release_each(agents)
         signal.arrive(stamp, second)
         if second is not None:
@@ -151,7 +156,12 @@ class Synchronization(Observer):
         phase, column = cluster.mbarriers[place].phase, column - clocks.threads
         if clocks.threads_per_agent == 1 and self._least(agents, column) < phase:
             stray = agents[clocks.thread_clock[agents, column] < phase]
-            self._doubt(cluster, signal, place, clocks.clock[stray], clocks.thread_clock[stray], row)
+            if place in self.made:
+                told = come_after(self.made[place].last, clocks.clock[stray])
+                clocks.thread_clock[stray[told], column] = phase
+                stray = stray[~told]
+            if len(stray):
+                self._doubt(cluster, signal, place, clocks.clock[stray], clocks.thread_clock[stray], row)
 
     def arrive_later(self, cluster: Cluster, place, stamp: Stamp, after: Stamp, row: int) -> None:
         """Asynchronous work hands over `stamp` when it arrives; its instruction came after `after`."""
@@ -221,6 +231,9 @@ class Synchronization(Observer):
         enough = known + (signal.taken - known) % 2
         if self.clocks.threads_per_agent > 1 or enough >= signal.taken:
             return signal.published
+        all_lanes = self.clocks.clock[first : first + 32].max(0)
+        if place in self.made and come_after(self.made[place].before, all_lanes[None])[0]:
+            return signal.published
         return signal.passed_at(enough)
 
     def _doubt_coming(self, cluster: Cluster, signal: Signal, place) -> None:
@@ -241,6 +254,9 @@ class Synchronization(Observer):
             column, phase = self.clocks.column("bytes", place), cluster.mbarriers[place].phase
             signal.gathered = signal.gathered.knowing(self.clocks, column, phase)
             signal.advance(phase)
+        if place in self.made:
+            history, expected = history_of(cluster).get(place), cluster.mbarriers[place].expected
+            self.made[place].end(expected if history is not None and history.count == expected else -1)
 
     # ---- tensor memory ----
 
