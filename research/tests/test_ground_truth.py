@@ -5,7 +5,7 @@ A fixed slice of research/truth, and small programs that show that the truth its
 
 import pytest
 
-from research.truth.compare import check
+from research.truth.compare import check, judge_runs, run_ptxsim
 from research.truth.generate import program_of
 from research.truth.judge import truth_of
 from research.truth.model import FULL, Op, Program
@@ -84,7 +84,6 @@ WRONG = {
     ),
     "lanes of a warp": (program([word("st"), word("ld", at="flip")], []), "races"),
     "store without fence": (program([word("st"), SYNC], [SYNC, *STORE]), "fences"),
-    "store not waited for": (program([word("st"), FENCE, SYNC], [SYNC, *STORE[:2]]), "pending"),
     "barrier of three": (program([event("bar_sync", id=1, count=96)], []), "stuck"),
     "what a copy does not hand on": (
         program([word("st", 1), COPY, COPIED], [WAIT, READ_BESIDE], bars={BAR: 32}),
@@ -112,6 +111,13 @@ def test_the_truth_of_wrong_programs(name):
     truth = truth_of(wrong)
     assert truth.must and kind in truth.kinds()
     assert check(wrong) == []
+
+
+def test_a_store_that_nobody_waits_for_is_a_review():
+    left = program([word("st"), FENCE, SYNC], [SYNC, *STORE[:2]])
+    truth = truth_of(left)
+    assert truth.review and not truth.may and check(left) == []
+    assert ("missing review", "program") in judge_runs(truth, run_ptxsim(RIGHT["fenced store"]))
 
 
 def test_a_race_that_takes_luck_is_told_from_one_that_does_not():

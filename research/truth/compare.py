@@ -157,7 +157,7 @@ def _of_one_run(truth: Truth, order, result) -> list[tuple[str, str]]:
             found.append(("false review", f"{order}: {text}"))
     elif result.verdict in ("clean", "review") and truth.must:
         found.append(("false clean", f"{order}: {_kinds(truth)}"))
-    elif result.verdict == "clean" and all(f.late or f.tcgen05 for f in truth.runs) and not truth.may:
+    elif result.verdict == "clean" and all(f.odd for f in truth.runs) and not truth.may:
         found.append(("missing review", f"{order}"))
     if truth.may:
         found += [x for f in result.findings for x in _explained(truth, f)]

@@ -26,6 +26,7 @@ class Facts:
     tcgen05: set = field(default_factory=set)  # ordered, but without tcgen05.fence: review
     unset: set = field(default_factory=set)  # reads of tensor memory that nothing has written
     pending: set = field(default_factory=set)  # asynchronous work that nobody waits for
+    kept: set = field(default_factory=set)  # stores that read on when their CTA has ended, as chips let them
     half: bool = False  # an mbarrier is left in the middle of a phase
     ahead: bool = field(
         default=False, compare=False
@@ -38,6 +39,11 @@ class Facts:
     @property
     def wrong(self) -> bool:
         return bool(self.races or self.fences or self.unset or self.pending or self.stuck)
+
+    @property
+    def odd(self) -> bool:
+        """Must a run without an error show a review?"""
+        return bool(self.late or self.tcgen05 or self.kept)
 
 
 @dataclass
@@ -57,7 +63,7 @@ class Truth:
 
     @property
     def review(self) -> bool:
-        return any(f.late or f.tcgen05 or f.open or f.ahead or f.loose for f in self.runs)
+        return any(f.odd or f.open or f.ahead or f.loose for f in self.runs)
 
     @property
     def luck(self) -> bool:
@@ -172,5 +178,6 @@ def _left_over(run: Run, found: Facts) -> None:
         warps = run.program.warps * 32
         threads = range(number * warps, number * warps + warps) if who == "cta" else (number,)
         if not any(run.know[t] & bit for t in threads):
-            found.pending.add(run.nodes[bit.bit_length() - 1].op.id)
+            op = run.nodes[bit.bit_length() - 1].op
+            (found.kept if op.kind == "bulk_store" else found.pending).add(op.id)
     found.half = any(b.pending != b.count or b.tx for b in run.barriers.values())

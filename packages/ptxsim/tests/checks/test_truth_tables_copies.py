@@ -73,8 +73,10 @@ AGAIN = "bar.sync 0;\nst.shared.u32 [%mine], 7; // again"
 BACK = "ld.global.u32 %r0, [%out]; // back"
 
 GROUPS = (
-    Rule("store-committed", lines(*SENT), (COMMIT, ""), "async-pending", words="no committed group"),
-    Rule("store-awaited", lines(*SENT), (WAIT, ""), "async-pending", words="never waited for"),
+    Rule(
+        "store-committed", lines(*SENT), (COMMIT, ""), "async-pending", "review", words="no committed group"
+    ),
+    Rule("store-awaited", lines(*SENT), (WAIT, ""), "async-pending", "review", words="never waited for"),
     Rule(
         "read-done-before-overwritten",
         lines(*SENT[:-1], "@%lead cp.async.bulk.wait_group.read 0;", AGAIN),
