@@ -1,6 +1,10 @@
-"""All warps of a warpgroup execute the same setmaxnreg (PTX ISA 9.7.19.5)."""
+"""All warps of a warpgroup execute the same setmaxnreg (PTX ISA 9.7.19.5). Some that give registers back are
+a review where the others execute none: an H200 lets them.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.events.observer import Observer
@@ -38,4 +42,11 @@ class RegisterCounts(Observer):
             f"{whom} {', '.join(texts[other]) or 'none'}"
         )
         at = cluster, cta, done[longest][0][2]
-        self.reporter.add("collective", "error", message, _SAME, key=("setmaxnreg",), at=at)
+        severity = "review" if _some_give_back(texts.values()) else "error"
+        self.reporter.add("collective", severity, message, _SAME, key=("setmaxnreg",), at=at)
+
+
+def _some_give_back(texts: Iterable[list[str]]) -> bool:
+    """Do some warps execute one dec, the same, and the others nothing?"""
+    made = {tuple(steps) for steps in texts if steps}
+    return len(made) == 1 and all(len(steps) == 1 and steps[0].startswith("dec") for steps in made)
