@@ -4,6 +4,7 @@
 """
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ REFERENCE = Path(__file__).parent / "instructor" / "solutions" / "gemm_kernels.p
 
 def pytest_configure(config):
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]  # what tests start imports this copy too
+    sys.dont_write_bytecode = False  # else each of a thousand processes compiles this copy for itself
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.setdefault(
         "LAB_TRIALS", "0"
     )  # a `check` that fails tries no repairs, but where it is asked to

@@ -62,11 +62,10 @@ def compile_all() -> None:
 
 
 def _version() -> str:
-    """Of everything that is compiled, and of who compiles it."""
+    """Of everything that is compiled, and of who compiles it; a copy elsewhere has the same."""
     root = Path(ptxsim.__file__).parent
-    seen = [
-        (str(path.relative_to(root)), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in root.rglob("*.py")
-    ]
-    text = repr((sys.version, importlib.metadata.version("numba"), str(root), sorted(seen)))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    compiler = sys.version, importlib.metadata.version("numba"), REFERENCE.exists()
+    digest = hashlib.sha256(repr(compiler).encode())
+    for path in sorted(root.rglob("*.py")):
+        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -246,6 +247,16 @@ def test_the_simulator_is_compiled_once_before_the_first_limit(tmp_path, monkeyp
     monkeypatch.setattr(warm, "_version", lambda: "another")
     warm.compiled()
     assert (tmp_path / "calls").read_text() == "xx"
+
+
+def test_a_copy_of_the_simulator_elsewhere_is_compiled_with_the_first(tmp_path, monkeypatch):
+    """An Autolab package is unpacked for each hand-in."""
+    here, copy = warm._version(), tmp_path / "ptxsim"
+    shutil.copytree(Path(warm.ptxsim.__file__).parent, copy, copy_function=shutil.copyfile)
+    monkeypatch.setattr(warm.ptxsim, "__file__", str(copy / "__init__.py"))
+    assert warm._version() == here
+    (copy / "launch.py").write_text((copy / "launch.py").read_text() + "\n")
+    assert warm._version() != here
 
 
 @pytest.mark.slow
