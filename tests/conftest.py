@@ -10,6 +10,7 @@ the simulator's orders.
 """
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -69,8 +70,9 @@ def _text(size):
 
 def pytest_collection_modifyitems(config, items):
     limit = pytest.mark.timeout(SECONDS[config.getoption("--full")])
+    here = os.path.dirname(__file__)
     for item in items:
-        if Path(item.path).parent == Path(__file__).parent:
+        if os.path.dirname(item.path) == here:
             item.add_marker(limit)
             item.cost = cost_of(config, item)
 

@@ -8,6 +8,7 @@ swizzle}, a tensor map of one; {"scalar": name, dtype, value}; or {"bytes": hex}
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -97,12 +98,14 @@ def _dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, None) or name)
 
 
-def load_cases(source: Path = ARCHIVE) -> list[Case]:
+@functools.cache
+def load_cases(source: Path = ARCHIVE) -> tuple[Case, ...]:
     """All cases of an archive, or of a folder with the same files."""
     if source.is_dir():
         index = json.loads((source / "index.json").read_text())
-        return [Case(name, (source / f"{name}.ptx").read_text(), launch) for name, launch in index.items()]
-    files = store.load(source)
-    return [
-        Case(n, files[f"{n}.ptx"].decode(), launch) for n, launch in json.loads(files["index.json"]).items()
-    ]
+        texts = {name: (source / f"{name}.ptx").read_text() for name in index}
+    else:
+        files = store.load(source)
+        index = json.loads(files["index.json"])
+        texts = {name: files[f"{name}.ptx"].decode() for name in index}
+    return tuple(Case(name, texts[name], launch) for name, launch in index.items())

@@ -1,6 +1,8 @@
 """Listeners read records: none looks at the modifiers of an instruction when an event reaches it."""
 
 import ast
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +15,25 @@ ROOMS = ("checks", "trace", "timing", "grid", "report", "causes")
 BEFORE_A_RUN = {"start"}  # what a program holds may be asked once, before it runs
 
 
-def listeners() -> list[tuple[str, ast.ClassDef]]:
+@functools.cache
+def listeners() -> tuple[tuple[str, ast.ClassDef], ...]:
     found = []
     for room in ROOMS:
         for file in sorted((SOURCE / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(file.read_text())):
-                methods = {f.name for f in _body(node) if isinstance(f, ast.FunctionDef)}
-                if isinstance(node, ast.ClassDef) and methods & set(EVENTS) - BEFORE_A_RUN:
+            for node in classes(ast.parse(file.read_text())):
+                methods = {f.name for f in node.body if isinstance(f, ast.FunctionDef)}
+                if methods & set(EVENTS) - BEFORE_A_RUN:
                     found.append((f"{file.relative_to(SOURCE)}:{node.name}", node))
-    return found
+    return tuple(found)
 
 
-def _body(node: ast.AST) -> list:
-    return node.body if isinstance(node, ast.ClassDef) else []
+def classes(node: ast.AST) -> Iterator[ast.ClassDef]:
+    """Those of a module, also in functions and branches; expressions, most of a module, hold none."""
+    for one in ast.iter_child_nodes(node):
+        if isinstance(one, ast.ClassDef):
+            yield one
+        if isinstance(one, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from classes(one)
 
 
 def decodes(handler: ast.AST) -> list[str]:

@@ -99,11 +99,13 @@ def test_an_installed_copy_goes_on_when_the_network_is_gone(copy):
     assert "cannot be installed (no network?); going on with the old ones" in done.stderr
 
 
-def test_an_interrupted_setup_is_done_again(copy):
+def test_an_interrupted_setup_is_done_again(copy, tmp_path):
     (copy / ".venv").mkdir()
     (copy / ".venv" / "pyvenv.cfg").write_text("")
-    done = run_lab(copy, "doctor")
-    assert "lab: making" in done.stderr
+    body = f'[ "$2" = venv ] && echo made >"$3" && exit 1; exec {sys.executable} "$@"'
+    done = run_lab(copy, "doctor", LAB_PYTHON=fake_python(tmp_path, body))
+    assert "lab: making" in done.stderr and "lab: could not make" in done.stderr
+    assert (copy / ".venv").read_text() == "made\n"
 
 
 def test_the_exit_status_is_that_of_the_command(tmp_path):
