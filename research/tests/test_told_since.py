@@ -38,6 +38,9 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "in place of the barrier behind the K loop the other warps follow the MMA's": "lapped",
     "the first tile passes by the wait for tensor memory, and the state begins": "fresh-late",
     "all barriers lie in one array, the MMA's in front: the loads report": "misrouted",
+    "each thread clears its rows of Asmem and Bsmem to begin with, and the thread": "cleared-unordered",
+    "the depths of mma2tma and mma2ld are exchanged: the stages come back": "outside-array",
+    "the store adds the tile to what D holds, as where K is split among CTAs": "adds-to-nothing",
     "the loads of CTA 1 begin as a consumer's, because CTA 0 leads the pair": "nobody-starts",
 }
 

@@ -241,4 +241,34 @@ UNSET = (
         why="try_wait may give up after a time; without a loop the thread has waited for nothing.",
     ),
 )
-GROUPS = (UNSET, STAGES, WAITS, HANDED_BACK, PARTS, OUTSIDE, ROUNDS)
+COMMITS = (
+    Bug(
+        "product-is-announced-where-threads-arrive",
+        8,
+        **TWO_CTAS,
+        edits=(
+            replace(
+                "mma2ld.arrive(0, cta_group=1, cta_mask=1)",
+                "Tx.ptx.tcgen05.commit(ld2mma.ptr_to([0]), 1, 1)",
+            ),
+        ),
+        kind="deadlock",
+        names="it counts 128 arrivals of threads",
+        why="No count would mend that: who waits for the product waits at another barrier.",
+    ),
+    Bug(
+        "stage-comes-back-at-the-barrier-of-tensor-memory",
+        8,
+        **TWO_CTAS,
+        edits=(
+            replace(
+                "mma2tma.arrive(stage, cta_group=1, cta_mask=1)",
+                "Tx.ptx.tcgen05.commit(ld2mma.ptr_to([0]), 1, 1)",
+            ),
+        ),
+        kind="deadlock",
+        names="WG1 warp 0 signals ld2mma",
+        why="Of the two lines that signal it, one is by the warp that waits there itself.",
+    ),
+)
+GROUPS = (UNSET, STAGES, WAITS, HANDED_BACK, PARTS, OUTSIDE, ROUNDS, COMMITS)

@@ -101,6 +101,17 @@ WRONG = {
         "Tx.warp(parent='thread'): parent is one of",
     ),
     "slice of threads": ("with Tx.thread()[0:4]:\n    R[tid] = 1", "Tx.thread()[...] takes one condition"),
+    "a slot behind the last": ("bar.wait(1, 0)", "bar has one slot, 0: there is no slot 1"),
+    "a slot in front of the first": ("bar.arrive(-1, 128)", "there is no slot -1"),
+    "a pointer behind the last": ("p = bar.ptr_to([2])", "there is no slot 2"),
+    "a loop over too many slots": (
+        "for i in Tx.unroll(3):\n    bar.wait(i, 0)  # here",
+        "there is no slot 2 (at the end of i)",
+    ),
+    "no clusters": (
+        'tiles = ClusterPersistentScheduler2D("t", 4, 4, 0)',
+        "num_clusters is 0, so that next_tile() never comes to another tile",
+    ),
     "depth": ('b = TMABar(pool, 0, "b")', "depth is a positive integer, not 0"),
     "pipeline without name": ("p = PipelineState(2)", "PipelineState"),
     "tmem without address": (
@@ -150,6 +161,12 @@ HELPER = "@Tx.inline\ndef tell(bar):\n    bar.wait\n"
 TMEM = (
     'tmem = Tx.decl_buffer((128, 512), "float32", scope="tmem", allocated_addr=tmem_addr[0], layout=TMEM)\n'
 )
+
+
+def test_a_slot_that_is_never_named_may_lie_behind_the_last(tmp_path):
+    body = "for i in Tx.unroll(4):\n    if i < 2:\n        bar.wait(i, 0)\nif DEPTH > 2:\n    bar.wait(2, 0)"
+    decl = 'bar = TMABar(pool, 2, "bar")\n' + TILES
+    make_kernel(tmp_path, body, decl=decl, outer=OUTER + "DEPTH = 2\n")
 
 
 def test_a_pair_may_commit_without_a_mask(tmp_path):

@@ -14,7 +14,7 @@ from ptxsim.arguments import Arguments
 from ptxsim.causes.hints import CUDA, Hints
 from ptxsim.checks.lifecycle.early_register_reads import carried_away, early_uses
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
-from ptxsim.checks.lifecycle.unwritten_outputs import forget_edges, marked_arrays, report_unwritten
+from ptxsim.checks.lifecycle.unwritten_outputs import forget_noted, marked_arrays, report_unwritten
 from ptxsim.frontend.ast import Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
@@ -323,7 +323,7 @@ class Launch:
         stuck = any(f.kind == "deadlock" for f in part.reporter.by_identity.values())
         if part.stats["clusters"] == count and not stuck:
             report_unwritten(marked, part.reporter)
-        forget_edges(part.reporter)
+        forget_noted(part.reporter)
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.by_identity else "not checked"
         verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict

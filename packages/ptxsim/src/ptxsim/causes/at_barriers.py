@@ -210,6 +210,14 @@ AT_BARRIERS = (
         "({arrived}), and every thread that signals it has already done so",
     ),
     Cause(
+        "strange-commit",
+        185,
+        "a commit is one arrival: is it meant for another barrier, the one at which the product or the free "
+        "buffer is waited for?",
+        text="{name} never completes phase {phase}: it counts {expected} arrivals of threads ({line}), none "
+        "of which has come, and {who} {commits} to it ({there})",
+    ),
+    Cause(
         "one-cta",
         180,
         "where a barrier counts one arrival for the whole cluster, only one CTA may arrive: test the rank, "

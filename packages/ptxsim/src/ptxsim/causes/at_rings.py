@@ -48,7 +48,8 @@ AT_RINGS = (
     Cause(
         "outside-array",
         110,
-        "stages run from 0 to depth - 1: stage = (stage + 1) % depth, with the depth of the barrier array",
+        "stages run from 0 to depth - 1: does the stage wrap at the depth of this array, and has the array "
+        "as many elements as its ring?",
         text="stage {size} of {array}, a barrier array of {size}, is used at line {line}: that is {name}",
         explains=ERRORS,
     ),

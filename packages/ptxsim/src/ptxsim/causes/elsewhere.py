@@ -9,7 +9,7 @@ ELSEWHERE = (
         "endless",
         0,
         "nothing that the loop's condition depends on changes any more: does every path through the loop "
-        "advance it?",
+        "advance it, by more than 0, and does the condition ask for what is advanced?",
     ),
     Cause(
         "endless-wait",
@@ -136,6 +136,14 @@ ELSEWHERE = (
         "to hand data to the tensor core or TMA, every thread that writes runs fence.proxy.async; then "
         "comes a barrier of the CTA, then the MMA or the store",
         text="threads write, the {unit} reads, and no bar.sync 0 stands between",
+    ),
+    Cause(
+        "cleared-unordered",
+        170,
+        "threads that write a buffer before a load fills it run fence.proxy.async; then comes a barrier of "
+        "all of them and of the thread that loads, then the load",
+        text="{who} writes there ({line}) before it waits for anything, and nothing makes the load wait for "
+        "that",
     ),
     Cause(
         "no-group-sync",

@@ -66,6 +66,13 @@ OF_OUTPUTS = (
         "wide as the tile?",
     ),
     Cause(
+        "adds-to-nothing",
+        280,
+        "to overwrite the output, store without a reduction (cp.async.bulk.tensor, st); to add to it, let it "
+        "be cleared first, and all who add come behind that",
+        text="{name}: {store} adds to what {name} holds, and nothing has written it before",
+    ),
+    Cause(
         "incomplete-output",
         280,
         "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output?"

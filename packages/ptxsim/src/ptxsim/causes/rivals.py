@@ -104,7 +104,7 @@ RIVALS = (
         "one-place",
         "are the two meant to touch different places: is an index or a stage wrong, or do two buffers share "
         "memory",
-        "not-free not-ready wait-late buffer same-row slot overwritten",
+        "not-free not-ready wait-late buffer same-row slot overwritten cleared-unordered",
         "race",
     ),
     _rival(
@@ -160,6 +160,7 @@ SHOWN = _ids(
     "no-work unused-back own-arrival stores-outside stores-pending same-tile-again waits-less "
     "unwritten-local unset-parity each-for-all ignored-answer all-at-each sent-by-both lanes-apart no-mma "
     "arrived-again skips-phases cleared-late columns-of-a-warp role-twice out-of-turn "
+    "strange-commit adds-to-nothing "
     "tiles-overlap stores-past first-tiles no-pair silent-here elements-meet other-group"
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ptxsim.checks.barrier_history import History
 from ptxsim.checks.diagnosis.oddities import Oddities
 from ptxsim.checks.diagnosis.seen import Seen
+from ptxsim.checks.lifecycle.adding_stores import AddingStores
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
 from ptxsim.checks.lifecycle.cluster_peers import Peers
 from ptxsim.checks.lifecycle.descriptors import Descriptors
@@ -43,6 +44,7 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     RegisterCounts,
     UselessLoads,
     UselessStores,
+    AddingStores,
     UnsetStores,
     WmmaFragments,
     RaceDetector,

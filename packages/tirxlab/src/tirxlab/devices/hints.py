@@ -32,7 +32,8 @@ _BYTES = (
 OF_CAUSES = {
     "endless": (
         "nothing that its condition depends on changes any more: is the tile scheduler (or the state) "
-        "initialised, and does every path through the loop call next_tile() (or advance it)?"
+        "initialised, does every path through the loop call next_tile() (or advance it, by more than 0), and "
+        "does the condition ask whether there is a tile: valid()?"
     ),
     "endless-wait": (
         "nothing in the loop changes what its condition reads: in every role a loop over tiles must end "
@@ -116,6 +117,14 @@ OF_CAUSES = {
     "no-sync": (
         "to hand data to the tensor core or TMA, every thread that writes runs "
         'fence.proxy_async("shared::cta"); then comes cta_sync(), then the MMA or the store'
+    ),
+    "cleared-unordered": (
+        'threads that write a buffer before a load fills it run fence.proxy_async("shared::cta"); then comes '
+        "cta_sync(), then the load"
+    ),
+    "strange-commit": (
+        "a commit is one arrival: is it meant for another barrier, the one at which the product (mma2ld) or "
+        "the free stage (mma2tma) is waited for?"
     ),
     "no-group-sync": (
         "to hand data to the tensor core or TMA, every thread that writes runs "
@@ -207,6 +216,10 @@ OF_CAUSES = {
     "same-tile-again": (
         "the coordinates of the store must follow the tile of each round: its rows (m_st) come from m_idx, "
         "its columns (n_st, d_st) from n_idx"
+    ),
+    "adds-to-nothing": (
+        "to overwrite D, leave out use_tma_reduce; to add to it, D must be cleared first, and all who add "
+        "come behind that"
     ),
     "tiles-overlap": (
         "tiles of D lie as far apart as a tile is large: scale n_idx by the columns, and m_idx by the rows, "

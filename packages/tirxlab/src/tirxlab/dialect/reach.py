@@ -3,21 +3,21 @@
 from tvm import arith
 from tvm.ir import Range
 from tvm.script.ir_builder import IRBuilder
-from tvm.tirx import BufferLoad, Var
+from tvm.tirx import BufferLoad, IntImm, Var
 from tvm.tirx.stmt_functor import post_order_visit
 
 from .state import state
 
 
-def furthest(value) -> tuple[int, list[str]] | None:
+def furthest(value, ids: bool = True) -> tuple[int, list[str]] | None:
     """(the largest value of an expression, the names in it); None where it is not known.
 
-    A condition around it on one of these names may keep it smaller: not known.
+    A condition around it on one of these names may keep it smaller: not known. Nor is it, without `ids`,
+    where it depends on an id.
     """
     names, loads = _parts(value)
-    guards = [f.condition for f in IRBuilder.current().frames if hasattr(f, "condition")]
-    guarded = [name for guard in guards for name in _parts(guard)[0]]
-    ranges = _ranges()
+    guarded = [name for guard in _guards() for name in _parts(guard)[0]]
+    ranges = _ranges(ids)
     if loads or not names or any(_among(name, guarded) or not _among(name, list(ranges)) for name in names):
         return None
     analyzer = arith.Analyzer()
@@ -26,11 +26,21 @@ def furthest(value) -> tuple[int, list[str]] | None:
     return int(analyzer.const_int_bound(value).max_value), sorted({name.name for name in names})
 
 
-def _ranges() -> dict[Var, Range]:
-    """Of ids and of the loops around this point."""
+def ever_comes_here() -> bool:
+    """No condition around this point is plainly false."""
+    return not any(isinstance(guard, bool | int | IntImm) and not int(guard) for guard in _guards())
+
+
+def _guards() -> list:
+    return [frame.condition for frame in IRBuilder.current().frames if hasattr(frame, "condition")]
+
+
+def _ranges(ids: bool) -> dict[Var, Range]:
+    """Of the loops around this point, and of ids."""
     loops = [frame for frame in IRBuilder.current().frames if hasattr(frame, "doms")]
     pairs = [pair for frame in loops for pair in zip(frame.vars, frame.doms, strict=True)]
-    return {name: Range.from_min_extent(0, extent) for name, extent in state().extents} | dict(pairs)
+    known = state().extents if ids else ()
+    return {name: Range.from_min_extent(0, extent) for name, extent in known} | dict(pairs)
 
 
 def _parts(value) -> tuple[list[Var], list[BufferLoad]]:

@@ -8,8 +8,10 @@ An mbarrier starts in phase 0. `wait(stage, p)` returns once phase p has complet
 from tvm.backend.cuda.lang import pipeline as _tvm
 from tvm.backend.cuda.lang import tile_scheduler as _tvm_scheduler
 from tvm.script import tirx as T
+from tvm.tirx import IntImm
 
 from .groups import one_group
+from .reach import ever_comes_here, furthest
 from .state import state
 
 
@@ -45,7 +47,25 @@ class BarrierArray:
         """Block until phase `phase` (0 or 1) of barrier `stage` has completed."""
         if self._remote_cta_id is not None:
             raise ValueError(f"{type(self).__name__}.remote_view(...) cannot be waited on")
-        self._wait(stage, phase)
+        self._wait(self._slot(stage), phase)
+
+    def ptr_to(self, indices):
+        """A pointer to barrier `indices[0]`."""
+        if isinstance(indices, list | tuple) and len(indices) == 1:
+            self._slot(indices[0])
+        return super().ptr_to(indices)
+
+    def _slot(self, stage):
+        """`stage`, which must not lie behind the last barrier, as far as that is known here."""
+        last, names = furthest(stage, ids=False) or (-1, [])
+        if isinstance(stage, int | IntImm):
+            last = int(stage) if int(stage) >= 0 else self.depth
+        if last >= self.depth and ever_comes_here():
+            name = next((name for buf, name in state().barriers if buf is self._local_buf), None)
+            slots = f"{self.depth} slots, 0 to {self.depth - 1}" if self.depth > 1 else "one slot, 0"
+            at = f"{last} (at the end of {' and '.join(names)})" if names else stage
+            raise ValueError(f"{name or type(self).__name__} has {slots}: there is no slot {at}")
+        return stage
 
     @T.inline
     def _wait(self, stage, phase):
@@ -59,7 +79,7 @@ class MBarrier(BarrierArray, _tvm.MBarrier):
         """Each executing thread arrives once, on the barrier of CTA `cta_id` of the cluster (default 0)."""
         if self._remote_cta_id is not None:
             cta_id = self._remote_cta_id
-        self._arrive(self._local_buf.ptr_to([stage]), cta_id, pred, count)
+        self._arrive(self._local_buf.ptr_to([self._slot(stage)]), cta_id, pred, count)
 
 
 class TMABar(BarrierArray, _tvm.TMABar):
@@ -69,7 +89,7 @@ class TMABar(BarrierArray, _tvm.TMABar):
         """Arrive once and expect `bytes` more from TMA in this phase."""
         if self._remote_cta_id is not None:
             cta_id = self._remote_cta_id
-        self._arrive_tma(self._local_buf.ptr_to([stage]), bytes, cta_id, pred)
+        self._arrive_tma(self._local_buf.ptr_to([self._slot(stage)]), bytes, cta_id, pred)
 
 
 class TCGen05Bar(BarrierArray, _tvm.TCGen05Bar):
@@ -82,7 +102,7 @@ class TCGen05Bar(BarrierArray, _tvm.TCGen05Bar):
         if isinstance(mask, list | tuple):
             raise TypeError("cta_mask is one number, a bit for each CTA of the cluster: 3 for CTAs 0 and 1")
         one_group("TCGen05Bar.arrive", cta_group)
-        return T.ptx.tcgen05.commit(self.buf.ptr_to([stage]), cta_group, mask, pred=pred)
+        return T.ptx.tcgen05.commit(self.buf.ptr_to([self._slot(stage)]), cta_group, mask, pred=pred)
 
 
 @T.meta_class
@@ -126,9 +146,16 @@ class ClusterPersistentScheduler2D(_tvm_scheduler.ClusterPersistentScheduler2D):
     """
 
     def __init__(self, prefix, num_m_tiles: int, num_n_tiles: int, num_clusters: int, l2_group_size: int = 8):
-        for name, value in {"num_m_tiles": num_m_tiles, "num_n_tiles": num_n_tiles}.items():
+        numbers = {"num_m_tiles": num_m_tiles, "num_n_tiles": num_n_tiles, "l2_group_size": l2_group_size}
+        for name, value in numbers.items():
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"ClusterPersistentScheduler2D: {name} is a positive integer, not {value!r}")
+        if isinstance(num_clusters, int) and num_clusters < 1:
+            raise ValueError(
+                f"ClusterPersistentScheduler2D: num_clusters is {num_clusters}, so that next_tile() never "
+                "comes to another tile: it is the number of clusters in the grid (SM_COUNT may be as "
+                "small as the CTAs of one cluster)"
+            )
         self.m_idx = T.local_scalar("int32")
         self.n_idx = T.local_scalar("int32")
         self.linear_idx = T.local_scalar("int32")

@@ -15,7 +15,9 @@ import numpy as np
 from tirxlab.explain.blocks import K_TILE, SHARE, TILE, Block, Found, products_of, share, times_of
 from tirxlab.explain.chains import find_chain
 from tirxlab.explain.coarse import coarse
+from tirxlab.explain.half_lanes import half_lanes
 from tirxlab.explain.k_parts import k_parts, mixed_parts
+from tirxlab.explain.pieces import pieces
 from tirxlab.explain.ranges import mapping
 from tirxlab.explain.row_groups import row_groups
 from tirxlab.explain.swizzles import exchanges
@@ -329,6 +331,7 @@ def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, 
 
 PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _constant,
+    half_lanes,
     _k_tiles,
     k_parts,
     mixed_parts,
@@ -343,6 +346,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _mixed_k_tiles,
     _turned_load,
     _swizzled,
+    pieces,
 )
 
 

@@ -57,7 +57,9 @@ def missent(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | N
     if len(silent) != 1:
         return None
     array, waiter = doubly[0], waits[silent[0]][0]
-    wrong = _wrong_signals(signals[array], waits[silent[0]], _is_loaded_to(histories, array, reporter))
+    listeners = {warp for line in _lines(cluster, histories, array, reporter) for warp in line.warps}
+    loaded = _is_loaded_to(histories, array, reporter)
+    wrong = _wrong_signals(signals[array], waits[silent[0]], listeners, loaded)
     verb = agree(_who(cluster, waiter.warps), "waits")
     facts = {"silent": silent[0], "waiter": _at(cluster, waiter), "waits": verb, "name": array}
     if len(wrong) > 1:
@@ -122,11 +124,15 @@ def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
     return others if len(others) == 1 else lines
 
 
-def _wrong_signals(lines: list[Line], waiters: list[Line], loaded: bool) -> list[Line]:
-    """Who waits for the silent barrier is not the one to signal it; bytes are announced where they come."""
+def _wrong_signals(lines: list[Line], waiters: list[Line], listeners: set[int], loaded: bool) -> list[Line]:
+    """Who waits for the silent barrier is not the one to signal it, and who waits for the other one (the
+    listeners) has it signalled by somebody else; bytes are announced where they come.
+    """
     theirs = set().union(*(line.warps for line in waiters))
     lost = [line for line in lines if line.announces and not loaded]
     others = lost or [line for line in lines if not line.announces and not line.warps & theirs]
+    to_itself = [line for line in others if line.warps & listeners]
+    others = to_itself if len(others) > 1 and len(to_itself) == 1 else others
     return others if len(others) == 1 else lines
 
 

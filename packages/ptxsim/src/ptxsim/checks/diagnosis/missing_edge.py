@@ -28,6 +28,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
     arrives_alone,
     arrives_for_readers,
+    cleared_unordered,
     edge,
     no_barrier,
     others_waited,
@@ -126,7 +127,7 @@ def _wait(races, pair: AccessPair) -> Edge:
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
     found = loaded_twice(races, pair) or sent_by_both(races, pair) or stage_handed_back_early(races, pair)
-    found = found or arrives_for_readers(races, pair)
+    found = found or arrives_for_readers(races, pair) or cleared_unordered(races, pair)
     found = found or _by_thread(races, pair) or _other_slot(races, pair, forward)
     found = found or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)

@@ -14,6 +14,7 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.number_agreement import agree, role
+from ptxsim.checks.diagnosis.overruns import overruns
 from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.running_ahead import again_too_early
@@ -115,7 +116,7 @@ class Oddities(Observer):
 
     def _outside(self, cluster: Cluster) -> None:
         """Stages past the end of a barrier array."""
-        for line, (array, size, place) in self._overruns(cluster).items():
+        for line, (array, size, place) in overruns(cluster, self.reporter.names).items():
             cause, name = CAUSES["outside-array"], self.reporter.shared_name(place[1])
             text = cause.tell(array=array, size=size, line=line, name=name)
             finding = self.reporter.add("mbarrier", "error", text, cause, key=("overrun", array))
@@ -251,22 +252,6 @@ class Oddities(Observer):
         offsets = {o for row, found in rows.items() if cluster.program.instrs[row].op == op for o in found}
         return {self.reporter.shared_array(offset) for offset in offsets}
 
-    def _overruns(self, cluster: Cluster) -> dict[int, tuple[str, int, tuple]]:
-        """Line -> (array, size, place): it uses all of a barrier array, or the last, and the one after it."""
-        found, used = {}, _lines_of(cluster)
-        names = self.reporter.names
-        arrays = [(name, start, size // 8) for name, kind, start, size in names if kind == "uint64"]
-        for line, places in used.items():
-            for array, start, size in arrays:
-                inside = [offset for offset in places if start <= offset < start + 8 * size]
-                past = places.get(start + 8 * size)
-                whole = len(inside) == size and start - 8 not in places
-                one_more = size > 1 and start + 8 * size + 8 not in places
-                last = size > 1 and set(places) == {start + 8 * size - 8, start + 8 * size}
-                if past and (last or whole and (one_more or _alike(used, places) > 1)):
-                    found[line] = array, size, past
-        return found
-
     def _counts(self, cluster: Cluster, number: int, meeting: Meeting) -> str:
         """`barrier 0 is used with 128 threads (line 860) and with all 256 (line 872)`."""
         if not meeting.clash:
@@ -323,11 +308,6 @@ class Oddities(Observer):
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
 
 
-def _alike(used: dict[int, dict], places: dict) -> int:
-    """How many lines use these very barriers: those of a ring are signalled and waited for."""
-    return sum(places.keys() == others.keys() for others in used.values())
-
-
 def _mma_matters(reporter) -> bool:
     """Can a product that is not waited for be behind any error? Not behind a race that no MMA is part of: a
     thread without MMAs commits at once, and may have meant to (PTX ISA 9.7.16.9.4).
@@ -340,17 +320,3 @@ def _mma_matters(reporter) -> bool:
 def _mma_row(cluster: Cluster) -> int | None:
     """The first tcgen05.mma of the program's text."""
     return next((r for r, i in enumerate(cluster.program.instrs) if i and (i.op, i.mods[:1]) == _MMA), None)
-
-
-def _lines_of(cluster: Cluster) -> dict[int, dict[int, tuple[int, int]]]:
-    """Line of the source file -> the mbarriers that it has signalled or waited for, by window offset."""
-    used: dict[int, dict[int, tuple]] = {}
-    blocked = [
-        (w.detail["place"], cluster.splits[g].row) for g, w in cluster.waits.items() if w.kind == "mbarrier"
-    ]
-    for place, history in history_of(cluster).items():
-        rows = {row for _, _, row in history.sources} | {r for w in history.waits.values() for r in w.rows}
-        rows |= {row for p, row in blocked if p == place}
-        for line in {cluster.program.instrs[row].src for row in rows} - {None}:
-            used.setdefault(line, {})[place[1]] = place
-    return used

@@ -11,6 +11,7 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of, ring_of
+from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
@@ -57,6 +58,25 @@ def no_barrier(races, pair: AccessPair) -> Edge | None:
         return None
     unit, group = UNITS[reader.kind].partition(" (")[0], _warpgroup(races, writer, reader)
     return edge("no-group-sync", unit=unit, group=group) if group else edge("no-sync", unit=unit)
+
+
+def cleared_unordered(races, pair: AccessPair) -> Edge | None:
+    """A thread that has waited for nothing yet writes what a load fills, and who loads does not come to that
+    line any more: the write is meant to be the first of the two.
+    """
+    both = zip((pair.first, pair.second), pair.issued, strict=True)
+    sides = {access.kind: (access, op) for access, op in both}
+    if sides.keys() != {"thread", "bytes"} or sides["thread"][0].verb != "write" or pair.space != "shared":
+        return None
+    (write, _), (load, op) = sides["thread"], sides["bytes"]
+    warp, per_agent = write.warp(races), races.clocks.threads_per_agent
+    if op is None or warp is None or any(w == warp for w, _ in pair.seen):
+        return None
+    lanes = 1 << op.thread % 32 if per_agent == 1 else _FULL
+    if write.row in Guards(races.cluster).reach(load.row, races.clocks.warp_of(op.thread), lanes):
+        return None
+    line = source_line(races.launch.program, write.row)
+    return edge("cleared-unordered", who=thread_of(races, write.by), line=line)
 
 
 def stored_by_another_group(races, pair: AccessPair) -> Edge | None:

@@ -51,6 +51,7 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
         count = int(left.sum())
         if count == left.size:
             _none_written(output, outside, reporter)
+        _added_to(output, reporter)
         if not 0 < count < left.size:
             continue
         _same_tile_instead(output, reporter)
@@ -77,10 +78,18 @@ def _same_tile_instead(output: Marked, reporter) -> None:
             finding.message += f", and other elements of {output.name} were never written"
 
 
-def forget_edges(reporter) -> None:
-    """Stores past the edge of an output are right, if they do not explain what it lacks."""
+def _added_to(output: Marked, reporter) -> None:
+    """Stores that add to the mark bring another NaN."""
+    for finding in reporter.by_identity.values():
+        if finding.evidence.get("adds") == output.name and np.isnan(output.array.astype(np.float32)).any():
+            finding.severity = "error"
+            del finding.evidence["adds"]
+
+
+def forget_noted(reporter) -> None:
+    """Stores past the edge of an output, or that add to it, are right where they explain nothing."""
     for identity, finding in list(reporter.by_identity.items()):
-        if finding.evidence.get("edge"):
+        if finding.evidence.get("edge") or finding.evidence.get("adds"):
             del reporter.by_identity[identity]
 
 

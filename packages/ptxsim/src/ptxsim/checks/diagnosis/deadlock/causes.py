@@ -18,6 +18,7 @@ from ptxsim.checks.diagnosis.deadlock.uses import (
     out_of_turn,
     own_elsewhere,
     parted,
+    strange_commit,
     wrong_name,
 )
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
@@ -193,7 +194,7 @@ def _partial(model: Model, waiter: Waiter) -> Blame | None:
         return None
     if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
         return roles.role_later(model, waiter, rows)
-    twice = roles.role_twice(model, waiter, arrived)
+    twice = strange_commit(model, waiter) or roles.role_twice(model, waiter, arrived)
     if twice is not None:
         return twice
     elsewhere = _elsewhere(model, waiter)

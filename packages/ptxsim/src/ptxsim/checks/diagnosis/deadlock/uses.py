@@ -6,6 +6,7 @@ from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
+from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
 from ptxsim.events.records import Place
 
@@ -57,6 +58,22 @@ def own_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
         return None
     elsewhere = ", ".join(model.name(p) for p in signalled[:3])
     return blame("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
+
+
+def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
+    """A commit, and none of the arrivals of threads that by the text are for this barrier, has come to it."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or barrier.expected < 2:
+        return None
+    here = [(how, warp, row) for (how, warp, row), s in history.sources.items() if s.phase == barrier.phase]
+    arrive = [r for r in model.rows_for(waiter.place) if model.program.instrs[r].op == "mbarrier"]
+    if not arrive or {how for how, _, _ in here} != {"commit"}:
+        return None
+    _, warp, row = here[0]
+    who = model.role(warp // model.cluster.warps_per_cta, {warp: history.sources[here[0]].lanes})
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+    facts |= {"line": model.line(min(arrive)), "there": model.line(row)}
+    return blame("strange-commit", waiter, who=who, commits=agree(who, "commits"), **facts)
 
 
 _SIGNALS = ("arrive", "commit")

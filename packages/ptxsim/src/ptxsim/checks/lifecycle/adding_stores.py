@@ -1,0 +1,24 @@
+"""Bulk stores that add to an array: noted until the launch knows whether anybody had written it before
+(unwritten_outputs.py).
+"""
+
+from __future__ import annotations
+
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.events.observer import Observer
+from ptxsim.events.records import BulkCopy
+from ptxsim.events.views import Cluster, Launch, Split
+
+
+class AddingStores(Observer):
+    def __init__(self, launch: Launch, reporter):
+        self.reporter = reporter
+
+    def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
+        name = copy.tensor.name
+        if copy.kind != "store" or not copy.reduces or not name:
+            return
+        cause, instr = CAUSES["adds-to-nothing"], cluster.program.instrs[split.row]
+        store = ".".join(mod for mod in ("cp", *instr.mods[:4]))
+        text = cause.tell(name=name, store=store)
+        self.reporter.add("uninitialized", "review", text, cause, split, ("adds", name), adds=name)
