@@ -259,7 +259,8 @@ COMMITS = (
     Bug(
         "stage-comes-back-at-the-barrier-of-tensor-memory",
         8,
-        **TWO_CTAS,
+        size=(384, 256, 256),  # as many K tiles as stages: both lines are come to
+        ctas=2,
         edits=(
             replace(
                 "mma2tma.arrive(stage, cta_group=1, cta_mask=1)",

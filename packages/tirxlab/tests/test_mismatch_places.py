@@ -27,3 +27,15 @@ def test_pieces_that_lanes_store_to_others_rows_are_found(size):
         part = problem.R[first : first + lanes, : lanes * size].reshape(lanes, lanes, size)
         D[first : first + lanes, : lanes * size] = part.swapaxes(0, 1).reshape(lanes, -1)
     assert f"D[0, {size}:{2 * size}] holds what belongs to D[1, 0:{size}]" in problem.said(D)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_parts_of_a_tile_may_lack_other_k_tiles(axis):
+    problem = Problem((128, 128, 320), 9)
+    D = problem.R - problem.k_tile(1)
+    second = (slice(64, 128), slice(None))[:: 1 - 2 * axis]
+    D[second] = (problem.R - problem.k_tile(3))[second]
+    said = problem.said(D)
+    name = ("rows", "columns")[axis]
+    assert f"of tile (0, 0) the part in {name} 0-63 lacks K tile 1, of 5" in said
+    assert f"of tile (0, 0) the part in {name} 64-127 lacks K tile 3, of 5" in said

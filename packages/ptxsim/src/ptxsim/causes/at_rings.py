@@ -54,6 +54,14 @@ AT_RINGS = (
         explains=ERRORS,
     ),
     Cause(
+        "ring-short",
+        185,
+        "give the array an element for each round that may be under way, one for each stage of the buffers; "
+        "or let its signaller wait for an answer in every round",
+        text="{who} {signals} {array}, which has {count}, and is held back by {other} alone, which has "
+        "{more}: so many rounds may be ahead of the wait",
+    ),
+    Cause(
         "no-slot",
         40,
         "slots run from 0 to depth - 1 of this very array: a single barrier has slot 0 alone",

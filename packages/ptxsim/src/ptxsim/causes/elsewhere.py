@@ -245,6 +245,13 @@ ELSEWHERE = (
         "MMA to MMA",
     ),
     Cause(
+        "accumulate-part",
+        210,
+        "where the product has several parts, the first MMA of each must overwrite (enable-input-d false)",
+        text="{issuer} has begun another part of the product, in columns {first}..{last} ({line}), by an MMA "
+        "that overwrites; this one adds",
+    ),
+    Cause(
         "same-columns",
         130,
         "each MMA warp must write columns of its own: does the first column depend on the warp?",
@@ -281,6 +288,13 @@ ELSEWHERE = (
         "groups",
         230,
         "wait_group(n) returns when at most the n newest groups are pending: 0 for the last tile",
+    ),
+    Cause(
+        "no-wait-at-all",
+        230,
+        "cp.async.commit_group, then cp.async.wait_group 0 by the threads that copied, then a barrier; only "
+        "then may others read",
+        text="no cp.async.wait_group or wait_all stands in the program: nothing waits for the copies",
     ),
     Cause(
         "group-late",

@@ -148,6 +148,18 @@ OF_CAUSES = {
     "moved-columns": (
         "all MMAs of a tile must write the same columns of tmem, and the first must overwrite (accum=False)"
     ),
+    "accumulate-part": (
+        "where the product has several parts, the first MMA of each must overwrite: accum=False, or accum=(k "
+        "!= 0), in all of them"
+    ),
+    "no-wait-at-all": (
+        "Tx.ptx.cp_async.commit_group(), then Tx.ptx.cp_async.wait_group(0), by all threads that copied; "
+        "then the proxy fence and cta_sync()"
+    ),
+    "ring-short": (
+        "give the barrier a slot for each stage (PIPE_DEPTH), and use the stage's; or let its signaller wait "
+        "for an answer in every round"
+    ),
     "few": (
         "all threads that the barrier counts must come to it: warpgroup_sync is for all four warps, under no "
         "condition on the warp"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,10 +24,25 @@ class Block:
     A: np.ndarray  # (M, K)
     B: np.ndarray  # (N, K)
     tolerance: tuple[float, float]  # rtol, atol
+    part: str = ""  # "rows 0-63", where it is a part of what is wrong in the tile
 
     @property
     def place(self) -> str:
-        return f"tile ({self.tile[0]}, {self.tile[1]})"
+        tile = f"tile ({self.tile[0]}, {self.tile[1]})"
+        return f"of {tile} the part in {self.part}" if self.part else tile
+
+    def cut(self, axis: int, count: int) -> list[Block]:
+        """Its parts in each of so many equal ranges of rows (axis 0) or columns (1) of the tile."""
+        numbers, width = (self.rows, self.columns)[axis], TILE // count
+        first, parts = self.tile[axis] * TILE, []
+        for start in range(first, first + TILE, width):
+            mine = (numbers >= start) & (numbers < start + width)
+            if mine.any():
+                name = f"{('rows', 'columns')[axis]} {start}-{start + width - 1}"
+                lines = {"rows": numbers[mine]} if axis == 0 else {"columns": numbers[mine]}
+                D = self.D[mine] if axis == 0 else self.D[:, mine]
+                parts.append(replace(self, D=D, part=name, **lines))
+        return parts
 
     def agrees(self, candidate: np.ndarray, part: np.ndarray | None = None) -> bool:
         return share(self.D if part is None else part, candidate, self.tolerance) >= SHARE

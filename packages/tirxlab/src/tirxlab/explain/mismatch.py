@@ -8,6 +8,7 @@ elements agree within the tolerance of the comparison.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -26,6 +27,7 @@ from tirxlab.explain.turned_loads import turned_tile
 _TILES = 6  # wrong tiles that are looked at
 _FEW = 16  # wrong elements that tell nothing
 _MOST_K, _MOST_PAIRS = 64, 17  # K tiles that are told apart; that are combined with each other
+_CUTS = ((0, 2), (1, 2), (0, 4), (1, 4))  # (axis, parts) of a tile in which several things went wrong
 _PROBES = 12  # elements by which places are compared first
 
 
@@ -45,11 +47,9 @@ def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
         patterns += (*([chain.says] if chain else []), *PATTERNS)
     said: dict[str, list[str]] = {}
     for block in blocks:
-        for pattern in patterns:
-            found = pattern(block)
-            if found is not None:
-                said.setdefault(found[0], []).append(found[1])
-                break
+        found = _first(patterns, block) or _in_parts(block)
+        if found is not None:
+            said.setdefault(found[0], []).append(found[1])
     if not said and wrong.sum() < _FEW:
         return []
     if not said:
@@ -60,6 +60,23 @@ def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
         lines.append(f"{texts[0]}{more}")
         lines += [f"  {advice}"] if advice else []
     return lines
+
+
+def _first(patterns: tuple, block: Block) -> Found:
+    """What the first pattern that fits says."""
+    return next((found for pattern in patterns if (found := pattern(block)) is not None), None)
+
+
+def _in_parts(block: Block) -> Found:
+    """The same of a part, where the block falls into parts of which each has a pattern of its own."""
+    for axis, count in _CUTS:
+        parts = block.cut(axis, count)
+        if len(parts) < 2 or any(part.D.size < _FEW for part in parts):
+            continue
+        found = [*itertools.takewhile(bool, (_first(_OF_PARTS, part) for part in parts))]
+        if len(found) == len(parts):
+            return found[0][0], "; ".join(dict.fromkeys(text for _, text in found[:2]))
+    return None
 
 
 def _blocks(actual, expected, A, B, wrong, tolerance):
@@ -348,6 +365,9 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _swizzled,
     pieces,
 )
+
+
+_OF_PARTS = (_constant, _k_tiles, _other_tile, _added, _moved_rows, _moved_columns)  # the quick ones
 
 
 def _listed(noun: str, numbers: list[int]) -> str:

@@ -12,6 +12,7 @@ from tirxlab.explain.blocks import SHARE, TILE, Block, Found, near
 
 _WIDTHS = (8, 4, 2)  # columns of a piece
 _SHOWN = 3
+_PROBES = 32
 
 
 def pieces(block: Block) -> Found:
@@ -27,7 +28,10 @@ def pieces(block: Block) -> Found:
         if not np.array_equal((starts[:, None] + np.arange(size)).reshape(-1), block.columns):
             continue
         given, right = block.D.reshape(-1, size), tile.reshape(-1, size)
-        nearest = np.concatenate([_nearest(part, right) for part in np.array_split(given, 64)])
+        probe = given[np.linspace(0, len(given) - 1, _PROBES).astype(int)]
+        if near(probe, right[_nearest(probe, right)], block.tolerance).mean() < SHARE:
+            continue
+        nearest = np.concatenate([_nearest(part, right) for part in np.array_split(given, 16)])
         if near(given, right[nearest], block.tolerance).mean() < SHARE:
             continue
         if len(np.unique(nearest)) < SHARE * len(nearest):

@@ -30,6 +30,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     arrives_for_readers,
     cleared_unordered,
     edge,
+    groups_pending,
     no_barrier,
     others_waited,
     passed_at_once,
@@ -76,8 +77,7 @@ def missing(races, pair: AccessPair) -> Edge:
     if first.kind == "other":
         return Edge(_cause(races, pair), "they are in different clusters of the grid, which nothing orders")
     if first.kind == "cp.async" and not pair.waited:
-        text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
-        return _one_too_many(races, pair) or Edge(CAUSES["groups"], text)
+        return _one_too_many(races, pair) or groups_pending(races.launch.program)
     if first.kind == "wgmma" and not pair.waited:
         return edge("products-pending")
     if not pair.waited:

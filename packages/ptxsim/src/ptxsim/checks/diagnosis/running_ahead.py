@@ -21,6 +21,7 @@ from ptxsim.checks.diagnosis.fresh_late import fresh_late
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.ring_short import ring_short
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.diagnosis.too_many_arrive import all_at_each, each_for_all
 from ptxsim.checks.race.barrier_record import record_of
@@ -51,6 +52,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
         or _all_at_one(cluster, histories, place, reporter)
         or _issuers(cluster, place, history, reporter)
         or uneven(cluster, histories, place, reporter)
+        or ring_short(cluster, histories, place, reporter)
         or _count(history)
     )
 

@@ -79,6 +79,15 @@ def cleared_unordered(races, pair: AccessPair) -> Edge | None:
     return edge("cleared-unordered", who=thread_of(races, write.by), line=line)
 
 
+def groups_pending(program) -> Edge:
+    """Copies by cp.async that their thread has not waited for; perhaps nothing ever waits for any."""
+    waits = ("wait_group", "wait_all", "mbarrier")
+    if not any(i is not None and i.op == "cp" and any(m in waits for m in i.mods) for i in program.instrs):
+        return edge("no-wait-at-all")
+    text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
+    return Edge(CAUSES["groups"], text)
+
+
 def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
     """Threads of one warpgroup write what a thread of another one stores by TMA."""
     writer, reader, per_cta = pair.first.warp(races), pair.second.warp(races), races.cluster.warps_per_cta

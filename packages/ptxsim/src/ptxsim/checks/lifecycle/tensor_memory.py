@@ -40,7 +40,7 @@ class TmemLife(Observer):
         self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
         self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
-        self.begun: dict[int, tuple] = {}  # thread -> (row, cells) of its last MMA that overwrites
+        self.begun: dict[int, tuple] = {}  # thread -> its last MMA that overwrites: row, cells, descriptors
         self.multiplied = False  # has any MMA been issued?
         self.early: dict[int, tuple[Split, str]] = {}  # CTA -> its first read before that
         self.good: set[object] = set()  # accumulators, and what an instruction reads, known to be written
@@ -177,7 +177,8 @@ class TmemLife(Observer):
     def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         self.multiplied |= work.name == "tcgen05.mma"
         if work.name == "tcgen05.mma" and not work.accumulates:
-            self.begun[split.thread] = split.row, work.footprint.cells_written
+            footprint = work.footprint
+            self.begun[split.thread] = split.row, footprint.cells_written, footprint.descriptors
         groups = [a.group for a in self.live[split.cta].values()]
         if groups and work.group not in groups:
             message = (
@@ -202,9 +203,13 @@ class TmemLife(Observer):
             f"{work.name} adds to tensor memory columns {start}..{start + columns - 1}, which nothing has "
             f"written since they were allocated"
         )
-        cause, (row, begun) = CAUSES["accumulate"], self.begun.get(work.where.thread, (0, ()))
+        cause = CAUSES["accumulate"]
+        row, begun, operands = self.begun.get(work.where.thread, (0, (), ()))
         if begun and all(cell.column != start for cell in begun):
-            cause, cluster = CAUSES["moved-columns"], work.where.cluster
+            same_a = operands[:1] == work.footprint.descriptors[:1] != ()
+            parts = same_a and operands[1:2] != work.footprint.descriptors[1:2]  # with other rows of B
+            cause = CAUSES["accumulate-part" if parts else "moved-columns"]
+            cluster = work.where.cluster
             message += ": " + cause.tell(
                 issuer=f"thread {work.where.thread % (32 * cluster.warps_per_cta)}",
                 first=begun[0].column,

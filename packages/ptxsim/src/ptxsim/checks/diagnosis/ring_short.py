@@ -1,0 +1,41 @@
+"""A barrier with fewer elements than rounds may be under way: its phases run ahead of who waits for them."""
+
+from __future__ import annotations
+
+from ptxsim.checks.barrier_history import ring_of
+from ptxsim.checks.diagnosis.number_agreement import agree, role
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.events.records import Place
+from ptxsim.events.views import Cluster
+
+_FULL = 0xFFFF_FFFF
+
+
+def ring_short(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
+    """What holds its signaller back, signalled by who waits for it, has more elements than its own array: so
+    many rounds may be ahead of the wait, and a parity tells two apart.
+    """
+    array_of, history = reporter.shared_array, histories[place]
+    ring = ring_of(histories, place, array_of)
+    waiters = {warp for p in ring for warp in histories[p].waits}
+    waiters |= {
+        number // 32
+        for number, wait in cluster.waits.items()
+        if wait.kind == "mbarrier" and wait.detail["place"] in ring
+    }
+    for how, warp, row in history.sources:
+        for back in () if how == "load" or warp in waiters else histories:
+            answers = ring_of(histories, back, array_of)
+            used = [p for p in answers if warp in histories[p].waits]
+            if back in ring or len(used) <= len(ring):
+                continue
+            if {w for p in used for _, w, _ in histories[p].sources} <= waiters:
+                who = role(cluster, warp // cluster.warps_per_cta, {warp: _FULL})
+                names = {"array": array_of(place[1]), "other": array_of(back[1])}
+                numbers = {"count": _elements(len(ring)), "more": len(used)}
+                return reason("ring-short", row, who=who, signals=agree(who, "signals"), **numbers, **names)
+    return None
+
+
+def _elements(number: int) -> str:
+    return f"{number} element{'s' * (number > 1)}"
