@@ -272,4 +272,26 @@ COMMITS = (
         why="Of the two lines that signal it, one is by the warp that waits there itself.",
     ),
 )
-GROUPS = (UNSET, STAGES, WAITS, HANDED_BACK, PARTS, OUTSIDE, ROUNDS, COMMITS)
+SHORT = (
+    Bug(
+        "buffer-has-a-stage-less-than-its-ring",
+        8,
+        **TWO_CTAS,
+        edits=(
+            replace("Asmem = pool.alloc((PIPE_DEPTH, BLK_M", "Asmem = pool.alloc((PIPE_DEPTH - 1, BLK_M"),
+        ),
+        kind="race",
+        names="fills Asmem, and further on Bsmem, which lies behind it",
+        why="The index of Bsmem is right, and so is that of its barrier.",
+    ),
+    Bug(
+        "roles-in-the-warpgroup-that-writes-back",
+        8,
+        **TWO_CTAS,
+        edits=(replace("if wg_id == 1:", "if wg_id == 0:"),),
+        kind="deadlock",
+        names="the missing ones are its own warp's and those of WG0 warp 3 lane 0",
+        why="That no one skips a barrier follows: two warps have a role before they come there.",
+    ),
+)
+GROUPS = (UNSET, STAGES, SHORT, WAITS, HANDED_BACK, PARTS, OUTSIDE, ROUNDS, COMMITS)

@@ -62,6 +62,13 @@ AT_RINGS = (
         "{more}: so many rounds may be ahead of the wait",
     ),
     Cause(
+        "past-buffer",
+        165,
+        "does the stage wrap at the depth of the buffer, and has the buffer as many stages as its ring of "
+        "barriers?",
+        text="the load at {line} fills {first}, and further on {buffer}, which lies behind it",
+    ),
+    Cause(
         "no-slot",
         40,
         "slots run from 0 to depth - 1 of this very array: a single barrier has slot 0 alone",

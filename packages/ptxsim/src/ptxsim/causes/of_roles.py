@@ -25,7 +25,7 @@ OF_ROLES = (
         "role-later",
         185,
         "give each warp one role: while it is in the loop of one, it cannot come to the loop of another",
-        text="{waits} for {wants}: {came}, and the missing one is its own ({line}), in a loop that it "
+        text="{waits} for {wants}: {came}, and {missing} ({line}), in a loop that it "
         "comes to only after this one",
     ),
     Cause(

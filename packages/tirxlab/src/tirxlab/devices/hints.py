@@ -156,6 +156,10 @@ OF_CAUSES = {
         "Tx.ptx.cp_async.commit_group(), then Tx.ptx.cp_async.wait_group(0), by all threads that copied; "
         "then the proxy fence and cta_sync()"
     ),
+    "past-buffer": (
+        "does the stage wrap at the depth of this buffer, and has it a stage for each slot of its barriers: "
+        "pool.alloc((PIPE_DEPTH, ..))?"
+    ),
     "ring-short": (
         "give the barrier a slot for each stage (PIPE_DEPTH), and use the stage's; or let its signaller wait "
         "for an answer in every round"

@@ -20,6 +20,7 @@ from ptxsim.checks.diagnosis.out_of_step import (
     stage_handed_back_early,
     waits_less,
 )
+from ptxsim.checks.diagnosis.past_buffer import past_buffer
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.running_ahead import room_for_all
@@ -126,10 +127,10 @@ def _wait(races, pair: AccessPair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = _carriers(races, first), _carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    found = loaded_twice(races, pair) or sent_by_both(races, pair) or stage_handed_back_early(races, pair)
-    found = found or arrives_for_readers(races, pair) or cleared_unordered(races, pair)
-    found = found or _by_thread(races, pair) or _other_slot(races, pair, forward)
-    found = found or no_barrier(races, pair)
+    found = past_buffer(races, pair) or loaded_twice(races, pair) or sent_by_both(races, pair)
+    found = found or stage_handed_back_early(races, pair) or arrives_for_readers(races, pair)
+    found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
+    found = found or _other_slot(races, pair, forward) or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in _own_signals(races, writer)]
     found = found or passed_at_once(races, pair, direct) or _repaired(races, pair)

@@ -18,11 +18,32 @@ def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
     if barrier is None or not rows or not model.in_a_loop(waiter.row):
         return None
     own = rows & model.reach(waiter)
+    alike = [waiter, *_in_other_roles(model, waiter, own)]
     lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
-    if not own or barrier.pending != lanes or any(model.in_one_loop(waiter.row, row) for row in own):
+    whole = 32 * len({warp for other in alike for warp in other.lanes})
+    missing = barrier.pending in (lanes, whole)
+    if not own or not missing or any(model.in_one_loop(waiter.row, row) for row in own):
         return None
     came = f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
-    return blame("role-later", waiter, came=came, line=model.line(min(own)))
+    others = [other.who for other in alike[1:]] if barrier.pending != lanes else []
+    whose = " and ".join(["its own warp's", *(f"those of {who}" for who in others)]) if others else "its own"
+    missing = f"the missing {'ones are' if others else 'one is'} {whose}"
+    return blame("role-later", waiter, came=came, missing=missing, line=model.line(min(own)))
+
+
+def _in_other_roles(model: Model, waiter: Waiter, rows: set[int]) -> list[Waiter]:
+    """Warps of its warpgroup that stand at barriers of their own, in loops, and come to these rows later."""
+    groups = {warp // _WARPGROUP for warp in waiter.lanes}
+    return [
+        other
+        for other in model.waiters
+        if other is not waiter
+        and other.kind == "mbarrier"
+        and rows & model.reach(other)
+        and {warp // _WARPGROUP for warp in other.lanes} == groups
+        and model.in_a_loop(other.row)
+        and not any(model.in_one_loop(other.row, row) for row in rows)
+    ]
 
 
 def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
