@@ -39,9 +39,10 @@ class Block:
             mine = (numbers >= start) & (numbers < start + width)
             if mine.any():
                 name = f"{('rows', 'columns')[axis]} {start}-{start + width - 1}"
-                lines = {"rows": numbers[mine]} if axis == 0 else {"columns": numbers[mine]}
-                D = self.D[mine] if axis == 0 else self.D[:, mine]
-                parts.append(replace(self, D=D, part=name, **lines))
+                rows, columns = (mine, slice(None))[:: 1 - 2 * axis]
+                D = self.D[rows][:, columns]
+                part = replace(self, rows=self.rows[rows], columns=self.columns[columns], D=D, part=name)
+                parts.append(part)
         return parts
 
     def agrees(self, candidate: np.ndarray, part: np.ndarray | None = None) -> bool:

@@ -8,7 +8,6 @@ elements agree within the tolerance of the comparison.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -73,8 +72,13 @@ def _in_parts(block: Block) -> Found:
         parts = block.cut(axis, count)
         if len(parts) < 2 or any(part.D.size < _FEW for part in parts):
             continue
-        found = [*itertools.takewhile(bool, (_first(_OF_PARTS, part) for part in parts))]
-        if len(found) == len(parts):
+        found: list[tuple[str, str]] = []
+        for part in parts:
+            one = _first(_OF_PARTS, part)
+            if one is None:
+                break
+            found.append(one)
+        else:
             return found[0][0], "; ".join(dict.fromkeys(text for _, text in found[:2]))
     return None
 

@@ -21,8 +21,11 @@ def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
     alike = [waiter, *_in_other_roles(model, waiter, own)]
     lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
     whole = 32 * len({warp for other in alike for warp in other.lanes})
-    missing = barrier.pending in (lanes, whole)
-    if not own or not missing or any(model.in_one_loop(waiter.row, row) for row in own):
+    if (
+        not own
+        or barrier.pending not in (lanes, whole)
+        or any(model.in_one_loop(waiter.row, row) for row in own)
+    ):
         return None
     came = f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
     others = [other.who for other in alike[1:]] if barrier.pending != lanes else []
