@@ -41,6 +41,9 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "each thread clears its rows of Asmem and Bsmem to begin with, and the thread": "cleared-unordered",
     "the depths of mma2tma and mma2ld are exchanged: the stages come back": "outside-array",
     "the store adds the tile to what D holds, as where K is split among CTAs": "adds-to-nothing",
+    "a warp of its own loads and waits for the MMAs, the one that issues them no": "ring-short",
+    "the two halves of B's rows have an MMA each, and the second one always adds": "accumulate-part",
+    "the threads copy by cp.async and close the group, and nobody waits for it": "no-wait-at-all",
     "the loads of CTA 1 begin as a consumer's, because CTA 0 leads the pair": "nobody-starts",
 }
 
