@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -85,9 +85,15 @@ class Evidence:
                 found[before].append(n)
         return found
 
-    def later(self, numbers: Iterable[int]) -> set[int]:
-        """All events that waited for one of these."""
-        return _closure(numbers, lambda n: self.followers[n])
+    def later(self, number: int) -> Iterator[int]:
+        """All events that waited for this one, directly or not, each once."""
+        found, new = set(), [number]
+        while new:
+            for other in self.followers[new.pop()]:
+                if other not in found:
+                    found.add(other)
+                    new.append(other)
+                    yield other
 
     @cached_property
     def replay(self) -> Replay:
@@ -153,16 +159,6 @@ class Evidence:
             event = self.timeline.events[n]
             found[event.cta, event.lane] += event.amount
         return found
-
-
-def _closure(start: Iterable[int], step: Callable) -> set[int]:
-    found, new = set(), list(start)
-    while new:
-        for other in step(new.pop()):
-            if other not in found:
-                found.add(other)
-                new.append(other)
-    return found
 
 
 # ---- demands ----
@@ -279,16 +275,16 @@ def _linked(seen: Evidence, done: str, role: str) -> bool:
     """
     events, workers = seen.timeline.events, _workers(seen, role)
     for n in seen.numbers(done):
-        for w in seen.later([n]):
+        for w in seen.later(n):
             who = events[w].cta, events[w].lane
             elsewhere = events[w].kind == "wait" and who != (events[n].cta, events[n].lane)
-            if elsewhere and any(m > w for m in workers.get(who, ())):
+            if elsewhere and workers.get(who, (w,))[-1] > w:
                 return True
     return False
 
 
 def _workers(seen: Evidence, role: str) -> dict[tuple[int, str], list[int]]:
-    """(CTA, warp) -> numbers of the events that make it one of this role."""
+    """(CTA, warp) -> numbers of the events that make it one of this role, ascending."""
     if role != "write-back":
         return seen.issued("TMA load" if role == "load" else "tcgen05.mma")
     found = defaultdict(list)

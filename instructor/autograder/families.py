@@ -23,8 +23,8 @@ WORKERS = {6: SMS, 7: SMS, 8: SMS, 9: SMS // 2, 10: SMS // 2}  # CTAs or cluster
 MORE = 1.1  # times as many tiles as workers, at most
 MANY = 4, 4.6  # tiles that each worker takes there, in the mean: at least, at most
 LONG_K = range(24, 34)  # K tiles there
-FEW = 32  # SMs of such launches: some CTAs have two tiles; what permutes 148 by an odd factor permutes 32
-MORE_OF_FEW = 1.5  # times as many tiles as workers, at most
+FEW = 16  # SMs of such launches: some CTAs have two tiles; what permutes 148 by an odd factor permutes 16
+MORE_OF_FEW = 1.75  # times as many tiles as workers, at most
 EVEN = 256  # what M is a multiple of at the public sizes of steps 3 to 5: nobody has to do with less
 
 

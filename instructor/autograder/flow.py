@@ -2,9 +2,9 @@
 
 A copy that nobody multiplies, or a product that nobody reads, is work for show. `Flow` notes for each MMA the
 TMA loads whose bytes it read, and whether its sum was read out of tensor memory; and for a warp that reads
-shared memory, whom it so waited for: a flag in memory orders as a barrier does. `Doubled` is an experiment:
-some sums are read out as twice what they are; what of D is then not twice as large did not come from them. It
-weighs what the tensor core multiplies, too: products of other numbers than A and B weigh something else.
+shared memory, whom it so waited for: a flag in memory orders as a barrier does. `Halved` is an experiment:
+some sums are read out as half of what they are; what of D is then not half as large did not come from them.
+It weighs what the tensor core multiplies, too: products of other numbers than A and B weigh something else.
 """
 
 from __future__ import annotations
@@ -134,19 +134,19 @@ class Flow(Recorder):
 
     def tensor_execute(self, cluster, works: list) -> None:
         super().tensor_execute(cluster, works)
-        for work in works if cluster.index == self.index else ():
-            _, events = self.placed.pop(id(work), (work, ()))
-            self.full |= dict.fromkeys(events, self._full(cluster, work) if events else 0)
+        if cluster.index != self.index:
+            return
+        events_of = [self.placed.pop(id(work), (work, ()))[1] for work in works]
+        self._multiplied(events_of, *operands(cluster, works))
+        for work, events in zip(works, events_of, strict=True):
             for event, rank in zip(events, work.footprint.ranks, strict=False):
                 self.fed[event] = self._sources(work, rank)
                 self._add_up(cluster, work, rank, event)
 
-    def _full(self, cluster, work) -> float:
-        """The part of an MMA's multiply-adds that are not of zeros."""
-        a, b = (side != 0 for side in operands(cluster, work))
-        if a.shape[1] != b.shape[1]:  # a sparse A
-            return 1.0
-        return float(a.mean(axis=0) @ b.mean(axis=0)) / a.shape[1]
+    def _multiplied(self, events_of: list, a: np.ndarray, b: np.ndarray) -> None:
+        """MMAs, whose events these are, multiply rows of `a` by rows of `b`: side by side along K."""
+        for events, part in zip(events_of, not_of_zeros(a, b, len(events_of)), strict=True):
+            self.full |= dict.fromkeys(events, part)
 
     def _sources(self, work, rank: int) -> set[int]:
         """The TMA loads whose bytes an MMA reads in one CTA."""
@@ -210,15 +210,14 @@ def _values(cells: np.ndarray) -> list[int]:
     return [int(one)] if (cells == one).all() else np.unique(cells).tolist()
 
 
-class Doubled(Flow):
-    """Threads read some sums as twice their value. `chosen(events, mmas, lane)` says whether the sum of these
-    MMAs is among them, when the warp `lane` reads. `weights`: of numbers, see `weigh`. Of the record it keeps
-    who issued which MMA.
+class Halved(Flow):
+    """Threads read some sums as less than they are: that of these MMAs, when the warp `lane` reads it, is
+    halved `halvings(events, mmas, lane)` times. `weights`: of numbers, see `weigh`.
     """
 
-    def __init__(self, launch, index: int, chosen: Callable[[list, list, str], bool], weights: np.ndarray):
+    def __init__(self, launch, index: int, halvings: Callable[[list, list, str], int], weights: np.ndarray):
         super().__init__(launch, index)
-        self.chosen, self.weights = chosen, weights
+        self.halvings, self.weights = halvings, weights
         self.weighed: dict[int, float] = {}  # MMA -> weight of its product
         self.changed: tuple | None = None
 
@@ -227,40 +226,35 @@ class Doubled(Flow):
         super().tmem_access(cluster, split, cells, write)
         if cluster.index == self.index and not write:
             place = (cells.rank, *cells.index)
-            self._double(cluster.tmem[cells.rank].cells, place, self._warp(split))
+            self._halve(cluster.tmem[cells.rank].cells, place, self._warp(split))
 
     def tensor_execute(self, cluster, works: list) -> None:
         self._restore()
-        for work in works if cluster.index == self.index else ():
-            if events := self.placed.get(id(work), (work, ()))[1]:
-                self.weighed[events[0]] = weigh(*operands(cluster, work), self.weights)
         super().tensor_execute(cluster, works)
+
+    def _multiplied(self, events_of: list, a: np.ndarray, b: np.ndarray) -> None:
+        super()._multiplied(events_of, a, b)
+        for events, weight in zip(events_of, weigh(a, b, self.weights, len(events_of)), strict=True):
+            self.weighed |= dict.fromkeys(events[:1], weight)
 
     def timeline(self, costs: Costs) -> Traced:
         made = super().timeline(costs)
         return replace(made, weight=sum(self.weighed.get(event, 0.0) for event in made.read_out))
 
-    def _full(self, cluster, work) -> float:
-        return 1.0  # nobody asks here
-
-    def _sources(self, op, rank: int) -> set[int]:
-        return set()  # nor here
-
     def _warp(self, split) -> str:
         return f"warp {split.warp % self.warps_per_cta}"
 
-    def _double(self, memory: np.ndarray, place: tuple, lane: str) -> None:
+    def _halve(self, memory: np.ndarray, place: tuple, lane: str) -> None:
         owners = self.owners[place]
-        numbers = [
-            number
-            for number in _values(owners)
-            if number != NOBODY and self.chosen(self.events, self.sums[number], lane)
-        ]
-        if numbers:
-            old = memory[place[1:]]
-            with np.errstate(over="ignore", invalid="ignore"):
-                twice = (old.view(np.float32) * 2).view(np.uint32)
-            memory[place[1:]] = np.where(np.isin(owners, numbers), twice, old)
+        old, factor = memory[place[1:]], np.ones(owners.shape, np.float32)
+        for number in _values(owners):
+            if number != NOBODY and (times := self.halvings(self.events, self.sums[number], lane)):
+                factor[owners == number] = 0.5**times
+        changed = factor != 1
+        if changed.any():
+            with np.errstate(under="ignore", invalid="ignore"):
+                less = (old.view(np.float32) * factor).view(np.uint32)
+            memory[place[1:]] = np.where(changed, less, old)
             self.changed = memory, place[1:], old
 
     def _restore(self) -> None:
@@ -270,8 +264,23 @@ class Doubled(Flow):
             memory[place], self.changed = old, None
 
 
+class OnlyHalved(Halved):
+    """The same; of the record it keeps who issued which MMA."""
+
+    def _sources(self, work, rank: int) -> set[int]:
+        return set()  # nobody asks here
+
+
 for _unheard in (*_BARRIERS, *_COPIES):
-    setattr(Doubled, _unheard, getattr(Observer, _unheard))
+    setattr(OnlyHalved, _unheard, getattr(Observer, _unheard))
+
+
+def not_of_zeros(a: np.ndarray, b: np.ndarray, parts: int = 1) -> list[float]:
+    """The part of a product's multiply-adds that are not of zeros, for each of so many equal parts of K."""
+    if a.shape[1] != b.shape[1]:  # a sparse A
+        return [1.0] * parts
+    one, other = (np.count_nonzero(side, axis=0) / len(side) for side in (a, b))
+    return (one * other).reshape(parts, -1).mean(axis=1).tolist()
 
 
 def weights(seed: int) -> np.ndarray:
@@ -281,15 +290,16 @@ def weights(seed: int) -> np.ndarray:
     return made
 
 
-def weigh(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """Of the products of rows of `a` and of `b`: each the weight of its one number times that of the other.
+def weigh(a: np.ndarray, b: np.ndarray, weights: np.ndarray, parts: int = 1) -> list[float]:
+    """Of the products of rows of `a` and of `b`, for each of so many equal parts of K: the weight of the one
+    number times that of the other, summed.
 
     Of a whole product it is the same in whatever parts, and order of K, it is made.
     """
     if a.shape[1] != b.shape[1]:  # a sparse A: nothing that two float16 matrices are made of
-        return np.inf
+        return [np.inf] * parts
     one, other = (weights[_bits(side)].sum(axis=0) for side in (a, b))
-    return float(one @ other)
+    return (one * other).reshape(parts, -1).sum(axis=1).tolist()
 
 
 def _bits(side: np.ndarray) -> np.ndarray:

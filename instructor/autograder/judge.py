@@ -5,14 +5,12 @@ The inputs are made here from a secret seed. The kernel gets copies, which it mu
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-import utils
 from instructor.autograder.behaviour import (
     BEFORE,
     DEMANDS,
@@ -22,22 +20,16 @@ from instructor.autograder.behaviour import (
     two_consumers,
     unmet,
 )
-from instructor.autograder.flow import Doubled, Flow, weights
+from instructor.autograder.case import WORK, Case, clusters_of, halved_by, simulate, written_of
+from instructor.autograder.flow import Flow, Halved
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule, changing
-from instructor.autograder.purpose import twice, useless, weight_of
+from instructor.autograder.purpose import Chosen, Halvings, experiments, useless
 from instructor.autograder.reads import cannot_read
 from tirxlab.artifact import Artifact
-from tirxlab.devices import sim
 from tirxlab.rubric import load_rubric
 
-INSTRUCTIONS = (
-    20_000_000  # warp instructions of a launch, shared out to its clusters; the reference: 1 million
-)
 WHOLE_GRID = "tensor_operations", "tma_bytes"  # counts that demands take for those of all clusters
-WORK = ("warp_instructions", "tensor_operations", "tma_bytes", "busiest")  # counts of a run
-POLLS = 0.005  # part of the warp instructions, at most, that one run polls barriers more often than another
-SHARED_OUT = 16  # parts of them, one of which a cluster gets that is run alone
 MOST_FINDINGS, LONGEST = 100, 10_000  # kept of a run; characters of one
 TALKS = "its clusters wait for each other through global memory: no step asks for that"
 IDLE = "a few CTAs do most of the work: let all of them take tiles of D"
@@ -112,24 +104,23 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
 
 def _launch(run: Run, artifact: Artifact) -> Judged:
     A, B = inputs(run)
-    trace, first = Flow if run.record else False, 0
     try:
         if run.alone:
-            first, done, result = _one_cluster(run, artifact, A, B)
+            done, case, reason = _one_cluster(run, artifact, A, B)
         else:
-            done, result = _simulate(run, artifact, A, B, trace, checks=not run.drawn)
+            trace = Flow if run.record else False
+            done, result = simulate(run, artifact, A, B, trace, checks=not run.drawn)
+            case, reason = Case(run, artifact, A, B, result), _problem(run, done, result, A, B)
     except ValueError as error:
         if run.alone and "wait for each other" in str(error):
             return Judged(True, "not run", hint=TALKS)
         return Judged(False, "error", f"it cannot be launched: {_one_line(error)}")
-    judged = Judged(False, done.verdict, findings=kept(done.findings))
+    judged = Judged(not reason, done.verdict, reason, findings=kept(done.findings))
     judged.instructions = int(done.stats.get("warp_instructions", 0))
-    judged.reason = _problem(run, done, result, A, B)
-    judged.right = not judged.reason
     judged.over = any("budget" in (finding.evidence or {}) for finding in done.findings)
-    if (trace or run.alone) and judged.right:
+    if (run.record or run.alone) and judged.right:
         look = _judge_part if run.alone else _judge_implementation
-        look(judged, Case(run, artifact, A, B, result, first), _seen(run, artifact, done))
+        look(judged, case, _seen(run, artifact, done))
     return judged
 
 
@@ -140,23 +131,36 @@ def _seen(run: Run, artifact: Artifact, done) -> Evidence:
 
 
 def _one_cluster(run: Run, artifact: Artifact, A, B) -> tuple:
-    """(its number, Run, D): the one that the seed chooses, or one far from it that has its share of D.
+    """(Run, the case, why it is not right): of the cluster that the seed chooses, or of one far from it that
+    has its share of D.
 
-    Tiles may be dealt out so that the last clusters have none.
+    Tiles may be dealt out so that the last clusters have none. Its sums are halved; if D comes out as half of
+    the product, nothing is left to try. If not, it runs once more as it is.
     """
-    clusters = _clusters(artifact)
+    chosen = tuple(one.chosen for one in experiments(_alone(DEMANDS[run.step])))
+    halvings = Halvings(chosen)
+    clusters = clusters_of(artifact)
     tries = min(TRIED, clusters)
     for n in range(tries):
         first = (run.seed + n * (clusters // tries)) % clusters
-        done, result = _simulate(run, artifact, A, B, Flow, checks=True, first=first, clusters=1)
-        if _share(result) >= _seen(run, artifact, done).least or done.findings:
+        part = {"checks": True, "first": first, "clusters": 1}
+        done, after = simulate(run, artifact, A, B, halved_by(halvings, run, Halved), **part)
+        written = written_of(after)
+        if written.mean() >= _seen(run, artifact, done).least or done.findings:
             break
-    return first, done, result
+    case = Case(run, artifact, A, B, halvings.undone(after, written), first)
+    reason = _problem(run, done, case.result, A, B)
+    if reason and not _first_error(done.findings):
+        done, after = simulate(run, artifact, A, B, Flow, **part)
+        return done, replace(case, result=after), _problem(run, done, after, A, B)
+    if done.trace:
+        case.ready[chosen] = halvings.outcome(case.result, after, written, case.weight(done, written))
+    return done, case, reason
 
 
-def _share(result: np.ndarray) -> float:
-    """The part of D that was written."""
-    return float((result.view(np.uint16) != utils.CANARY["float16"]).mean())
+def _alone(demands: Demands) -> Demands:
+    """Those that are looked at in a cluster alone."""
+    return tuple(demand for demand in demands if demand is not two_consumers)
 
 
 def kept(findings: list) -> list[dict]:
@@ -173,68 +177,6 @@ def kept(findings: list) -> list[dict]:
     return made
 
 
-@dataclass(frozen=True)
-class Case:
-    """A recorded run that is right, to be looked at more closely."""
-
-    run: Run
-    artifact: Artifact
-    A: np.ndarray
-    B: np.ndarray
-    result: np.ndarray  # D
-    main: int = 0  # the cluster that is looked at most closely
-
-    @property
-    def clusters(self) -> int:
-        return _clusters(self.artifact)
-
-    def cluster(self, number: int, trace=Flow, checks: bool = False):
-        """One cluster alone: (Run, D). ValueError if it talks."""
-        part = {"first": number, "clusters": 1, "checks": checks}
-        return _simulate(self.run, self.artifact, self.A, self.B, trace, **part)
-
-    def work(self, result: np.ndarray | None = None) -> list[int]:
-        """What the whole grid does if D holds canaries at the start, or `result`."""
-        done, _ = _simulate(self.run, self.artifact, self.A, self.B, False, result, checks=False)
-        return [done.stats[count] for count in WORK]
-
-    def spares(self, before: list[int]) -> bool:
-        """Whether it does other work where D holds the product already; `before`: what it did, or nearly.
-
-        A recorded run may poll a barrier more often than one that is not.
-        """
-        again = self.work(self.result.copy())
-        near = abs(again[0] - before[0]) <= POLLS * before[0] and again[1:] == before[1:]
-        return not near and again != self.work()
-
-    def doubled(self, chosen) -> tuple[float, float, np.ndarray]:
-        """The part of a cluster's D that is twice as large if these sums are; what the products weigh that
-        its tensor cores made, as a part of what those weigh that D is made of; and which rows are twice as
-        large. The cluster that the seed chooses, or the main one if that one has nothing to do.
-        """
-        made, canary = weights(self.run.seed), utils.CANARY["float16"]
-        trace = functools.partial(Doubled, chosen=chosen, weights=made)
-        for number in dict.fromkeys((self.run.seed % self.clusters, self.main)):
-            done, after = self.cluster(number, trace)
-            written = after.view(np.uint16) != canary
-            if written.any():
-                break
-        whole = weight_of(self.A, self.B, written, made)
-        counted, doubled = twice(self.result[written], after[written])
-        rows = np.zeros(len(written), bool)
-        rows[np.nonzero(written)[0][doubled]] = True
-        return float(doubled.sum() / max(1, counted.sum())), done.trace.weight / max(whole, 1e-9), rows
-
-    def busiest(self, most: int) -> int:
-        """A cluster with so many tensor operations; 0 unless another one has them."""
-        last = self.clusters - 1
-        for number in sorted(range(1, self.clusters), key=lambda n: (n != last, n)):
-            done, _ = self.cluster(number, trace=False)
-            if done.stats["tensor_operations"] >= most:
-                return number
-        return 0
-
-
 def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
     """Enters what the kernel lacks; or that it is not right after all, if it spares work."""
     step, looked_at = case.run.step, {}
@@ -242,8 +184,9 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
         if persistent in DEMANDS[step] and max(seen.tiles, default=0) == 1 and seen.ctas == seen.sms:
             case, seen = _with_several_tiles(case, seen)
         looked_at[case.main] = seen
-        others = sorted({case.run.seed % case.clusters, case.clusters - 1} - {case.main})
-        made = [case.cluster(number, checks=case.run.drawn)[0] for number in others]
+        others = sorted({case.drawn, case.clusters - 1} - {case.main})
+        planned = tuple(one.chosen for one in experiments(DEMANDS[step], seen))
+        made = [_beside(case, number, planned) for number in others]
         for number, done in zip(others, made, strict=True):
             looked_at[number] = replace(seen, timeline=done.trace, first=False)
         if case.run.drawn and not others:
@@ -264,22 +207,27 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
         judged.right, judged.reason = False, "it does other work when D holds the product already"
 
 
+def _beside(case: Case, number: int, planned: tuple[Chosen, ...]):
+    """Another cluster than the main one, alone: Run. The drawn one shows on what D depends, too."""
+    if number == case.drawn:
+        return case.experiment(number, planned, Halved, case.run.drawn)
+    return case.cluster(number, checks=case.run.drawn)[0]
+
+
 def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
     """What the kernel lacks in one cluster that has many tiles; its counts stand for all others."""
-    share = _share(case.result)
+    share = float(written_of(case.result).mean())
     if not share or share < seen.least:
         judged.hint = judged.behind = IDLE
         return
     seen.stats = {**seen.stats, **{count: seen.stats[count] / share for count in WHOLE_GRID}}
 
     def lacks(demands: Demands) -> str:
-        rest = tuple(demand for demand in demands if demand is not two_consumers)
-        return lacking(rest, case, {case.main: seen}) if demands else ""
+        return unmet(demands, seen) or (demands and useless(_alone(demands), seen, case.tried)) or ""
 
-    step = case.run.step
-    judged.hint = unmet(DEMANDS[step], seen) or lacks(DEMANDS[step])
+    judged.hint = lacks(DEMANDS[case.run.step])
     if judged.hint:
-        judged.behind = unmet(BEFORE[step], seen) or lacks(BEFORE[step])
+        judged.behind = lacks(BEFORE[case.run.step])
 
 
 def _with_several_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
@@ -295,30 +243,11 @@ def _with_several_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
 def lacking(demands: Demands, case: Case, looked_at: dict[int, Evidence]) -> str:
     """The first demand that a cluster does not meet, as a hint; "" if all meet all of them."""
     first = looked_at[case.main]
-    if hint := unmet(demands, first) or (demands and useless(demands, first, case.doubled)):
+    if hint := unmet(demands, first) or (demands and useless(demands, first, case.tried)):
         return hint
     others = (unmet(demands, one) for one in looked_at.values() if not one.first)
     hint = next(filter(None, others), "")
     return hint and f"not all clusters work alike: in some, {hint}"
-
-
-def _simulate(run: Run, artifact: Artifact, A, B, trace, result=None, **part):
-    """One launch on copies: (Run, D). D is held here alone; it was full of canaries, or is `result`.
-
-    stats["written"]: the inputs that it changed.
-    """
-    if result is None:
-        result = utils.canaries((run.size[0], run.size[1]), "float16")
-    budget = max(1, INSTRUCTIONS // (SHARED_OUT if run.alone else _clusters(artifact)))
-    arrays = [A.copy(), B.copy(), result]
-    done = sim.run(artifact, arrays, order=run.order, trace=trace, max_instructions=budget, **part)
-    pairs = zip(artifact.buffers, arrays, (A, B), strict=False)
-    done.stats["written"] = [b.name for b, now, old in pairs if now.tobytes() != old.tobytes()]
-    return done, result
-
-
-def _clusters(artifact: Artifact) -> int:
-    return math.prod(artifact.grid) // math.prod(artifact.cluster)
 
 
 def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -> str:
@@ -362,7 +291,7 @@ def _far(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 def _wrong_where_written(result: np.ndarray, A: np.ndarray, B: np.ndarray, seed: int) -> float:
     """Of what one cluster has written, the part that is wrong: in two secret rows of each block."""
-    written = result.view(np.uint16) != utils.CANARY["float16"]
+    written = written_of(result)
     blocks = written.reshape(len(A) // BLOCK, BLOCK, len(B) // BLOCK, BLOCK).any(axis=(1, 3))
     wrong = compared = 0
     for i, j in np.argwhere(blocks) * BLOCK:

@@ -14,7 +14,6 @@ quarter of the ring at least: one of many small parts that is filled when all of
 from __future__ import annotations
 
 from collections import defaultdict
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, combinations
@@ -150,9 +149,8 @@ class Replay:
 
 def _alike(event: Event) -> Event:
     """The event, to be scheduled anew."""
-    made = copy(event)
-    made.begin = made.end = 0
-    return made
+    own = event.cta, event.lane, event.kind, event.name, event.amount, event.after, event.read
+    return Event(*own, event.line, event.phase, box=event.box)
 
 
 def _root(parents: dict, key: tuple) -> tuple:

@@ -5,37 +5,39 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from instructor.autograder import flow
 from instructor.autograder.behaviour import Evidence, balanced, persistent
-from instructor.autograder.flow import Held, weigh, weights
+from instructor.autograder.flow import Held, not_of_zeros, weigh, weights
 from ptxsim.tracing import Costs
 
 WEIGHTS = weights(3)
 ONES = np.ones((128, 16), np.float32)
 
 
-def part_at_work(monkeypatch, a: np.ndarray, b: np.ndarray) -> float:
-    monkeypatch.setattr(flow, "operands", lambda cluster, work: (a, b))
-    return flow.Flow._full(None, None, None)
-
-
-def test_an_mma_takes_time_for_multiply_adds_that_are_not_of_zeros(monkeypatch):
-    assert part_at_work(monkeypatch, ONES, ONES) == 1.0
+def test_an_mma_takes_time_for_multiply_adds_that_are_not_of_zeros():
+    assert not_of_zeros(ONES, ONES) == [1.0]
     above = np.where(np.arange(128)[:, None] < 64, ONES, 0)
-    assert part_at_work(monkeypatch, above, ONES) == 0.5
+    assert not_of_zeros(above, ONES) == [0.5]
     one, other = (np.where(np.arange(16) == k, ONES, 0) for k in (0, 1))
     one[0, 2] = other[0, 2] = 1.0  # no row of either is without a number, and one product is made
-    assert part_at_work(monkeypatch, one, other) == 1 / (128 * 128 * 16)
+    assert not_of_zeros(one, other) == pytest.approx([1 / (128 * 128 * 16)])
+
+
+def test_mmas_that_run_as_one_are_looked_at_one_by_one():
+    left = np.where(np.arange(16) < 8, ONES, 0)
+    assert not_of_zeros(left, ONES, parts=2) == [1.0, 0.0]
+    both, halves = weigh(left, ONES, WEIGHTS), weigh(left, ONES, WEIGHTS, parts=2)
+    assert halves == [both[0], 0.0]
 
 
 @pytest.mark.parametrize("value", [2.0**-70, -(2.0**-26), 1e9])
 def test_a_number_that_no_float16_is_weighs_something(value):
-    assert weigh(np.full((4, 16), value, np.float32), ONES, WEIGHTS) > 0
-    assert weigh(np.zeros((4, 16), np.float32), ONES, WEIGHTS) == 0
+    assert weigh(np.full((4, 16), value, np.float32), ONES, WEIGHTS)[0] > 0
+    assert weigh(np.zeros((4, 16), np.float32), ONES, WEIGHTS) == [0]
 
 
 def test_a_sparse_operand_is_none_that_d_is_made_of():
-    assert weigh(ONES[:, :8], ONES, WEIGHTS) == np.inf
+    assert weigh(ONES[:, :8], ONES, WEIGHTS) == [np.inf]
+    assert not_of_zeros(ONES[:, :8], ONES) == [1.0]
 
 
 def held(*sums: Held, busiest: int = 5, rows: int = 30) -> Evidence:

@@ -7,6 +7,7 @@ import pytest
 from kernel_variants import REFERENCE, file_with
 
 import utils
+from instructor.autograder import case
 from instructor.autograder import judge as judging
 from instructor.autograder.judge import judge
 from instructor.autograder.plan import Run
@@ -52,14 +53,14 @@ def test_a_kernel_that_leaves_something_in_an_input_is_wrong(name, right):
 def test_a_kernel_whose_other_clusters_work_otherwise_loses_the_implementation(monkeypatch, number):
     """Cluster 0 is step 4, cluster `number` is step 3: what a launch that tells its CTAs apart could do."""
     right, early = (build(getattr(gemm_kernels, f"hgemm_v{step}")(*SIZE)) for step in (4, 3))
-    real = judging._simulate
+    real = case.simulate
 
     def simulate(run, artifact, *args, first=0, **more):
         return real(run, early if first == number else artifact, *args, first=first, **more)
 
     run = Run(4, SIZE, "integers", "adverse", 5, record=True)  # seed 5 looks at cluster 1 of 4, and the last
     assert judge(run, right).hint == ""
-    monkeypatch.setattr(judging, "_simulate", simulate)
+    monkeypatch.setattr(case, "simulate", simulate)
     judged = judge(run, right)
     assert judged.right and judged.hint.startswith("not all clusters work alike") and "TMA" in judged.hint
 
@@ -89,7 +90,7 @@ def test_a_technique_that_races_in_the_cluster_that_is_run_alone_earns_nothing(r
 
 def test_a_launch_has_a_budget_of_instructions(monkeypatch):
     endless = edited('for (unsigned i = 0; i < 4000000000u; ++i) asm volatile("");')
-    monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
+    monkeypatch.setattr(case, "INSTRUCTIONS", 100_000)
     judged = judge(RECORDED, endless)
     assert not judged.right and judged.reason and judged.instructions < 1_000_000
 
@@ -138,7 +139,7 @@ def test_a_kind_is_kept_however_many_others_there_are():
 
 def test_printing_costs_nothing_and_a_flood_is_cut(monkeypatch):
     assert judge(RECORDED, edited('if (threadIdx.x == 0) printf("%d of %s\\n", 3, "four");')).right
-    monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
+    monkeypatch.setattr(case, "INSTRUCTIONS", 100_000)
     flood = edited('for (unsigned i = 0; i < 4000000000u; ++i) printf("%99999999d\\n", i);')
     assert not judge(RECORDED, flood).right
 
@@ -155,7 +156,7 @@ def test_a_parameter_of_no_type_of_numbers_is_one_line(kind, value):
 
 def test_a_run_that_uses_up_its_instructions_says_so(monkeypatch):
     """One that goes round in the same state is found sooner, and told as what it is."""
-    monkeypatch.setattr(judging, "INSTRUCTIONS", 100_000)
+    monkeypatch.setattr(case, "INSTRUCTIONS", 100_000)
     plain = replace(RECORDED, record=False)
     counts = "for (volatile int i = 0; i >= 0; ) i = i + 1;"
     judged = judge(plain, edited(counts))

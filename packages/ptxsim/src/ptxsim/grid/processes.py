@@ -111,6 +111,7 @@ def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:
 
 
 COLLECT_EVERY = 512  # runs
+SELDOM = 50_000  # new objects after which a run looks for cycles: its records grow by many that are none
 _RUNS = itertools.count(1)
 
 
@@ -123,9 +124,12 @@ def only_new_garbage():
     run in COLLECT_EVERY ends with a full collection.
     """
     gc.freeze()
+    often = gc.get_threshold()
+    gc.set_threshold(SELDOM if often[0] else 0, *often[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*often)
         gc.collect()
         gc.unfreeze()
         if next(_RUNS) % COLLECT_EVERY == 0:

@@ -171,9 +171,12 @@ def _execute_all(batch: list[Work]) -> None:
     execute(cluster, ops[start:])
 
 
-def operands(cluster: Cluster, op: TensorWork) -> tuple[np.ndarray, np.ndarray]:
-    """float32 A (M, K) and B (N, K) of an MMA, as they are now: for an observer that is told that it runs."""
-    a, b = (np.concatenate([_operand(cluster, [op], rank, side) for rank in op.task.ranks]) for side in "ab")
+def operands(cluster: Cluster, ops: list[TensorWork]) -> tuple[np.ndarray, np.ndarray]:
+    """float32 A (M, K) and B (N, K) of MMAs that run as one, side by side along K, as they are now: for an
+    observer that is told that they run.
+    """
+    ranks = ops[0].task.ranks
+    a, b = (np.concatenate([_operand(cluster, ops, rank, side) for rank in ranks]) for side in "ab")
     return a, b
 
 

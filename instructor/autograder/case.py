@@ -1,0 +1,124 @@
+"""A run that is right, to be looked at more closely: more launches of it, and of single clusters."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import utils
+from instructor.autograder.flow import Flow, Halved, OnlyHalved, weights
+from instructor.autograder.plan import Run
+from instructor.autograder.purpose import Chosen, Halvings, Outcome, weight_of
+from tirxlab.artifact import Artifact
+from tirxlab.devices import sim
+
+INSTRUCTIONS = (
+    20_000_000  # warp instructions of a launch, shared out to its clusters; the reference: 1 million
+)
+WORK = ("warp_instructions", "tensor_operations", "tma_bytes", "busiest")  # counts of a run
+POLLS = 0.005  # part of the warp instructions, at most, that one run polls barriers more often than another
+SHARED_OUT = 16  # parts of them, one of which a cluster gets that is run alone
+
+
+def simulate(run: Run, artifact: Artifact, A, B, trace, result=None, **part):
+    """One launch on copies: (Run, D). D is held here alone; it was full of canaries, or is `result`.
+
+    stats["written"]: the inputs that it changed.
+    """
+    if result is None:
+        result = utils.canaries((run.size[0], run.size[1]), "float16")
+    budget = max(1, INSTRUCTIONS // (SHARED_OUT if run.alone else clusters_of(artifact)))
+    arrays = [A.copy(), B.copy(), result]
+    done = sim.run(artifact, arrays, order=run.order, trace=trace, max_instructions=budget, **part)
+    pairs = zip(artifact.buffers, arrays, (A, B), strict=False)
+    done.stats["written"] = [b.name for b, now, old in pairs if now.tobytes() != old.tobytes()]
+    return done, result
+
+
+def clusters_of(artifact: Artifact) -> int:
+    return math.prod(artifact.grid) // math.prod(artifact.cluster)
+
+
+def halved_by(halvings: Halvings, run: Run, record: type[Halved]):
+    """The observer of a run whose sums are read out as less than they are."""
+    return functools.partial(record, halvings=halvings, weights=weights(run.seed))
+
+
+def written_of(result: np.ndarray) -> np.ndarray:
+    """Which numbers of D were written."""
+    return result.view(np.uint16) != utils.CANARY["float16"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recorded run that is right, to be looked at more closely."""
+
+    run: Run
+    artifact: Artifact
+    A: np.ndarray
+    B: np.ndarray
+    result: np.ndarray  # D
+    main: int = 0  # the cluster that is looked at most closely
+    ready: dict[tuple[Chosen, ...], Outcome] = field(default_factory=dict)  # of experiments that were made
+
+    @property
+    def clusters(self) -> int:
+        return clusters_of(self.artifact)
+
+    def cluster(self, number: int, trace=Flow, checks: bool = False):
+        """One cluster alone: (Run, D). ValueError if it talks."""
+        part = {"first": number, "clusters": 1, "checks": checks}
+        return simulate(self.run, self.artifact, self.A, self.B, trace, **part)
+
+    def work(self, result: np.ndarray | None = None) -> list[int]:
+        """What the whole grid does if D holds canaries at the start, or `result`."""
+        done, _ = simulate(self.run, self.artifact, self.A, self.B, False, result, checks=False)
+        return [done.stats[count] for count in WORK]
+
+    def spares(self, before: list[int]) -> bool:
+        """Whether it does other work where D holds the product already; `before`: what it did, or nearly.
+
+        A recorded run may poll a barrier more often than one that is not.
+        """
+        again = self.work(self.result.copy())
+        near = abs(again[0] - before[0]) <= POLLS * before[0] and again[1:] == before[1:]
+        return not near and again != self.work()
+
+    @property
+    def drawn(self) -> int:
+        """The cluster that the seed chooses."""
+        return self.run.seed % self.clusters
+
+    def experiment(self, number: int, chosen: tuple[Chosen, ...], record=OnlyHalved, checks: bool = False):
+        """One cluster alone, its sums halved as the experiments ask: Run. What came of it is `ready` then,
+        unless the cluster has nothing to do.
+        """
+        halvings = Halvings(chosen)
+        done, after = self.cluster(number, halved_by(halvings, self.run, record), checks)
+        if (written := written_of(after)).any():
+            self.ready[chosen] = halvings.outcome(self.result, after, written, self.weight(done, written))
+        return done
+
+    def weight(self, done, written: np.ndarray) -> float:
+        """Of what the tensor core multiplied, as a part of what weighs that of which D is made."""
+        whole = weight_of(self.A, self.B, written, weights(self.run.seed))
+        return done.trace.weight / max(whole, 1e-9)
+
+    def tried(self, chosen: tuple[Chosen, ...]) -> Outcome:
+        """What comes of these, in the drawn cluster; in the main one if that has nothing to do."""
+        for number in (self.drawn, self.main):
+            if chosen not in self.ready:
+                self.experiment(number, chosen)
+        return self.ready[chosen]
+
+    def busiest(self, most: int) -> int:
+        """A cluster with so many tensor operations; 0 unless another one has them."""
+        last = self.clusters - 1
+        for number in sorted(range(1, self.clusters), key=lambda n: (n != last, n)):
+            done, _ = self.cluster(number, trace=False)
+            if done.stats["tensor_operations"] >= most:
+                return number
+        return 0
