@@ -3,6 +3,7 @@
 `pytest tests/...` means what it means to a student: gemm_kernels.py. A handout does not have this file.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tirxlab.checkout import environment
 
 REFERENCE = Path(__file__).parent / "instructor" / "solutions" / "gemm_kernels.py"
+gc.disable()  # while tests are collected, which are all kept
 
 
 def pytest_configure(config):
@@ -44,3 +46,17 @@ def pytest_collection_modifyitems(items):
     first = [item for item in items if item.path.name in WITHOUT_THE_SIMULATOR]
     middle = len(items) // 2
     items[:] = others[:middle] + first + others[middle:]
+
+
+def pytest_collection_finish():
+    """Thousands of tests and what they import need not be looked through for garbage again and again."""
+    gc.freeze()
+    gc.set_threshold(50_000)  # syntax trees, of which there are many, took four times as long
+    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish():
+    """pytest looks for garbage five times over before it ends: once tells as much."""
+    gc.collect()
+    gc.freeze()
