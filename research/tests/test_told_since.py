@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import parked
 import pytest
 
 from research.advice.mistakes import Mistake
@@ -46,6 +47,11 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the threads copy by cp.async and close the group, and nobody waits for it": "no-wait-at-all",
     "the loads of CTA 1 begin as a consumer's, because CTA 0 leads the pair": "nobody-starts",
 }
+
+
+@pytest.fixture(autouse=True)
+def _processes(monkeypatch):
+    parked.use(monkeypatch)
 
 
 @functools.cache

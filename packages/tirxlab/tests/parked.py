@@ -16,6 +16,7 @@ from tirxlab.pool import Pool, _kill
 from tirxlab.sandbox.session import Session
 
 MOST = 4  # that are kept: each has 100 to 300 MB
+CHANGES = "PYTEST_CURRENT_TEST"  # with every test
 _CARRIED = ("process", "streams", "folder", "buffer", "awake", "guessed", "level")
 _idle: list[tuple[Hashable, object, Callable]] = []  # (what it is good for, it, what ends it)
 _pool_start, _session = (
@@ -53,7 +54,8 @@ class _Pool:
     """In place of `Pool`'s methods."""
 
     def _start(self, prepare=None):
-        key = self.memory, self.count, prepare, frozenset(os.environ.items()), os.getcwd()
+        known = {name: value for name, value in os.environ.items() if name != CHANGES}
+        key = self.memory, self.count, prepare, frozenset(known.items()), os.getcwd()
         worker = _take(key, lambda one: one.process.is_alive())
         if worker is None:
             worker = _pool_start(self, prepare)
