@@ -6,6 +6,7 @@ A slip is one thought gone wrong: some edits of a builder's text, the first at o
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 import sys
@@ -40,6 +41,7 @@ NAMES = (
     "cbx",
 )
 _BLOCK = re.compile(r"def \w+\(.*?(?=\ndef |\Z)", re.S)
+_pattern = functools.cache(re.compile)  # there are more than `re` keeps
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ def edited(match: re.Match, new: str) -> str:
     if not arrow:
         return match.expand(new)
     both = {one: other, other: one}
-    return re.sub(rf"(?<!\w)(?:{re.escape(one)}|{re.escape(other)})(?!\w)", lambda m: both[m[0]], match[0])
+    either = _pattern(rf"(?<!\w)(?:{re.escape(one)}|{re.escape(other)})(?!\w)")
+    return either.sub(lambda m: both[m[0]], match[0])
 
 
 def slips(source: Source) -> Iterator[Mistake]:
@@ -76,14 +79,14 @@ def slips(source: Source) -> Iterator[Mistake]:
         if not source.name.startswith(slip.of):
             continue
         (pattern, new), *others = slip.edits
-        places = list(re.finditer(pattern, body))
-        if not all(re.search(p, body) for p, _ in others):
+        places = list(_pattern(pattern).finditer(body))
+        if not all(_pattern(p).search(body) for p, _ in others):
             continue
         for place in places[:1] if slip.everywhere else places:
             made = _everywhere(body, pattern, new) if slip.everywhere else _there(body, place, new)
             for p, other in others:
                 made = _everywhere(made, p, other)
-            unknown = any(name in made and re.search(rf"\b{name}\b", made) for name in missing)
+            unknown = any(name in made and _pattern(rf"\b{name}\b").search(made) for name in missing)
             if _code(made) != _code(body) and not unknown:  # a step without a ring has no stage
                 yield _mistake(source, slip, text, body, made, start)
 
@@ -98,7 +101,7 @@ def _there(body: str, place: re.Match, new: str) -> str:
 
 
 def _everywhere(body: str, pattern: str, new: str) -> str:
-    return re.sub(pattern, lambda match: edited(match, new), body)
+    return _pattern(pattern).sub(lambda match: edited(match, new), body)
 
 
 def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start: int) -> Mistake:
