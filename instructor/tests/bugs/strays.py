@@ -274,6 +274,34 @@ COMMITS = (
 )
 SHORT = (
     Bug(
+        "state-of-the-loads-moves-on-in-front-of-their-wait",
+        8,
+        **TWO_CTAS,
+        edits=(
+            replace(
+                "                                tma_phase.move_to_next_stage()\n",
+                "",
+            ),
+            replace(
+                "                                mma2tma.wait(tma_phase",
+                "                                tma_phase.move_to_next_stage()\n"
+                "                                mma2tma.wait(tma_phase",
+            ),
+        ),
+        kind="deadlock",
+        names="its waits have begun at mma2tma[1]",
+        why="Whoever loads does start: its first waits pass, but stage 0 comes last, with the next phase.",
+    ),
+    Bug(
+        "write-back-waits-as-if-it-were-to-start",
+        8,
+        **TWO_CTAS,
+        edits=(replace("wb_phase.init(is_producer=False)", "wb_phase.init(is_producer=True)"),),
+        kind="uninitialized",
+        names="the wait for mma2ld[0]",
+        why="That no MMA was issued before the standstill follows from it.",
+    ),
+    Bug(
         "buffer-has-a-stage-less-than-its-ring",
         8,
         **TWO_CTAS,

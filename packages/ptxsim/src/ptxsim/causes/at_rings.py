@@ -54,6 +54,14 @@ AT_RINGS = (
         explains=ERRORS,
     ),
     Cause(
+        "moved-first",
+        235,
+        "a state moves on behind the wait and the work of its round, not in front: the first round is for "
+        "the first element, with the phase that the state begins with",
+        text="{waits} for {wants}, which nobody has used yet: its waits have begun at {first}, and come to "
+        "{name} only when they have gone round, with the phase of the next round",
+    ),
+    Cause(
         "ring-short",
         185,
         "give the array an element for each round that may be under way, one for each stage of the buffers; "

@@ -160,7 +160,7 @@ SHOWN = _ids(
     "no-work unused-back own-arrival stores-outside stores-pending same-tile-again waits-less "
     "unwritten-local unset-parity each-for-all ignored-answer all-at-each sent-by-both lanes-apart no-mma "
     "arrived-again skips-phases cleared-late columns-of-a-warp role-twice out-of-turn "
-    "past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
+    "moved-first past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
     "tiles-overlap stores-past first-tiles no-pair silent-here elements-meet other-group"
 )
 

@@ -160,6 +160,10 @@ OF_CAUSES = {
         "does the stage wrap at the depth of this buffer, and has it a stage for each slot of its barriers: "
         "pool.alloc((PIPE_DEPTH, ..))?"
     ),
+    "moved-first": (
+        "move_to_next_stage() comes behind the wait and the work of a round, not in front: the first round "
+        "is for stage 0, with the phase that the state begins with"
+    ),
     "ring-short": (
         "give the barrier a slot for each stage (PIPE_DEPTH), and use the stage's; or let its signaller wait "
         "for an answer in every round"

@@ -108,7 +108,7 @@ class Oddities(Observer):
         for finding in self.reporter.by_identity.values():
             if (
                 finding.kind == "uninitialized"
-                and finding.evidence.get("cause") in (None, "unwritten")
+                and finding.evidence.get("cause") in (None, "unwritten", "no-mma")
                 and finding.where.get("warp") is not None
             ):
                 self._not_ready(cluster, finding)
@@ -230,6 +230,8 @@ class Oddities(Observer):
                 text = cause.tell(name=self.reporter.shared_name(at[1]), line=line)
                 self.reporter.blame(finding, cause, f"{finding.message}: {text}")
                 return
+        if finding.evidence.get("cause") == "no-mma":
+            return
         facts = cluster, warp, bringers, self.reporter
         stored = finding.evidence.get("reader") == "a TMA store" and not self._brought(cluster, finding)
         late = None if tmem or stored else late_wait(*facts) or never_waits(*facts)

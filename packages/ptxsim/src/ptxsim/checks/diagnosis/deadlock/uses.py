@@ -21,6 +21,25 @@ def wrong_name(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def parted(model: Model, waiter: Waiter) -> Blame | None:
+    """Waits and signals that go round a ring in different ways."""
+    return _moved_first(model, waiter) or _apart(model, waiter)
+
+
+def _moved_first(model: Model, waiter: Waiter) -> Blame | None:
+    """It has gone round a ring from the second element on, and now asks for the first as of a later round."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or barrier.phase or waiter.detail["parity"] or len(waiter.lanes) != 1:
+        return None
+    (warp,) = waiter.lanes
+    ring = sorted(ring_of(model.histories, waiter.place, model.array))
+    passed = [model.histories[p].waits.get(warp) for p in ring]
+    fresh = [w for w in passed[1:] if w is not None and w.count == 1 and w.fresh is not None]
+    if len(ring) < 2 or waiter.place != ring[0] or passed[0] is not None or len(fresh) < len(ring) - 1:
+        return None
+    return blame("moved-first", waiter, first=model.name(ring[1]), name=model.name(ring[0]))
+
+
+def _apart(model: Model, waiter: Waiter) -> Blame | None:
     """The nth wait for an array is for another element than the nth signal; those before agree."""
     barrier, _ = barrier_of(model, waiter)
     record = record_of(model.cluster)
