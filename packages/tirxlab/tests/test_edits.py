@@ -85,6 +85,18 @@ def test_no_edit_makes_a_ring_of_one_stage():
     assert {"2", "3", "5"} <= depths and not depths & {"0", "1"}
 
 
+def test_a_name_that_a_branch_has_made_a_constant_is_not_put_in():
+    """Where warp_id is 0, `warp_id * n` is 0: a loop bound that was made so passed, and was a riddle."""
+    text = made(5)
+    bound = "range(K_TILES)"
+    at = text.index(bound, text.index("def hgemm_v5("))
+    wrong = text[:at] + "range(K_TILES + 1 * PIPE_DEPTH)" + text[at + len(bound) :]
+    edits = [edit.applied(wrong) for edit in Edits(Builder(wrong, 5))]
+    bounds = {bound for edited in edits for bound in re.findall(r"range\((K_TILES [^\n]*)\):", edited)}
+    assert "K_TILES + 0 * PIPE_DEPTH" in bounds
+    assert not any("warp_id" in bound for bound in bounds)
+
+
 def test_a_loop_over_tiles_is_made_no_test():
     text, loop = made(6), "while tile_scheduler.valid():"
     at = text.index(loop, text.index("def hgemm_v6("))

@@ -15,11 +15,11 @@ from functools import cached_property
 
 from tirxlab.explain.repairs.likeness import counterparts, everywhere
 from tirxlab.explain.repairs.moves import MOVES, moved
+from tirxlab.explain.repairs.scope import NAME, Scope, whole
 from tirxlab.explain.repairs.slots import Slot, seen, slots, tail
 from tirxlab.explain.repairs.terms import Terms
 from tirxlab.explain.repairs.text import Builder, Edit, Splice
 
-_NAME = re.compile(r"(?<![\w\"])[A-Za-z_]\w*")
 _STEP = ("+ 1", "- 1", "^ 1")
 COMPARED = {
     ast.Eq: ("!=", ">", "<"),
@@ -38,6 +38,7 @@ class Edits:
         self.builder = builder
         self.trees = [builder.tree, *(_tree(text) for text in builder.earlier)]
         self.places = seen(*self.trees)
+        self.scope = Scope(builder)
 
     def __iter__(self) -> Iterator[Edit]:
         """Each once."""
@@ -48,7 +49,7 @@ class Edits:
             for splice in splices:
                 least = trimmed(self.builder.text, *splice)
                 changes = least not in known and least[1] - least[0] + len(least[2])
-                if changes and self._in_scope(splice, family in MOVES):
+                if changes and self.scope.allows(splice, family in MOVES):
                     known.add(least)
                     yield Edit(family, (least,))
         for one, other in moved(self.builder):
@@ -56,34 +57,10 @@ class Edits:
         for several in everywhere(self.builder, self.siblings, self.places):
             yield Edit("everywhere", several)
 
-    def _in_scope(self, splice: Splice, lines: bool) -> bool:
-        """Whether no name is put in that is a loop's or a function's own elsewhere, or another step's."""
-        start, end, new = splice
-        names = set(_NAME.findall(new))
-        if lines or names & self.builder.strange:
-            return not names & self.builder.strange
-        here = self.builder.text[start:end]
-        strange = {name for name in names if name in self.local} - set(_NAME.findall(here))
-        return all(any(a <= start < b for a, b in self.local[name]) for name in strange)
-
-    @cached_property
-    def local(self) -> dict[str, list[tuple[int, int]]]:
-        """Names of loops, and of the arguments of inner functions -> where they stand for something."""
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for node in self.builder.nodes[1:]:
-            names: list[str] = []
-            if isinstance(node, ast.For):
-                names = [one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)]
-            elif isinstance(node, ast.FunctionDef) and node.col_offset:
-                names = [one.arg for one in node.args.args]
-            for name in names:
-                found[name].append(self.builder.span(node))
-        return found
-
     @cached_property
     def numbers(self) -> set[str]:
         """Names of numbers in the builder: PIPE_DEPTH, CTA_GROUP."""
-        own = _NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own))
+        own = NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own))
         return {name for name in own if name.isupper()} - LETTERS
 
     @cached_property
@@ -91,14 +68,14 @@ class Edits:
         """Those, and the file's own: F16_BYTES."""
         header = [node for node in ast.walk(_tree(self.builder.header)) if isinstance(node, ast.Assign)]
         values = [(node, list(ast.walk(node.value))) for node in header]
-        whole = [node for node, parts in values if any(_whole(one) for one in parts) and _plain(parts)]
-        names = {one.id for node in whole for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)}
+        made = [node for node, parts in values if any(whole(one) for one in parts) and _plain(parts)]
+        names = {one.id for node in made for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)}
         return self.numbers | {name for name in names if name.isupper()}
 
     @cached_property
     def siblings(self) -> dict[str, set[str]]:
         """Name -> those of the same use: made by the same call, or between the same two words somewhere."""
-        here = set(_NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own)))
+        here = set(NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own)))
         groups = [self.numbers, *self._made(), *self._between()]
         found: dict[str, set[str]] = defaultdict(set)
         for names in groups:
@@ -151,10 +128,6 @@ def _tree(text: str) -> ast.AST:
         return ast.Module([], [])
 
 
-def _whole(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) is int
-
-
 def _plain(nodes: list[ast.AST]) -> bool:
     return not any(isinstance(node, ast.Call) for node in nodes)
 
@@ -189,7 +162,7 @@ def names(edits: Edits) -> Iterator[Splice]:
     """Another name of the same use: at one place, at all of a slice or argument, at all of the statement."""
     for node, (start, end) in _pieces(edits.builder):
         text = edits.builder.text[start:end]
-        for name in dict.fromkeys(_NAME.findall(text)):
+        for name in dict.fromkeys(NAME.findall(text)):
             places = [match.span() for match in re.finditer(rf"(?<![\w\"]){name}(?!\w)", text)]
             if len(places) > 1 and not isinstance(node, ast.stmt | ast.Slice):
                 continue  # each is a piece of its own
