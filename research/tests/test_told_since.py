@@ -46,6 +46,8 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the two halves of B's rows have an MMA each, and the second one always adds": "accumulate-part",
     "the threads copy by cp.async and close the group, and nobody waits for it": "no-wait-at-all",
     "the loads of CTA 1 begin as a consumer's, because CTA 0 leads the pair": "nobody-starts",
+    "the numbers of A and of B are multiplied in the bytes, not added": "bytes-announced",
+    "the rows of tiles lack their parentheses, M // CTA_GROUP * BLK_M": "endless-outside",
 }
 
 

@@ -129,9 +129,9 @@ def test_copies_of_known_tiles_or_of_none_are_counted():
     assert not livelock.same_tiles() and len(livelock.copied) == 4
     for at in range(400):
         livelock.copies("load", tile, (64 + 16 * at, 0))
-    assert livelock.same_tiles() and len(livelock.copied) == 4
+    assert livelock.same_tiles() and len(livelock.copied) == 4 and livelock.outside == 400
     livelock.copies("load", tile, (0, 32))
-    assert not livelock.same_tiles()
+    assert not livelock.same_tiles() and livelock.outside == 0
 
 
 def test_a_budget_is_a_positive_number():

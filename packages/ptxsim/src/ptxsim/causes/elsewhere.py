@@ -12,6 +12,12 @@ ELSEWHERE = (
         "advance it, by more than 0, and does the condition ask for what is advanced?",
     ),
     Cause(
+        "endless-outside",
+        0,
+        "the loop goes on behind the last tile: does it ask whether there is another one, and are the "
+        "numbers of tiles those of the tensors, their sizes divided by a tile's?",
+    ),
+    Cause(
         "endless-wait",
         0,
         "nothing in the loop changes what its condition reads: every role must advance it",

@@ -150,7 +150,8 @@ RIVALS = (
 
 # Outright: by the instruction, by the text, or by what two accesses have in common.
 SHOWN = _ids(
-    "endless endless-wait grid shared-place shared-id not-all-threads aligned two-roles left-over mma-lanes "
+    "endless endless-outside endless-wait grid shared-place shared-id not-all-threads aligned two-roles "
+    "left-over mma-lanes "
     "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
     "pair registers no-init overlap same-columns two-uses loaded-twice load-apart loads-first no-sync "
     "no-group-sync announced-twice stays misnamed one-misnamed missent one-missent others-columns same-tile "

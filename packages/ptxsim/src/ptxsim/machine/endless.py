@@ -35,6 +35,7 @@ class Livelock:
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since one of a new tile inside its tensor
+        self.outside = 0  # of these, those wholly outside of it
         self.left: int | None = None  # state in which the cluster was last put aside
         self.watch(START)
 
@@ -83,11 +84,13 @@ class Livelock:
     def copies(self, kind: str, tmap, start: tuple[int, ...]) -> None:
         """A tensor copy of the box at `start` was issued."""
         tile = (kind, tmap.segment, tmap.byte_offset, start)
-        if tile in self.copied or tmap.misses(start):
+        outside = tmap.misses(start)
+        if outside or tile in self.copied:
             self.known_copies += 1
+            self.outside += outside
         else:
             self.copied.add(tile)
-            self.known_copies = 0
+            self.known_copies = self.outside = 0
 
     def same_tiles(self) -> bool:
         """Whether copies brought nothing new for far longer than a loop over tiles makes them."""
@@ -148,7 +151,7 @@ def report(cluster: Cluster, livelock: Livelock, proven: bool) -> Finding:
     """The finding: which warps go round in which loop. Not proven: the run was only given up, unless the
     program's text has no way out of that loop.
     """
-    names, loops = _loops(cluster, livelock.rows())
+    cause, (names, loops) = "endless", _loops(cluster, livelock.rows())
     never = "never leaves" if names.startswith("warp ") else "never leave"
     shut = any(loop_without_end(cluster.program, first) for first, _ in livelock.rows().values())
     if not proven and shut:
@@ -156,18 +159,19 @@ def report(cluster: Cluster, livelock: Livelock, proven: bool) -> Finding:
     elif proven:
         message = f"{names} {never} {loops}: every time round, the cluster is in the same state again"
     elif livelock.same_tiles():
-        tiles = (
-            f"{livelock.known_copies} tensor copies in a row were of the same {len(livelock.copied)} tiles"
-        )
-        tiles += " or outside of their tensors"
-        message = f"no end in sight for {names} in {loops}: {tiles}. The run was given up"
+        known, outside, tiles = livelock.known_copies, livelock.outside, len(livelock.copied)
+        what = f"{known} tensor copies in a row were of the same {tiles} tiles or outside of their tensors"
+        if 2 * outside > known:
+            what = f"{outside} of {known} tensor copies in a row lay outside of their tensors"
+            cause = "endless-outside"
+        message = f"no end in sight for {names} in {loops}: {what}. The run was given up"
     else:
         message = (
             f"{names} are still in {loops} after {cluster.executed() - livelock.first} warp instructions of "
             f"the cluster (max_instructions={livelock.most}). The run was given up"
         )
-    hint = cluster.reporter.hints.hint(CAUSES["endless"], "deadlock")
-    where, evidence = _where(cluster, livelock.rows()), dict[str, object](cause="endless")
+    hint = cluster.reporter.hints.hint(CAUSES[cause], "deadlock")
+    where, evidence = _where(cluster, livelock.rows()), dict[str, object](cause=cause)
     if not proven and livelock.spent(cluster):
         evidence |= {"budget": livelock.most}
     return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)

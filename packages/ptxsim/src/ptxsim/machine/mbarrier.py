@@ -24,6 +24,10 @@ class MBarrierError(ValueError):
     """A count left its legal range; the message is one clause without the barrier's name."""
 
 
+class TooManyBytes(MBarrierError):
+    """One announcement alone is more than a tx-count holds."""
+
+
 # ---- the rules: of numbers, for Python and compiled code; of a barrier by the address of its row ----
 
 
@@ -173,6 +177,10 @@ class MBarrier(ctypes.Structure):
 
     def _move_tx(self, change: int) -> None:
         if not apply(MOVE_TX, self.address, change):
+            if change > MAX_COUNT:
+                raise TooManyBytes(
+                    f"{change} bytes are announced at once, and a tx-count holds {MAX_COUNT} at most"
+                )
             raise MBarrierError(f"tx-count {self.tx} leaves its range of +-{MAX_COUNT} bytes")
 
     def try_complete_phase(self) -> bool:

@@ -11,7 +11,7 @@ from ptxsim.events.records import Arrival
 from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC
 from ptxsim.jit.translate import resolve, shared_fault, shared_place
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.mbarrier import MBarrier, MBarrierError
+from ptxsim.machine.mbarrier import MBarrier, MBarrierError, TooManyBytes
 from ptxsim.machine.split import Lanes, Split
 from ptxsim.units.mbarrier_lanes import (
     fast_init,
@@ -83,9 +83,11 @@ def apply_count_change(cluster: Cluster, split: Split, place: tuple[int, int], c
     except MBarrierError as error:
         name = cluster.reporter.shared_name(place[1])
         message = f"{name} of CTA {place[0]}: {error}"
-        cause, key = CAUSES["arrivals"], ("count", place[1])
+        alone = isinstance(error, TooManyBytes)
+        kind, cause = ("tx-count", "bytes-announced") if alone else ("mbarrier", "arrivals")
+        key = "count", place[1]
         cluster.reporter.add(
-            "mbarrier", "error", message, cause, split, key, barrier=name, barrier_cta=place[0]
+            kind, "error", message, CAUSES[cause], split, key, barrier=name, barrier_cta=place[0]
         )
     complete_if_ready(cluster, place)
 

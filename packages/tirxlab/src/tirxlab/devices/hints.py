@@ -35,6 +35,10 @@ OF_CAUSES = {
         "initialised, does every path through the loop call next_tile() (or advance it, by more than 0), and "
         "does the condition ask whether there is a tile: valid()?"
     ),
+    "endless-outside": (
+        "the loop goes on behind the last tile: does its condition ask for one, valid(), and are num_m_tiles "
+        "and num_n_tiles the rows and columns of D divided by those of a tile (of the pair's tile)?"
+    ),
     "endless-wait": (
         "nothing in the loop changes what its condition reads: in every role a loop over tiles must end "
         "with next_tile()"
