@@ -70,7 +70,7 @@ OF_OUTPUTS = (
         280,
         "to overwrite the output, store without a reduction (cp.async.bulk.tensor, st); to add to it, let it "
         "be cleared first, and all who add come behind that",
-        text="{name}: {store} adds to what {name} holds, and nothing has written it before",
+        text="{name}: cp.reduce.async.bulk adds to what {name} holds, and nothing has written it before",
     ),
     Cause(
         "incomplete-output",

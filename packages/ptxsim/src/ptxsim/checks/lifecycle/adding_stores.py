@@ -18,7 +18,6 @@ class AddingStores(Observer):
         name = copy.tensor.name
         if copy.kind != "store" or not copy.reduces or not name:
             return
-        cause, instr = CAUSES["adds-to-nothing"], cluster.program.instrs[split.row]
-        store = ".".join(mod for mod in ("cp", *instr.mods[:4]))
-        text = cause.tell(name=name, store=store)
+        cause = CAUSES["adds-to-nothing"]
+        text = cause.tell(name=name)
         self.reporter.add("uninitialized", "review", text, cause, split, ("adds", name), adds=name)
