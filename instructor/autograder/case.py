@@ -11,7 +11,7 @@ import numpy as np
 import utils
 from instructor.autograder.flow import Flow, Halved, OnlyHalved, weights
 from instructor.autograder.plan import Run
-from instructor.autograder.purpose import Chosen, Halvings, Outcome, weight_of
+from instructor.autograder.purpose import Chosen, Halvings, Outcome, nothing, weight_of
 from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
 
@@ -108,11 +108,13 @@ class Case:
         return done.trace.weight / max(whole, 1e-9)
 
     def tried(self, chosen: tuple[Chosen, ...]) -> Outcome:
-        """What comes of these, in the drawn cluster; in the main one if that has nothing to do."""
+        """What comes of these, in the drawn cluster; in the main one if that has nothing to do. Nothing if
+        that writes nothing either, as it is alone.
+        """
         for number in (self.drawn, self.main):
             if chosen not in self.ready:
                 self.experiment(number, chosen)
-        return self.ready[chosen]
+        return self.ready.get(chosen) or nothing(len(chosen))
 
     def busiest(self, most: int) -> int:
         """A cluster with so many tensor operations; 0 unless another one has them."""

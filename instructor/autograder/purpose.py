@@ -99,6 +99,11 @@ class Outcome(NamedTuple):
     weight: float  # of what the tensor core multiplies, as a part of what weighs that of which D is made
 
 
+def nothing(experiments: int) -> Outcome:
+    """Of a cluster that writes nothing."""
+    return Outcome((0.0,) * experiments, (np.zeros(0, bool),) * experiments, 0.0)
+
+
 def experiments(demands: Demands, seen: Evidence | None = None) -> list[Experiment]:
     """`seen`: who multiplies and writes back, where two of each are asked for."""
     paired = pairs in demands

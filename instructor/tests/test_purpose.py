@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from instructor.autograder.behaviour import DEMANDS, ELSEWHERE, ONE_CONSUMER, OTHERS, SAME_ROWS
+from instructor.autograder.case import Case
 from instructor.autograder.purpose import EverySum, Halvings, IssuedBy, Outcome, ReadBy, experiments, useless
 
 ONE, OTHER = (0, "warp 0"), (0, "warp 1")
@@ -105,3 +106,12 @@ def test_two_warps_that_multiply_the_same_rows():
 
 def test_a_warp_whose_sums_go_nowhere():
     assert judged(step_10((1.0, 0.5, 0.0, 0.5, 0.5)), 10)[0] == ONE_CONSUMER
+
+
+def test_clusters_that_write_nothing_alone_show_nothing(monkeypatch):
+    """It is no accident of the grader's: a step would not be graded, in place of being told what it lacks."""
+    monkeypatch.setattr(Case, "experiment", lambda self, number, chosen: None)
+    monkeypatch.setattr(Case, "clusters", 2)
+    case = Case(SimpleNamespace(seed=1), None, D, D, D)
+    seen = SimpleNamespace(reuse=64.0)
+    assert useless(DEMANDS[8], seen, case.tried) == ELSEWHERE
