@@ -98,14 +98,15 @@ class Case:
         """
         halvings = Halvings(chosen)
         done, after = self.cluster(number, halved_by(halvings, self.run, record), checks)
-        if (written := written_of(after)).any():
-            self.ready[chosen] = halvings.outcome(self.result, after, written, self.weight(done, written))
+        self.enter(halvings, done, after)
         return done
 
-    def weight(self, done, written: np.ndarray) -> float:
-        """Of what the tensor core multiplied, as a part of what weighs that of which D is made."""
-        whole = weight_of(self.A, self.B, written, weights(self.run.seed))
-        return done.trace.weight / max(whole, 1e-9)
+    def enter(self, halvings: Halvings, done, after: np.ndarray) -> None:
+        """What came of experiments: `after` is the D of that Run, in which nothing may be written."""
+        if (written := written_of(after)).any():
+            whole = weight_of(self.A, self.B, written, weights(self.run.seed))
+            weight = done.trace.weight / max(whole, 1e-9)
+            self.ready[halvings.chosen] = halvings.outcome(self.result, after, written, weight)
 
     def tried(self, chosen: tuple[Chosen, ...]) -> Outcome:
         """What comes of these, in the drawn cluster; in the main one if that has nothing to do. Nothing if

@@ -17,7 +17,6 @@ from instructor.autograder.behaviour import (
     Demands,
     Evidence,
     persistent,
-    two_consumers,
     unmet,
 )
 from instructor.autograder.case import WORK, Case, clusters_of, halved_by, simulate, written_of
@@ -137,7 +136,7 @@ def _one_cluster(run: Run, artifact: Artifact, A, B) -> tuple:
     Tiles may be dealt out so that the last clusters have none. Its sums are halved; if D comes out as half of
     the product, nothing is left to try. If not, it runs once more as it is.
     """
-    chosen = tuple(one.chosen for one in experiments(_alone(DEMANDS[run.step])))
+    chosen = tuple(one.chosen for one in experiments(DEMANDS[run.step]))
     halvings = Halvings(chosen)
     clusters = clusters_of(artifact)
     tries = min(TRIED, clusters)
@@ -154,13 +153,8 @@ def _one_cluster(run: Run, artifact: Artifact, A, B) -> tuple:
         done, after = simulate(run, artifact, A, B, Flow, **part)
         return done, replace(case, result=after), _problem(run, done, after, A, B)
     if done.trace:
-        case.ready[chosen] = halvings.outcome(case.result, after, written, case.weight(done, written))
+        case.enter(halvings, done, after)
     return done, case, reason
-
-
-def _alone(demands: Demands) -> Demands:
-    """Those that are looked at in a cluster alone."""
-    return tuple(demand for demand in demands if demand is not two_consumers)
 
 
 def kept(findings: list) -> list[dict]:
@@ -221,13 +215,9 @@ def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
         judged.hint = judged.behind = IDLE
         return
     seen.stats = {**seen.stats, **{count: seen.stats[count] / share for count in WHOLE_GRID}}
-
-    def lacks(demands: Demands) -> str:
-        return unmet(demands, seen) or (demands and useless(_alone(demands), seen, case.tried)) or ""
-
-    judged.hint = lacks(DEMANDS[case.run.step])
+    judged.hint = lacking(DEMANDS[case.run.step], case, {case.main: seen})
     if judged.hint:
-        judged.behind = lacks(BEFORE[case.run.step])
+        judged.behind = lacking(BEFORE[case.run.step], case, {case.main: seen})
 
 
 def _with_several_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:

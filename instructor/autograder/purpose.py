@@ -105,10 +105,10 @@ def nothing(experiments: int) -> Outcome:
 
 
 def experiments(demands: Demands, seen: Evidence | None = None) -> list[Experiment]:
-    """`seen`: who multiplies and writes back, where two of each are asked for."""
+    """`seen`: who multiplies and writes back, where two of each are asked for; not of a cluster alone."""
     paired = pairs in demands
     made = [Experiment(OfPairs() if paired else EverySum(), WHOLE, ALONE if paired else ELSEWHERE)]
-    if seen and two_consumers in demands:
+    if seen and not seen.alone and two_consumers in demands:
         made += [Experiment(IssuedBy(who), PART, ONE_CONSUMER) for who in consumers(seen)]
         made += [Experiment(ReadBy(group), PART, ONE_WRITER) for group in writers(seen)]
     return made

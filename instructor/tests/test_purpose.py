@@ -66,7 +66,9 @@ def judged(outcomes: dict, step: int = 8, reuse: float = 64.0) -> tuple[str, lis
         return outcomes[chosen]
 
     lanes = {who: [n] for n, who in enumerate((ONE, OTHER))}
-    seen = SimpleNamespace(reuse=reuse, issued=lambda name: lanes, readers={ONE: 1, (0, "warp 4"): 1})
+    seen = SimpleNamespace(
+        alone=False, reuse=reuse, issued=lambda name: lanes, readers={ONE: 1, (0, "warp 4"): 1}
+    )
     return useless(DEMANDS[step], seen, outcome), tried
 
 
@@ -85,7 +87,9 @@ def test_what_is_lacking_is_told(part, weight, hint):
 
 def step_10(parts: tuple[float, ...], rows=(ROWS, ROWS, ~ROWS, ROWS, ROWS)) -> dict:
     """All experiments at once, and one by one."""
-    seen = SimpleNamespace(issued=lambda name: {ONE: [0], OTHER: [1]}, readers={ONE: 1, (0, "warp 4"): 1})
+    seen = SimpleNamespace(
+        alone=False, issued=lambda name: {ONE: [0], OTHER: [1]}, readers={ONE: 1, (0, "warp 4"): 1}
+    )
     chosen = tuple(one.chosen for one in experiments(DEMANDS[10], seen))
     each = zip(chosen, parts, rows, strict=True)
     return {(one,): Outcome((part,), (own,), 1.0) for one, part, own in each} | {
@@ -113,5 +117,5 @@ def test_clusters_that_write_nothing_alone_show_nothing(monkeypatch):
     monkeypatch.setattr(Case, "experiment", lambda self, number, chosen: None)
     monkeypatch.setattr(Case, "clusters", 2)
     case = Case(SimpleNamespace(seed=1), None, D, D, D)
-    seen = SimpleNamespace(reuse=64.0)
+    seen = SimpleNamespace(alone=False, reuse=64.0)
     assert useless(DEMANDS[8], seen, case.tried) == ELSEWHERE

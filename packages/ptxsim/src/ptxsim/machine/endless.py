@@ -151,7 +151,8 @@ def report(cluster: Cluster, livelock: Livelock, proven: bool) -> Finding:
     """The finding: which warps go round in which loop. Not proven: the run was only given up, unless the
     program's text has no way out of that loop.
     """
-    cause, (names, loops) = "endless", _loops(cluster, livelock.rows())
+    cause = "endless"
+    names, loops = _loops(cluster, livelock.rows())
     never = "never leaves" if names.startswith("warp ") else "never leave"
     shut = any(loop_without_end(cluster.program, first) for first, _ in livelock.rows().values())
     if not proven and shut:
