@@ -137,11 +137,19 @@ class Flow(Recorder):
         if cluster.index != self.index:
             return
         events_of = [self.placed.pop(id(work), (work, ()))[1] for work in works]
+        if not any(events_of):
+            self._overwritten(works)
+            return
         self._multiplied(events_of, *operands(cluster, works))
         for work, events in zip(works, events_of, strict=True):
             for event, rank in zip(events, work.footprint.ranks, strict=False):
                 self.fed[event] = self._sources(work, rank)
                 self._add_up(cluster, work, rank, event)
+
+    def _overwritten(self, works: list) -> None:
+        """By a copy, or by rows that move: what lies there is no sum of MMAs."""
+        for cell in [cell for work in works for cell in work.footprint.cells_written]:
+            self.owners[cell.block] = NOBODY
 
     def _multiplied(self, events_of: list, a: np.ndarray, b: np.ndarray) -> None:
         """MMAs, whose events these are, multiply rows of `a` by rows of `b`: side by side along K."""

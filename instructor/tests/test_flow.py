@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from instructor.autograder.behaviour import Evidence, balanced, persistent
-from instructor.autograder.flow import Held, not_of_zeros, weigh, weights
+from instructor.autograder.flow import NOBODY, Flow, Held, not_of_zeros, weigh, weights
+from ptxsim.events.records import Rectangle
 from ptxsim.tracing import Costs
 
 WEIGHTS = weights(3)
@@ -38,6 +39,15 @@ def test_a_number_that_no_float16_is_weighs_something(value):
 def test_a_sparse_operand_is_none_that_d_is_made_of():
     assert weigh(ONES[:, :8], ONES, WEIGHTS) == [np.inf]
     assert not_of_zeros(ONES[:, :8], ONES) == [1.0]
+
+
+def test_no_sum_lies_where_something_is_copied_to():
+    """Tensor memory may be cleared so, and MMAs that add to zeros then begin a new tile."""
+    seen = Flow.__new__(Flow)
+    seen.owners = np.zeros((1, 128, 512), int)
+    copy = SimpleNamespace(footprint=SimpleNamespace(cells_written=[Rectangle(0, 32, 64, 8, 4)]))
+    seen._overwritten([copy])
+    assert (seen.owners == NOBODY).sum() == 64 * 4 and (seen.owners[0, 32:96, 8:12] == NOBODY).all()
 
 
 def held(*sums: Held, busiest: int = 5, rows: int = 30) -> Evidence:

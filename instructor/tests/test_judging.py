@@ -31,6 +31,25 @@ def edited(statement: str, last: bool = False):
     return nvrtc.finish(replace(made, cuda=made.cuda[:start] + statement + made.cuda[start:]))
 
 
+def before_the_mmas(statement: str, step: int = 2):
+    """The step's artifact with a statement of the thread that issues the MMAs, in front of them."""
+    made = draft(getattr(gemm_kernels, f"hgemm_v{step}")(*TILE))
+    first = made.cuda.index("ptx_tcgen05_mma_cta_1_kind_f16_SS(((")
+    start = made.cuda.rindex("\n", 0, first)
+    return nvrtc.finish(replace(made, cuda=made.cuda[:start] + statement + made.cuda[start:]))
+
+
+TMEM = "((uint*)pool_buf_ptr)[0]"
+COPY = f'asm volatile("tcgen05.cp.cta_group::1.128x256b [%0], %1;" :: "r"({TMEM} + 256), "l"(descA_ptr[0]));'
+SHIFT = f'asm volatile("tcgen05.shift.cta_group::1.down [%0];" :: "r"({TMEM} + 256));'
+
+
+@pytest.mark.parametrize("statement", [COPY, SHIFT])
+def test_tensor_memory_may_be_filled_by_other_instructions_than_mmas(statement):
+    judged = judge(RECORDED, before_the_mmas(statement))
+    assert (judged.right, judged.reason, judged.hint) == (True, "", "")
+
+
 def test_a_kernel_that_spares_its_work_when_d_is_there_already_is_wrong():
     canary = utils.CANARY["float16"]
     assert judge(RECORDED, edited("")).right
