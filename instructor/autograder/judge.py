@@ -175,8 +175,9 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
     """Enters what the kernel lacks; or that it is not right after all, if it spares work."""
     step, looked_at = case.run.step, {}
     try:
-        if persistent in DEMANDS[step] and max(seen.tiles, default=0) == 1 and seen.ctas == seen.sms:
-            case, seen = _with_several_tiles(case, seen)
+        one_tile = max(seen.tiles, default=0) == 1 and seen.ctas == seen.sms
+        if not seen.tiles or (one_tile and persistent in DEMANDS[step]):
+            case, seen = _with_more_tiles(case, seen)
         looked_at[case.main] = seen
         others = sorted({case.drawn, case.clusters - 1} - {case.main})
         planned = tuple(one.chosen for one in experiments(DEMANDS[step], seen))
@@ -220,8 +221,10 @@ def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
         judged.behind = lacking(BEFORE[case.run.step], case, {case.main: seen})
 
 
-def _with_several_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
-    """The same, with a cluster that has more to do if there is one: tiles go in any order."""
+def _with_more_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
+    """The same, with a cluster that has more to do if there is one: tiles go in any order, and where they are
+    large, some clusters have none.
+    """
     issued = sum(map(len, seen.issued("tcgen05.mma").values()))
     number = case.busiest(seen.stats["busiest"]) if seen.stats["busiest"] > issued else 0
     if not number:

@@ -14,8 +14,14 @@ from tirxlab.sandbox import Builder
 EACH = 24
 MADE = [(step, name, text) for step in range(1, 11) for name, text in kernels(step, EACH)]
 MADE += [(step, f"{one.name}-alone", make(step, [one])) for one in MORE for step in one.steps]
+PAIRS = ("256-columns", "backwards"), ("256-columns", "scattered")  # the first CTAs get no tile, or some
+MADE += [
+    (step, "+".join(pair), make(step, [one for one in (*MORE, *of_step(step)) if one.name in pair]))
+    for pair in PAIRS
+    for step in (7, 8)
+]
 QUICK = {(4, "256-columns-alone"), (5, "two-products-alone"), (5, "k-tiles-of-128-alone")}
-QUICK |= {(4, "warp-2-issues"), (5, "3-stages"), (7, "one-arrives")}
+QUICK |= {(4, "warp-2-issues"), (5, "3-stages"), (7, "one-arrives"), (7, "256-columns+backwards")}
 
 
 def test_there_are_choices_for_every_step_and_twenty_kernels_of_each_from_5_on():
