@@ -112,7 +112,7 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
             case, reason = Case(run, artifact, A, B, result), _problem(run, done, result, A, B)
     except ValueError as error:
         if run.alone and "wait for each other" in str(error):
-            return Judged(True, "not run", hint=TALKS)
+            return Judged(True, "not run", hint=TALKS, behind=TALKS)
         return Judged(False, "error", f"it cannot be launched: {_one_line(error)}")
     judged = Judged(not reason, done.verdict, reason, findings=kept(done.findings))
     judged.instructions = int(done.stats.get("warp_instructions", 0))
@@ -190,13 +190,12 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
         if error := _first_error([finding for done in made for finding in done.findings]):
             judged.right, judged.reason = False, error
             return
+        seen.stats["held"] = max(one.held for one in looked_at.values())
+        judged.hint = lacking(DEMANDS[step], case, looked_at)
+        if judged.hint:
+            judged.behind = lacking(BEFORE[step], case, looked_at)
     except ValueError:
-        looked_at[case.main] = seen
-        judged.hint = TALKS
-    seen.stats["held"] = max(one.held for one in looked_at.values())
-    judged.hint = lacking(DEMANDS[step], case, looked_at) or judged.hint
-    if judged.hint:
-        judged.behind = lacking(BEFORE[step], case, looked_at)
+        judged.hint = judged.behind = TALKS
     output = case.artifact.buffers[-1].name
     if not cannot_read(case.artifact, output) and case.spares([seen.stats[count] for count in WORK]):
         judged.right, judged.reason = False, "it does other work when D holds the product already"

@@ -9,7 +9,7 @@ from kernel_variants import REFERENCE, file_with
 import utils
 from instructor.autograder import case
 from instructor.autograder import judge as judging
-from instructor.autograder.judge import judge
+from instructor.autograder.judge import TALKS, judge
 from instructor.autograder.plan import Run
 from instructor.solutions import gemm_kernels
 from ptxsim import Finding
@@ -23,9 +23,9 @@ SIZE, TILE = (256, 256, 128), (128, 128, 128)
 RECORDED = Run(2, TILE, "integers", "adverse", 5, record=True)
 
 
-def edited(statement: str, last: bool = False):
-    """Step 2's artifact with a statement at the head of its CUDA, or at its end."""
-    made = draft(gemm_kernels.hgemm_v2(*TILE))
+def edited(statement: str, last: bool = False, step: int = 2, size=TILE):
+    """The step's artifact with a statement at the head of its CUDA, or at its end."""
+    made = draft(getattr(gemm_kernels, f"hgemm_v{step}")(*size))
     start = made.cuda.index("{", made.cuda.index('extern "C" __global__')) + 1
     start = made.cuda.rindex("}") if last else start
     return nvrtc.finish(replace(made, cuda=made.cuda[:start] + statement + made.cuda[start:]))
@@ -82,6 +82,15 @@ def test_a_kernel_whose_other_clusters_work_otherwise_loses_the_implementation(m
     monkeypatch.setattr(case, "simulate", simulate)
     judged = judge(run, right)
     assert judged.right and judged.hint.startswith("not all clusters work alike") and "TMA" in judged.hint
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_clusters_that_wait_for_each_other_are_told_so(alone):
+    """They cannot be run alone, so that nobody knows what D depends on."""
+    waits = f"if (blockIdx.x > 0) while (*(volatile unsigned short *)D_ptr == {utils.CANARY['float16']});"
+    run = Run(3, SIZE, "integers", 5, 5, record=not alone, drawn=True, alone=alone)
+    judged = judge(run, edited(waits, step=3, size=SIZE))
+    assert (judged.right, judged.reason, judged.hint, judged.behind) == (True, "", TALKS, TALKS)
 
 
 @pytest.fixture(scope="module")
