@@ -145,7 +145,7 @@ def _one_cluster(run: Run, artifact: Artifact, A, B) -> tuple:
         part = {"checks": True, "first": first, "clusters": 1}
         done, after = simulate(run, artifact, A, B, halved_by(halvings, run, Halved), **part)
         written = written_of(after)
-        if written.mean() >= _seen(run, artifact, done).least or done.findings:
+        if done.findings or written.mean() >= _seen(run, artifact, done).least:
             break
     case = Case(run, artifact, A, B, halvings.undone(after, written), first)
     reason = _problem(run, done, case.result, A, B)

@@ -93,6 +93,13 @@ def test_clusters_that_wait_for_each_other_are_told_so(alone):
     assert (judged.right, judged.reason, judged.hint, judged.behind) == (True, "", TALKS, TALKS)
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_the_simulator_has_no_model_of_is_told(alone):
+    adds = 'asm volatile("multimem.st.relaxed.sys.global.u32 [%0], 1;" :: "l"(D_ptr));'
+    judged = judge(Run(2, TILE, "windows", 5, 5, record=not alone, alone=alone), edited(adds))
+    assert not judged.right and "multimem is not modelled" in judged.reason
+
+
 @pytest.fixture(scope="module")
 def racy():
     """Step 5 without the fence that its store asks for: it shows in no number."""
