@@ -136,6 +136,11 @@ class Evidence:
         """Multiply-adds for each byte that was loaded for them."""
         return self.replay.macs / max(1, sum(self.replay.stages))
 
+    @cached_property
+    def served(self) -> float:
+        """Multiply-adds for each byte that TMA moved: fewer in a tile that stands out over the edge of D."""
+        return self.amount("mma") / max(1, self.amount("load", LOADS) + self.amount("store", STORES))
+
     @property
     def share(self) -> float:
         """Tiles of D for each cluster, in the mean."""
@@ -180,8 +185,7 @@ def tensor_core(seen: Evidence) -> str:
 
 def accumulates(seen: Evidence) -> str:
     """K steps add up in TMEM: each element of D is read from it once, not once for each K tile."""
-    elements = seen.amount("mma") / seen.size[2]
-    if seen.amount("TMEM read") > 1.5 * 4 * elements:
+    if seen.timeline.taken > 1.5 * seen.amount("mma") / seen.size[2]:
         return "partial products are read out of TMEM and added elsewhere: let the MMAs accumulate in TMEM"
     return ""
 
@@ -206,8 +210,7 @@ def by_tma(seen: Evidence) -> str:
         return "threads read A or B themselves: load every byte of them by TMA"
     if seen.amount("global write") or not seen.numbers("store", STORES):
         return "threads write D themselves: store it from shared memory by TMA"
-    mine = seen.amount("load", LOADS) + seen.amount("store", STORES)
-    if seen.stats["tma_bytes"] * seen.amount("mma") < 0.98 * mine * seen.macs:
+    if seen.stats["tma_bytes"] * max(seen.served, seen.stats.get("served", 0)) < 0.98 * seen.macs:
         return "some CTAs move A, B or D without TMA"
     return ""
 
@@ -274,7 +277,8 @@ def _linked(seen: Evidence, done: str, role: str) -> bool:
     Whoever hands on the news may be anybody: a warpgroup may meet first, and one of its lanes arrive for all.
     """
     events, workers = seen.timeline.events, _workers(seen, role)
-    for n in seen.numbers(done):
+    of_sums = (n for one in seen.timeline.sums for n in one)  # a commit is for the last MMA, be it of zeros
+    for n in sorted(of_sums) if done == "mma" else seen.numbers(done):
         for w in seen.later(n):
             who = events[w].cta, events[w].lane
             elsewhere = events[w].kind == "wait" and who != (events[n].cta, events[n].lane)

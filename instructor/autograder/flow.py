@@ -9,6 +9,7 @@ It weighs what the tensor core multiplies, too: products of other numbers than A
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -65,6 +66,7 @@ class Traced(Timeline):
     held: list[Held] = field(default_factory=list)  # where, and how long, each of them was held
     room: int = 0  # bytes of a CTA's shared memory that MMAs read and loads filled, in the CTA that has most
     full: dict[int, float] = field(default_factory=dict)  # MMA -> part of its products that are not of zeros
+    taken: int = 0  # numbers that threads read of sums that are not of zeros, each as often as it was read
     weight: float = 0.0  # of all products that were read out, where they are weighed
 
 
@@ -79,6 +81,7 @@ class Flow(Recorder):
         self.sums: list[list[int]] = []  # events of the MMAs that added up
         self.cells: list[int] = []  # that each of them lies in
         self.summed: dict[int, int] = {}  # number of a sum that was read -> event of the last read
+        self.taken: dict[int, int] = defaultdict(int)  # the same -> numbers that were read of it
 
     def start(self, cluster) -> None:
         super().start(cluster)
@@ -187,17 +190,22 @@ class Flow(Recorder):
         place = (cells.rank, *cells.index)
         if write:
             self.owners[place] = NOBODY
-        else:
-            self.summed |= dict.fromkeys(_values(self.owners[place]), len(self.events) - 1)
+            return
+        owners = self.owners[place]
+        for number in _values(owners):
+            self.summed[number] = len(self.events) - 1
+            self.taken[number] += int(np.count_nonzero(owners == number))
 
     def timeline(self, costs: Costs) -> Traced:
         """The events in the order of the run: replay.py gives them times."""
         read = sorted(self.summed.keys() - {NOBODY})
         sums = [self.sums[number] for number in read]
         read_out = {event for one in sums for event in one if self.full[event]}
+        useful = [number for number in read if read_out.intersection(self.sums[number])]
         made = Traced(self.events, [], 0, costs, self.finished, self.index)
         room = 16 * int(self.filled.sum(axis=1).max())
         made = replace(made, fed=self.fed, read_out=read_out, sums=sums, room=room, full=self.full)
+        made.taken = sum(self.taken[number] for number in useful)
         return replace(made, held=[self._held(number) for number in read if self.sums[number]])
 
     def _held(self, number: int) -> Held:

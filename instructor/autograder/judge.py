@@ -190,7 +190,8 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
         if error := _first_error([finding for done in made for finding in done.findings]):
             judged.right, judged.reason = False, error
             return
-        seen.stats["held"] = max(one.held for one in looked_at.values())
+        for most in ("held", "served"):
+            seen.stats[most] = max(getattr(one, most) for one in looked_at.values())
         judged.hint = lacking(DEMANDS[step], case, looked_at)
         if judged.hint:
             judged.behind = lacking(BEFORE[step], case, looked_at)

@@ -85,6 +85,54 @@ def half_boxes(texts: Text) -> Text:
     return texts[0], texts[1].replace(found[0], "\n".join(lines))
 
 
+def tall(texts: Text) -> Text:
+    """Tiles of 256 rows, two MMAs that share B; the last ones stand out over the edge of D."""
+    load = r"^( +)Tx\.copy_async\(Asmem\[stage, :, :\], A\[m_st : m_st \+ BLK_M, (.*)$"
+    mma = r"^( +)Tx\.gemm_async\(\n +tmem\[:, :BLK_N\],\n +Asmem\[stage, :, :\],\n((?:.*\n)+?)\1\)$"
+    products = (
+        r"\1for c in Tx.unroll(2):\n\1    Tx.gemm_async(\n\1        tmem[:, c * BLK_N : c * BLK_N + BLK_N],\n"
+        r"\1        Asmem[stage, c, :, :],\n\2\1    )"
+    )
+    row = "m_st + i // (BLK_N // EPI_N) * BLK_M"
+    return texts[0], put(
+        texts[1],
+        (r"M=\(M, BLK_M\)", "M=(M, 128)"),
+        (r"TILE_BYTES = \(BLK_M", "TILE_BYTES = (2 * BLK_M"),
+        (r"(A_LAYOUT = .*\(PIPE_DEPTH, |Asmem = pool\.alloc\(\(PIPE_DEPTH, )BLK_M", r"\g<1>2, BLK_M"),
+        (r"num_m_tiles=M // BLK_M", "num_m_tiles=(M + 2 * BLK_M - 1) // (2 * BLK_M)"),
+        (r"m_idx \* BLK_M\)", "m_idx * 2 * BLK_M)"),
+        (
+            load,
+            r"\1for c in Tx.unroll(2):\n\1    a_st = Tx.meta_var(m_st + c * BLK_M)\n"
+            r"\1    Tx.copy_async(Asmem[stage, c, :, :], A[a_st : a_st + BLK_M, \2",
+        ),
+        (mma, products),
+        (r"Dreg_16b = Tx\.alloc_local\(\(BLK_N,", "Dreg_16b = Tx.alloc_local((2 * BLK_N,"),
+        (r"unroll\(BLK_N // EPI_N\)", "unroll(2 * BLK_N // EPI_N)"),
+        (r"n_st \+ i \* EPI_N\)", "n_st + i % (BLK_N // EPI_N) * EPI_N)"),
+        (r"D\[m_st : m_st \+ BLK_M, d_st", f"D[{row} : {row} + BLK_M, d_st"),
+    )
+
+
+def two_writers(texts: Text) -> Text:
+    """Two warpgroups write back, each half of the columns."""
+    width = "MMA_N" if "MMA_N" in texts[1] else "BLK_N"
+    start = f"wg_id // 2 * ({width} // 2) + i * EPI_N"
+    return texts[0], put(
+        texts[1],
+        (r"WG_NUMBER = 2", "WG_NUMBER = 3"),
+        (r"(D_LAYOUT = .*|Dsmem = pool\.alloc\()\(BLK_M, EPI_N\)", r"\1(2, BLK_M, EPI_N)"),
+        (r"ld2mma\.init\(128", "ld2mma.init(256"),
+        (r"if wg_id == 0:(\n +Dreg = )", r"if wg_id != 1:\1"),
+        (rf"unroll\({width} // EPI_N\)", f"unroll({width} // EPI_N // 2)"),
+        (r"tmem\[:, i \* EPI_N : i \* EPI_N \+ EPI_N\]", f"tmem[:, {start} : {start} + EPI_N]"),
+        (r"Dsmem\[warp_id \* 32 \+ lane_id, :\]", "Dsmem[wg_id // 2, warp_id * 32 + lane_id, :]"),
+        (r"Dsmem\[:, :\]", "Dsmem[wg_id // 2, :, :]"),
+        (r"((?:d_)?n_st) \+ i \* EPI_N\)", rf"\1 + {start})"),
+        (r"warpgroup_sync\(1\)", "warpgroup_sync(1 + wg_id)"),
+    )
+
+
 _CHUNK = r"^    EPI_N = 64 ", "    EPI_N = 32 "
 _NARROW_D = r"(D_LAYOUT = tma_shared_layout\(F16, )SWIZZLE", r"\1SwizzleMode.SWIZZLE_64B_ATOM"
 _BLOCKS = "BLK_M, BLK_N, BLK_K = 128, 128, 64", "BLK_M, BLK_N, BLK_K = 128, 128, 32"
@@ -114,4 +162,6 @@ MORE = (
     Choice("chunks", "32-columns", (7, 8, 9), body(_CHUNK, _NARROW_D)),
     Choice("boxes", "half-boxes", tuple(range(4, 10)), half_boxes),
     Choice("consumers", "consumers-swapped", (10,), _SWAPPED),
+    Choice("tile", "256-rows", (7, 8), tall),
+    Choice("writers", "two-writers", (7, 8, 9), two_writers),
 )

@@ -21,7 +21,13 @@ MADE += [
     for step in (7, 8)
 ]
 QUICK = {(4, "256-columns-alone"), (5, "two-products-alone"), (5, "k-tiles-of-128-alone")}
-QUICK |= {(4, "warp-2-issues"), (5, "3-stages"), (7, "one-arrives"), (7, "256-columns+backwards")}
+QUICK |= {
+    (4, "warp-2-issues"),
+    (5, "3-stages"),
+    (7, "one-arrives"),
+    (7, "256-columns+backwards"),
+    (8, "256-rows-alone"),
+}
 
 
 def test_there_are_choices_for_every_step_and_twenty_kernels_of_each_from_5_on():
