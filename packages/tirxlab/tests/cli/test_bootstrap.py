@@ -192,6 +192,17 @@ def test_a_damaged_environment_is_named_by_every_command(damaged, missing):
     assert "Traceback" not in said and "remove that folder and run ./lab again" in said
 
 
+@pytest.mark.parametrize("missing", ["tvm", "nvidia"])
+def test_a_damaged_environment_costs_nobody_points(damaged, missing, tmp_path):
+    """Nor one that the confined child cannot see. The compiler is looked for when a kernel is there."""
+    lab = [str(damaged(missing)), str(ROOT / CLI / "__main__.py")]
+    command = [*lab, "grade", str(REFERENCE), "--steps", "1"]
+    environment = os.environ | {"LAB_CACHE": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
+    said = done.stdout + done.stderr
+    assert done.returncode and "not graded" in said and "not final" in said, said
+
+
 @pytest.mark.parametrize("missing", ["numpy", "tvm"])
 def test_doctor_imports_what_it_reports(damaged, missing):
     """The metadata of a package may be there while the package is not."""

@@ -137,7 +137,10 @@ class Builder:
     def _draft(self, built: Built, sms: int | None) -> Artifact | None:
         """What the student's code makes, as valid data; the text that goes with it is ours."""
         if self.told is None or self.told is not self.student.process:
-            self.student.ask({"name": self.name}, self.text.encode())
+            answer, _ = self.student.ask({"name": self.name}, self.text.encode())
+            if not answer["ok"]:  # none of their code has run yet
+                self._refuse(built, answer, ours=True)
+                return None
             self.told = self.student.process
         sms = sms or load_rubric().few_sms.get((built.step, built.size))
         asked = {"step": built.step, "size": built.size, "arch": self.arch, "sm_count": sms}
@@ -152,9 +155,10 @@ class Builder:
             raise ArtifactError(f"a draft for {self.arch} is asked for")
         return draft.with_source(self.name, self.text)
 
-    def _refuse(self, built: Built, answer: dict) -> None:
+    def _refuse(self, built: Built, answer: dict, ours: bool = False) -> None:
+        """`ours`: the answer of a child that has run no student code."""
         kind, message = answer.get("kind"), answer.get("message")
-        if kind in REFUSALS and isinstance(message, str):
+        if kind in ((*REFUSALS, "lab") if ours else REFUSALS) and isinstance(message, str):
             built.kind, built.message = str(kind), printable(message)
         else:
             built.kind, built.message = "died", "the code gave an answer that is none"
@@ -176,7 +180,7 @@ class Builder:
         answer, data = self.compiler.ask({"whole": whole}, draft.with_source(self.name, "").to_bytes())
         if answer["ok"]:
             return Artifact.from_bytes(data)
-        self._refuse(built, self._at_line(answer))
+        self._refuse(built, self._at_line(answer), ours=True)
         return None
 
     def _new(self, built: Built, draft: Artifact) -> Artifact | None:

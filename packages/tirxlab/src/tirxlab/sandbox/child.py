@@ -59,7 +59,7 @@ class Damaged:
         self.said = told(error)
 
     def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
-        return ({"ok": True}, b"") if "name" in request else refused("file", self.said)
+        return refused("lab", self.said)
 
 
 def refused(kind: str, message: str) -> tuple[dict, bytes]:
