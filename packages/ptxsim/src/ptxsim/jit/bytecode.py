@@ -45,6 +45,15 @@ class AccessColumn(IntEnum):
     ACCESS_WHOLE = Column.SRC4  # 1 if there is vector code for a whole warp
 
 
+class BraColumn(IntEnum):
+    """Rows BRA."""
+
+    BRA_EARLY = Column.DST0  # lanes that need no split of their own: 0 or one of these
+
+
+TAKEN, OTHERS = 1, 2  # those that jump to where all meet; those that go on there
+
+
 class BrxColumn(IntEnum):
     """Rows BRX."""
 
@@ -163,7 +172,7 @@ class Control(IntEnum):
     LOCAL_PTR = 6
     LOCAL_BYTES = 7  # per thread
     LAST_SEGMENT = 8  # of global memory: where the search begins
-    PLACE = 9  # result of translate()
+    PLACE = 9  # result of translate(), or of reach()
     FAULT_KIND = 10
     FAULTS = 11  # lanes whose access was not legal; then kind, lane and address of the first
     FIRST_KIND = 12
@@ -241,7 +250,7 @@ def _publish(*tables: type[IntEnum]) -> None:
     globals().update({member.name: int(member) for table in tables for member in table})
 
 
-ROW_COLUMNS = (Column, AccessColumn, BrxColumn, UnitColumn, CalledColumn)
+ROW_COLUMNS = (Column, AccessColumn, BraColumn, BrxColumn, UnitColumn, CalledColumn)
 _publish(*ROW_COLUMNS, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn)
 _publish(BarrierColumn, TmemColumn, LogColumn, Control, Reason)
 

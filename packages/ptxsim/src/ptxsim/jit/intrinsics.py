@@ -95,6 +95,16 @@ def call_loop(typingctx, address, control):
 
 
 @intrinsic
+def lowest_bit(typingctx, m):
+    """Number of the lowest bit that is set in m, which is not 0."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
 def column(typingctx, row, number):
     """int64 number `number` of the bytecode row at address `row`."""
 

@@ -42,16 +42,33 @@ def new_split(splits, words, w, pc, mask, group):
 
 
 @inner
-def diverge(splits, groups, words, g, taken, other, target, fall, rejoin):
-    """Splits g: `other` lanes go on in g at `fall`, `taken` lanes get a split of their own at `target`."""
-    w = splits[g, SP_WARP]
+def meeting(splits, groups, g, mask, rejoin):
+    """The group of lanes of g that will meet at row rejoin, if that is one."""
     group = splits[g, SP_GROUP]
     if rejoin >= 0 and (group < 0 or groups[group, G_REJOIN] != rejoin):
-        group = new_group(groups, w, group, rejoin, taken | other)
+        group = new_group(groups, splits[g, SP_WARP], group, rejoin, mask)
+    return group
+
+
+@inner
+def diverge(splits, groups, words, g, taken, other, target, fall, rejoin):
+    """Splits g: `other` lanes go on in g at `fall`, `taken` lanes get a split of their own at `target`."""
+    group = meeting(splits, groups, g, taken | other, rejoin)
     splits[g, SP_GROUP] = group
     splits[g, SP_MASK] = other
     splits[g, SP_PC] = fall
-    new_split(splits, words, w, target, taken, group)
+    new_split(splits, words, splits[g, SP_WARP], target, taken, group)
+
+
+@inner
+def arrive_early(splits, groups, g, mask, lanes, row):
+    """Some lanes of g, whose lanes are `mask`, jump to the row where all meet again: they need no split.
+
+    The branch and their arrival count as two instructions, as where they have one.
+    """
+    group = meeting(splits, groups, g, mask, row)
+    splits[g, SP_GROUP] = group
+    groups[group, G_ARRIVED] |= lanes
 
 
 @inner

@@ -20,15 +20,18 @@ from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.compiled import generated
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.loop_batch import issue, next_split, retry_happened, retry_standing, settle_split
-from ptxsim.jit.loop_divergence import branch_index, diverge, follow, join, leave
+from ptxsim.jit.loop_divergence import arrive_early, branch_index, diverge, follow, join, leave
+from ptxsim.jit.loop_lanes import load_lanes, store_lanes
+from ptxsim.jit.loop_log import log_simple
 from ptxsim.jit.loop_memory import (
+    OWN,
     access_size,
-    load_lanes,
+    load_some,
     load_warp,
-    log_warp,
     reach,
     set_word,
-    store_lanes,
+    step_of,
+    store_some,
     store_warp,
     word,
 )
@@ -100,22 +103,38 @@ def run_split(control):
                 pc += 1
             elif m == mask:
                 pc = c[IMM]
+            elif c[BRA_EARLY] == TAKEN:
+                arrive_early(splits, groups, g, mask, m, c[IMM])
+                mask &= ~m
+                left -= 1
+                pc += 1
+            elif c[BRA_EARLY] == OTHERS:
+                arrive_early(splits, groups, g, mask, mask & ~m, pc + 1)
+                mask = m
+                left -= 1
+                pc = c[IMM]
             else:
                 diverge(splits, groups, words, g, m, mask & ~m, c[IMM], pc + 1, c[REJOIN])
                 pc += 1
                 mask = splits[g, SP_MASK]
             continue
         elif op == LD or op == ST:
-            distance = 0
-            if m == FULL and c[ACCESS_WHOLE]:
-                distance = reach(row, access_size(row), cta, registers, control)
-            if distance != 0:
-                if observed:
-                    log_warp(row, pc, w * 32, int(op == ST), distance, registers, control)
+            if m == 0:
+                pc += 1
+                continue
+            distance = reach(row, access_size(row), m, w, cta, registers, control)
+            write = int(op == ST)
+            if observed and distance and not log_simple(row, pc, m, w, write, distance, registers, control):
+                distance = 0
+            if distance != 0 and m == FULL and c[ACCESS_WHOLE] and words[PLACE] != OWN:
                 if op == LD:
                     load_warp(row, distance, registers, control)
                 else:
                     store_warp(row, distance, registers, control)
+            elif distance != 0 and op == LD:
+                load_some(row, m, distance, step_of(control), registers, control)
+            elif distance != 0:
+                store_some(row, m, distance, step_of(control), registers, control)
             elif op == LD:
                 load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc)
             else:

@@ -44,6 +44,25 @@ def _or_lanes(builder, vector):
     return builder.extract_element(vector, ir.Constant(I32, 0))
 
 
+def _all_lanes(builder, value):
+    one = builder.insert_element(ir.Constant(V64, ir.Undefined), value, ir.Constant(I32, 0))
+    zeros = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
+    return builder.shuffle_vector(one, ir.Constant(V64, ir.Undefined), zeros)
+
+
+def _checked(builder, registers, slot, shift, room, active=None):
+    """The result of check_lanes; of the lanes in the vector `active` alone."""
+    source = _slot(builder, registers, slot)
+    offsets = builder.load(_pointer(builder, source, V64), align=8, typ=V64)
+    offsets = builder.add(offsets, _all_lanes(builder, shift))
+    if active is not None:
+        offsets = builder.select(active, offsets, ir.Constant(V64, [0] * LANES))
+    beyond = builder.or_(offsets, builder.sub(_all_lanes(builder, room), offsets))
+    sign = builder.and_(_or_lanes(builder, beyond), ir.Constant(I64, 1 << 63))
+    low = builder.and_(_or_lanes(builder, offsets), ir.Constant(I64, LOW_BITS))
+    return builder.or_(sign, low)
+
+
 @intrinsic
 def check_lanes(typingctx, registers, slot, shift, room):
     """Says whether all lanes may access what is at their offsets (value of `slot` + shift).
@@ -53,22 +72,21 @@ def check_lanes(typingctx, registers, slot, shift, room):
     """
 
     def codegen(context, builder, signature, args):
-        registers, slot, shift, room = args
-
-        def all_lanes(value):
-            one = builder.insert_element(ir.Constant(V64, ir.Undefined), value, ir.Constant(I32, 0))
-            zeros = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
-            return builder.shuffle_vector(one, ir.Constant(V64, ir.Undefined), zeros)
-
-        source = _slot(builder, registers, slot)
-        offsets = builder.load(_pointer(builder, source, V64), align=8, typ=V64)
-        offsets = builder.add(offsets, all_lanes(shift))
-        beyond = builder.or_(offsets, builder.sub(all_lanes(room), offsets))
-        sign = builder.and_(_or_lanes(builder, beyond), ir.Constant(I64, 1 << 63))
-        low = builder.and_(_or_lanes(builder, offsets), ir.Constant(I64, LOW_BITS))
-        return builder.or_(sign, low)
+        return _checked(builder, *args)
 
     return types.int64(types.uint64, types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def check_some(typingctx, registers, slot, shift, room, m):
+    """The same for the lanes in m."""
+
+    def codegen(context, builder, signature, args):
+        *others, m = args
+        active = builder.bitcast(builder.trunc(m, I32), ir.VectorType(ir.IntType(1), LANES))
+        return _checked(builder, *others, active)
+
+    return types.int64(types.uint64, types.int64, types.int64, types.int64, types.int64), codegen
 
 
 @intrinsic

@@ -47,6 +47,7 @@ from ptxsim.jit.called import Block, address_of
 from ptxsim.jit.loop_memory import WHOLE_WARP
 from ptxsim.lowering import cfg
 from ptxsim.lowering.answers import asked_again
+from ptxsim.lowering.early_arrivals import with_early_arrivals
 from ptxsim.lowering.fast_unit_forms import fast_columns, issued_slots
 from ptxsim.lowering.instruction_selection import (
     UNPACK,
@@ -191,12 +192,11 @@ class _Emitter:
                 row = self.rows[position]
                 with well_formed(row.instr):
                     self._emit_of[row.kind](row, block)
-        code = np.array(self.code, dtype=np.int64).reshape(-1, COLUMNS)
-        lists = np.array(self.lists or [0], dtype=np.int32)
+        code = with_early_arrivals(np.array(self.code, dtype=np.int64).reshape(-1, COLUMNS))
         return Program(
             self.function.name,
             code,
-            lists,
+            np.array(self.lists or [0], dtype=np.int32),
             self.instrs,
             self.handlers,
             self.args,

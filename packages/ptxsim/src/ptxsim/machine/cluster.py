@@ -250,7 +250,7 @@ class Cluster(RegisterFiles):
         control[bytecode.BUDGET] = (
             self.watchdog.polling.budget(g, bytecode.TURN) if self.bus.heard else bytecode.TURN
         )
-        loop, words, polls, units = self.loop, self.words, 0, 0
+        loop, words, polls, units, begun = self.loop, self.words, 0, 0, self.executed()
         while polls <= POLLS and units < self.late.most_units:
             control[bytecode.NEW_COUNT], before = 0, self.effects
             reason = loop(words)
@@ -269,7 +269,7 @@ class Cluster(RegisterFiles):
                 polls += reason == bytecode.REASON_FAULT
             elif reason in (bytecode.REASON_FAULT, bytecode.REASON_BUDGET):  # the first: its log is full
                 self.queue.append(g)
-                return bytecode.TURN
+                return bytecode.TURN if reason == bytecode.REASON_FAULT else self.executed() - begun
             else:
                 return 0
         self.queue.append(g)

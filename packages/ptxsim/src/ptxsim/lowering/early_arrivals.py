@@ -1,0 +1,21 @@
+"""Branches around plain instructions, and loops of such: who jumps to where all meet only waits there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.jit.bytecode import BRA, BRA_EARLY, IMM, OP, OTHERS, REJOIN, TAKEN, UNIT
+
+
+def with_early_arrivals(code: np.ndarray) -> np.ndarray:
+    """Sets BRA_EARLY, and gives the rows back.
+
+    Not where the other lanes meet a unit instruction: then warps would take turns in another order.
+    """
+    units = np.concatenate([[0], np.cumsum(code[:, OP] == UNIT)])
+    rows = np.flatnonzero(code[:, OP] == BRA)
+    target, meeting = code[rows, IMM], code[rows, REJOIN]
+    around = (meeting == target) & (target > rows) & (units[target] == units[rows])
+    loops = (meeting == rows + 1) & (target <= rows) & (units[rows] == units[target])
+    code[rows, BRA_EARLY] = np.where(around, TAKEN, np.where(loops, OTHERS, 0))
+    return code
