@@ -25,6 +25,7 @@ ZEROS = 1.1  # times the multiply-adds of a number of D that are not of zeros, a
 BUSY = 0.9  # part of a tile's time that the tensor core works, at least, if loads run as far ahead as asked
 LOST = 0.5  # of a load's way, at most, from one tile to the next
 MOST = 2.5  # times the products that are needed, at most: a tile may stand out over the edge of D
+HEIGHTS = 64, 128, 256, 512  # that tiles of one area may have
 DEEP = 96 << 10  # bytes that loads run ahead in the steps after four stages: three stages of 32 KiB
 
 
@@ -197,12 +198,20 @@ def several_ctas(seen: Evidence) -> str:
 def balanced(seen: Evidence) -> str:
     """No cluster has more tiles than its share of them on a whole chip; one more where all have several."""
     whole, busiest = seen.stats["tensor_operations"], seen.stats["busiest"]
-    tiles = math.ceil(math.prod(seen.size[:2]) / seen.tile)
-    fair = math.ceil(tiles / (seen.sms // math.prod(seen.cluster)))
-    most = fair + (fair > 1)
-    if busiest > 1.01 * most * whole * seen.tile / math.prod(seen.size[:2]):
+    fair = math.ceil((tiles := _tiles(seen)) / (seen.sms // math.prod(seen.cluster)))
+    most = (fair + 1) / tiles if fair > 1 else seen.tile / math.prod(seen.size[:2])
+    if busiest > 1.01 * most * whole:
         return "a few CTAs do most of the work: let all of them take tiles of D"
     return ""
+
+
+def _tiles(seen: Evidence) -> int:
+    """Of D: as many as MMAs were issued for, where no more are needed if some stand out over its edge."""
+    rows, columns = seen.size[:2]
+    least = math.ceil(rows * columns / seen.tile)
+    most = max(math.ceil(rows / h) * math.ceil(columns * h / seen.tile) for h in HEIGHTS)
+    issues = sum(map(len, seen.issued("tcgen05.mma").values())) / max(seen.tiles, default=1)
+    return max(least, min(most, math.ceil(seen.stats["tensor_operations"] / max(issues, 1) - 0.01)))
 
 
 def by_tma(seen: Evidence) -> str:

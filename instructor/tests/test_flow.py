@@ -81,6 +81,14 @@ def test_a_tile_at_the_edge_is_as_large_as_the_others():
     assert edge.tile == 2 * TILE
 
 
+@pytest.mark.parametrize("busiest", [2, 4])
+def test_tiles_that_stand_out_over_the_edge_are_dealt_out_like_others(busiest):
+    """384x1152 in tiles of 256x128: 18, not 13.5, on 16 SMs."""
+    seen = held(Held(0, 9, 2 * TILE, 2 * MACS))
+    seen.stats, seen.size, seen.sms = {"tensor_operations": 18, "busiest": busiest}, (384, 1152, 1024), 16
+    assert bool(balanced(seen)) == (busiest > 3)
+
+
 def test_no_second_tile_is_asked_for_where_there_is_none():
     """Tiles may be so large that a launch of so many SMs has too few of them."""
     few, many = held(Held(0, 9, 2 * TILE, 2 * MACS), rows=10), held(Held(0, 9, TILE, MACS), rows=10)
