@@ -45,7 +45,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "layout": _ids("past-shared"),
     "grid": _ids(
         "endless ended ended-once first-tiles grid "
-        "incomplete-output outside same-tile silent-here useless-stores"
+        "incomplete-output outside same-tile silent-here tiles-too-many useless-stores"
     ),
     "pair": _ids(
         "both-multiply early-exit incomplete-output misrouted no-pair "
@@ -56,7 +56,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "tmem": _ids("unset"),
     "tile": _ids(
         "first-tiles grid incomplete-output outside "
-        "same-row same-tile tiles-overlap useless-loads useless-stores"
+        "same-row same-tile tiles-overlap tiles-too-many useless-loads useless-stores"
     ),
 }
 # Repairs that somebody would try at once: as advice for another family they lead astray.

@@ -48,6 +48,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the loads of CTA 1 begin as a consumer's, because CTA 0 leads the pair": "nobody-starts",
     "the numbers of A and of B are multiplied in the bytes, not added": "bytes-announced",
     "the rows of tiles lack their parentheses, M // CTA_GROUP * BLK_M": "endless-outside",
+    "every CTA takes as many tiles, their number divided by that of the CTAs and": "tiles-too-many",
 }
 
 

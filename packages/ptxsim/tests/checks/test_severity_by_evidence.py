@@ -292,3 +292,14 @@ def test_ctas_that_store_the_same_instead_of_the_rest_of_an_output_are_wrong(ele
     found = result.findings[0]
     assert (found.severity, found.evidence["cause"]) == (verdict, "same-tile"), result.findings
     assert ("other elements of D were never written" in found.message) == (verdict == "error")
+
+
+@pytest.mark.parametrize("elements, cause", [(2, "tiles-too-many"), (3, "same-tile")])
+def test_ctas_that_store_the_same_place_have_too_many_tiles_only_where_all_of_it_is_written(elements, cause):
+    text = ".visible .entry k(.param .u64 q) { .reg .b64 %q; .reg .b32 %x; ld.param.u64 %q, [q]; "
+    text += "mov.u32 %x, %ctaid.x; st.global.v2.u32 [%q], {%x, %x}; ret; }"
+    out = np.full(elements, np.nan, np.float32)
+    program = ptxsim.load(HEAD.format(target="sm_90") + text)
+    found = program.launch("k", grid=2, args=[out], arg_names=["D"]).findings[0]
+    assert (found.kind, found.severity, found.evidence["cause"]) == ("race", "error", cause)
+    assert ("tiles too many" in found.message) == (cause == "tiles-too-many")

@@ -17,6 +17,12 @@ OF_OUTPUTS = (
         "the CTA?",
     ),
     Cause(
+        "tiles-too-many",
+        170,
+        "does every CTA ask whether there is a tile left before it takes one? Are there more CTAs, or more "
+        "rounds, than tiles? Or is what one CTA stores larger than its tile?",
+    ),
+    Cause(
         "same-tile-again",
         170,
         "the coordinates of the store must follow the tile of each round: does its row depend on the row of "

@@ -162,7 +162,7 @@ SHOWN = _ids(
     "unwritten-local unset-parity each-for-all ignored-answer all-at-each sent-by-both lanes-apart no-mma "
     "arrived-again skips-phases cleared-late columns-of-a-warp role-twice out-of-turn "
     "moved-first past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
-    "tiles-overlap stores-past first-tiles no-pair silent-here elements-meet other-group"
+    "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group"
 )
 
 

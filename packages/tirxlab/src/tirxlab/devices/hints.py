@@ -237,6 +237,10 @@ OF_CAUSES = {
         "m_st, n_st and the row must differ for every CTA that stores: check them, the extents of cta_id, "
         "the scheduler's number of clusters and the number given to init"
     ),
+    "tiles-too-many": (
+        "does the loop ask valid() before each tile? Are there more CTAs, or more rounds, than tiles? Or is "
+        "the box that is stored larger than its tile?"
+    ),
     "same-tile-again": (
         "the coordinates of the store must follow the tile of each round: its rows (m_st) come from m_idx, "
         "its columns (n_st, d_st) from n_idx"

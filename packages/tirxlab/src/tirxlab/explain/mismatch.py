@@ -262,7 +262,11 @@ def _tile_sentence(block: Block, other: tuple[int, int]) -> Found:
     if d == c:
         return "its rows of A are those of another tile: look at m_st, and at where D is stored", text
     if s == r:
-        return "its rows of B are those of another tile: look at n_st, and at where D is stored", text
+        advice = (
+            "its rows of B are those of another tile: look at n_st, at which columns of tensor memory are "
+            "read, and at where D is stored"
+        )
+        return advice, text
     return "do the loads and the store of a tile use the same m_st and n_st?", text
 
 

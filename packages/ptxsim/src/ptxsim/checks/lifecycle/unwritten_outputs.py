@@ -52,6 +52,8 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
         if count == left.size:
             _none_written(output, outside, reporter)
         _added_to(output, reporter)
+        if not count:
+            _tiles_too_many(output, reporter)
         if not 0 < count < left.size:
             continue
         _same_tile_instead(output, reporter)
@@ -76,6 +78,16 @@ def _same_tile_instead(output: Marked, reporter) -> None:
         if finding.evidence.get("equal") == output.name and finding.evidence["cause"] == "same-tile":
             finding.severity = "error"
             finding.message += f", and other elements of {output.name} were never written"
+
+
+def _tiles_too_many(output: Marked, reporter) -> None:
+    """Where all of the output is written, CTAs that store one tile have more tiles than it has."""
+    for finding in reporter.by_identity.values():
+        if finding.severity != "error" or finding.evidence.get("cause") != "same-tile":
+            continue
+        if str(finding.evidence.get("place", "")).startswith(f"{output.name} + "):
+            message = f"{finding.message}, although all of {output.name} is written: these are tiles too many"
+            reporter.blame(finding, CAUSES["tiles-too-many"], message)
 
 
 def _added_to(output: Marked, reporter) -> None:
