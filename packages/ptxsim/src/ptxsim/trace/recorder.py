@@ -293,7 +293,8 @@ class Recorder(Observer):
 
     @_traced
     def bulk_commit(self, cluster: Cluster, split: Split) -> None:
-        self.groups[split.thread].append([])
+        for lane in split.lanes.tolist():
+            self.groups[split.warp * 32 + lane].append([])
 
     @_traced
     def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptxsim.jit import bytecode
 from ptxsim.jit.called import Block, called
 from ptxsim.jit.intrinsics import column
@@ -28,32 +30,41 @@ class BulkGroup:
         self.reads = self.writes = 0
 
 
-class BulkGroups:
-    """The groups of one thread: committed ones that still move bytes, the number of all, and the open one."""
+class GroupsOfThread:
+    """The groups of one thread that stores: committed ones that still move bytes, and the open one."""
 
-    __slots__ = ("pending", "committed", "open")
+    __slots__ = ("pending", "open")
 
     def __init__(self):
         self.pending: dict[int, BulkGroup] = {}  # number -> group
-        self.committed, self.open = 0, BulkGroup()
+        self.open = BulkGroup()
 
-    def commit(self) -> None:
-        self.committed += 1
+    def close(self, number: int) -> None:
         if self.open.writes:
-            self.pending[self.committed], self.open = self.open, BulkGroup()
+            self.pending[number], self.open = self.open, BulkGroup()
 
-    def unfinished(self, allowed: int, reading: bool) -> int:
-        """How many but the latest `allowed` still have to read, or to write. Forgets what has ended."""
+    def unfinished(self, latest: int, reading: bool) -> int:
+        """How many up to number `latest` still have to read, or to write. Forgets what has ended."""
         if not self.pending:
             return 0
         self.pending = {number: group for number, group in self.pending.items() if group.writes}
-        old = [group for number, group in self.pending.items() if number <= self.committed - allowed]
+        old = [group for number, group in self.pending.items() if number <= latest]
         return sum(bool(group.reads if reading else group.writes) for group in old)
 
 
-def bulk_groups(cluster: Cluster, thread: int) -> BulkGroups:
-    """Those of a thread of the cluster."""
-    key = "bulk", thread
+class BulkGroups:
+    """Those of a warp. All lanes often commit where one of them stores; the others' groups are empty."""
+
+    __slots__ = ("committed", "storing")
+
+    def __init__(self):
+        self.committed = np.zeros(32, np.int64)  # groups of each lane
+        self.storing: dict[int, GroupsOfThread] = {}  # by lane
+
+
+def bulk_groups(cluster: Cluster, warp: int) -> BulkGroups:
+    """Those of a warp of the cluster."""
+    key = "bulk", warp
     if key not in cluster.unit_state:
         cluster.unit_state[key] = BulkGroups()
     return cluster.unit_state[key]
@@ -61,7 +72,8 @@ def bulk_groups(cluster: Cluster, thread: int) -> BulkGroups:
 
 def open_group(cluster: Cluster, split: Lanes) -> BulkGroup:
     """The uncommitted group of a thread, with one more copy in it."""
-    group = bulk_groups(cluster, split.thread).open
+    storing = bulk_groups(cluster, split.warp).storing
+    group = storing.setdefault(split.leader, GroupsOfThread()).open
     group.reads += 1
     group.writes += 1
     return group
@@ -102,10 +114,12 @@ _WAITS = FastForm(lambda instr, args, unset: Block(1), called=nothing_pending)
 @unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True, fast=_COMMITS)
 @always
 def commit_group(cluster: Cluster, split: Split, args):
-    for lane in split.lanes.tolist():
-        bulk_groups(cluster, split.warp * 32 + lane).commit()
-        if cluster.bus.heard:
-            cluster.bus.bulk_commit(cluster, split.at(1 << lane))
+    groups = bulk_groups(cluster, split.warp)
+    groups.committed[split.lanes] += 1
+    for lane, thread in groups.storing.items():
+        if split.mask >> lane & 1:
+            thread.close(groups.committed.item(lane))
+    cluster.bus.bulk_commit(cluster, split)
 
 
 @unit("cp.async.bulk.wait_group {.read} n", section="9.7.9.25.4", fast=_WAITS)
@@ -113,9 +127,10 @@ def wait_group(instr):
     reading = "read" in instr.mods
 
     def run(cluster: Cluster, split: Split, args):
-        allowed = cluster.scalar(split, args[0])
-        for lane in split.lanes.tolist():
-            pending = bulk_groups(cluster, split.warp * 32 + lane).unfinished(allowed, reading)
+        allowed, groups = cluster.scalar(split, args[0]), bulk_groups(cluster, split.warp)
+        for lane, thread in groups.storing.items():
+            latest = groups.committed.item(lane) - allowed
+            pending = thread.unfinished(latest, reading) if split.mask >> lane & 1 else 0
             if pending:
                 detail = {"allowed": allowed, "pending": pending}
                 return cluster.wait(split, Wait("group", ("bulk", split.warp), detail))

@@ -7,6 +7,7 @@ a copy that still reads, the text does not say. Known chips keep it, so this is 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from ptxsim.events.observer import Observer
@@ -30,27 +31,28 @@ class BulkCopies(Observer):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
-        self.groups: dict[int, list[Group]] = {}  # thread -> groups it has not waited for
+        # thread that stores -> groups it has not waited for, the last one open
+        self.groups: dict[int, list[Group]] = defaultdict(lambda: [Group()])
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         if copy.kind == "store":
-            self._open(split.thread).stores.append((self.reporter.shared_name(copy.offset), split.row))
-
-    def _open(self, thread: int) -> Group:
-        groups = self.groups.setdefault(thread, [])
-        if not groups or groups[-1].committed:
-            groups.append(Group())
-        return groups[-1]
+            stores = self.groups[split.thread][-1].stores
+            stores.append((self.reporter.shared_name(copy.offset), split.row))
 
     def bulk_commit(self, cluster: Cluster, split: Split) -> None:
-        self._open(split.thread).committed = True
+        for thread in self._storing(split):
+            self.groups[thread][-1].committed = True
+            self.groups[thread].append(Group())
 
     def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:
-        for lane in split.lanes:
-            groups = self.groups.get(split.warp * 32 + int(lane), [])
-            closed = [g for g in groups if g.committed]
-            kept = closed[len(closed) - allowed :] if allowed else []
-            groups[:] = kept + [g for g in groups if not g.committed]
+        for thread in self._storing(split):
+            *closed, still_open = self.groups[thread]
+            kept = closed[max(0, len(closed) - allowed) :] if allowed else []
+            self.groups[thread] = [*kept, still_open]
+
+    def _storing(self, split: Split) -> list[int]:
+        """Threads of a split that have stored; all others' groups are empty."""
+        return [t for t in self.groups if t >> 5 == split.warp and split.mask >> (t & 31) & 1]
 
     def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:

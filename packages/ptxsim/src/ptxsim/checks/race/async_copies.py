@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +29,15 @@ class BulkCopyOrder(Observer):
 
     def start(self, cluster: Cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
-        self.committed: Counter[int] = Counter()  # bulk groups of each thread
+        self.committed = np.zeros(cluster.warps * 32, np.int64)  # bulk groups of each thread
+        self.storing: set[int] = set()  # threads
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Issued:
         op = Issued.of(copy.kind, split, self.clocks)
         op.copy = copy
         if copy.kind == "store":
-            op.epoch = self.committed[split.thread] + 1
+            op.epoch = self.committed.item(split.thread) + 1
+            self.storing.add(split.thread)
         if copy.reduces:
             op.flags |= STRONG
         if copy.tensor.at:
@@ -101,12 +103,11 @@ class BulkCopyOrder(Observer):
         self.history.spans(SHARED, known, write, op)
 
     def bulk_commit(self, cluster: Cluster, split: Split) -> None:
-        self.committed[split.thread] += 1
+        self.committed[split.warp * 32 + split.lanes] += 1
 
     def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:
-        for lane in split.lanes.tolist():
-            done = self.committed[split.warp * 32 + lane] - allowed
-            agent = self.clocks.agent_of(split.warp * 32 + lane)
+        for thread in self.storing.intersection((split.warp * 32 + split.lanes).tolist()):
+            done, agent = self.committed.item(thread) - allowed, self.clocks.agent_of(thread)
             for kind in ("source",) if reading else ("source", "result"):
                 column = self.clocks.columns.get((kind, agent))
                 if column is not None:

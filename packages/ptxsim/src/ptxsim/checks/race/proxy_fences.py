@@ -11,6 +11,7 @@ Completion of an operation of the async proxy includes the fence in the other di
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from dataclasses import dataclass
 
@@ -52,6 +53,7 @@ class ProxyFences(Observer):
         self.counts = {space: np.zeros(threads, np.int32) for space in (SHARED, MEMORY)}
         # by first, last and number of the threads
         self.snapshots: dict[str, dict[tuple, deque[Executed]]] = {SHARED: {}, MEMORY: {}}
+        self.stood_in: dict[str, list[Executed]] = {SHARED: [], MEMORY: []}
 
     def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
         spaces = [SHARED] * fence.shared_proxy + [MEMORY] * fence.global_proxy
@@ -89,11 +91,12 @@ class ProxyFences(Observer):
 
     def elsewhere(self, space: str, thread: int, epoch: int, clock: np.ndarray) -> int | None:
         """Another thread that executed the fence when it knew of the write and that `clock` knows of."""
-        for fences in self.snapshots[space].values():
-            for fence in fences:
-                good = (fence.agents != thread) & fence.known_by(clock) & (fence.knew[:, thread] >= epoch)
-                if good.any():
-                    return int(fence.agents[good][0])
+        latest = self.stood_in[space]  # it is likely to do so for the next write, too
+        for fence in itertools.chain(latest, *self.snapshots[space].values()):
+            good = (fence.agents != thread) & fence.known_by(clock) & (fence.knew[:, thread] >= epoch)
+            if good.any():
+                self.stood_in[space] = [fence]
+                return int(fence.agents[good][0])
         return None
 
     def copies_seen(self, space: str, clock: np.ndarray) -> np.ndarray:
