@@ -121,6 +121,18 @@ def test_show_tells_what_would_be_refused(command, tmp_path):
     assert code == 3 and "ptxsim cannot run scale" in out
 
 
+def test_run_tells_a_modifier_that_it_does_not_know_in_one_line(command, tmp_path):
+    """Whatever else was asked for: in every order, and compared with numbers that nobody could compute."""
+    text = GOOD.replace("ld.global.f32", "ld.global.sideways.f32")
+    (tmp_path / "odd.ptx").write_text(text)
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if "sideways" in row)
+    code, out, err = command(
+        "run", "odd.ptx", *ARGS, "--orders", "program,7", "--check-against", "1=ones:f32:64"
+    )
+    assert code == 3 and err == "" and out.count("\n") == 1
+    assert f"line {line}: modifier .sideways of ld is not modelled" in out
+
+
 def test_predict(command):
     code, out, err = command("predict", "good.ptx", *ARGS)
     assert code == 0 and "scale on an H200: " in out and "not measured" in out, err
