@@ -67,9 +67,11 @@ from ptxsim.checks.race.shadow_order import (  # fmt: skip
     covered,
     look,
 )
+from ptxsim.checks.race.shadow_own import TAG_BITS, touch_own
 from ptxsim.checks.race.shadow_words import (
     DONE,
     LANES,
+    NOW,
     SEGMENTS,
     STORES,
     UNCHANGED,
@@ -86,7 +88,7 @@ from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import pointer
 from ptxsim.jit.translate import shared_place
 
-TAG_BITS, TAG_MASK = 21, (1 << 21) - 1
+TAG_MASK = (1 << TAG_BITS) - 1
 COMPLETE, FULL, NEEDS_READS = range(3)  # outcomes of touch_log
 ELSEWHERE, READS_KEPT = -1, -2  # no position: of the other space; of a buffer with reads to look up first
 MERGE = 8  # a write makes one region of more than these
@@ -339,8 +341,12 @@ def touch_log(both, log, clocks, agents, base_thread):
             clock, me = known[thread - base_thread], thread + agents
             epoch = np.int64(clock[thread]) if thread < len(clock) else np.int64(1)
             same = SAME if code & LOG_SAME else 0
-            flags = kind_of(words, row) | (0 if agents else SERIAL) | same
-            if not _touch(s, actor_at(words, me, epoch, row, flags, clock, lanes), span, code & 1 == 1):
+            flags, write = kind_of(words, row) | (0 if agents else SERIAL) | same, code & 1 == 1
+            entry = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | row
+            own = not (agents or flags & (STRONG | NARROW)) and touch_own(
+                s, words[NOW], me, epoch, entry, first, span[0, 1] - first, write
+            )
+            if not own and not _touch(s, actor_at(words, me, epoch, row, flags, clock, lanes), span, write):
                 words[DONE] = i
                 return FULL
             words[STORES] += code & 1
