@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxsim.jit import bytecode
 from ptxsim.jit.host import address_in_host
 from ptxsim.machine.cluster_view import Cluster
+from ptxsim.machine.plain_programs import is_plain
 
 
 def describe_arrays(cluster: Cluster) -> None:
@@ -48,5 +49,5 @@ def describe_launch(cluster: Cluster) -> None:
     cluster.control[bytecode.LOG_ON] = cluster.bus.heard
     cluster.control[bytecode.ELECTED] = cluster.choices.elected
     by_rule = cluster.bus.heard and not in_place and isinstance(cluster.order, str)
-    cluster.control[bytecode.FOLLOWS] = by_rule  # so that MMAs, each behind an elect.sync, still run as one
+    cluster.control[bytecode.FOLLOWS] = by_rule and is_plain(cluster.program)
     cluster.control[bytecode.ISSUES] = 0 if in_place else bytecode.ISSUE_ROOM
