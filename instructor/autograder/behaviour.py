@@ -197,8 +197,8 @@ def several_ctas(seen: Evidence) -> str:
 
 def balanced(seen: Evidence) -> str:
     """No cluster has more tiles than its share of them on a whole chip; one more where all have several."""
-    whole, busiest = seen.stats["tensor_operations"], seen.stats["busiest"]
-    fair = math.ceil((tiles := _tiles(seen)) / (seen.sms // math.prod(seen.cluster)))
+    whole, busiest, tiles = seen.stats["tensor_operations"], seen.stats["busiest"], _tiles(seen)
+    fair = math.ceil(tiles / (seen.sms // math.prod(seen.cluster)))
     most = (fair + 1) / tiles if fair > 1 else seen.tile / math.prod(seen.size[:2])
     if busiest > 1.01 * most * whole:
         return "a few CTAs do most of the work: let all of them take tiles of D"

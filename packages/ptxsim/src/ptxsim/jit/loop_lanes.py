@@ -1,7 +1,7 @@
 """Loads and stores lane by lane: of any lanes at any addresses, with the faults that they may have.
 
-Arguments have the names of loop_template.py; `c` is a bytecode row, `registers` the address of the warp's
-register file.
+Arguments have the names of loop_template.py: `c` is a bytecode row, `row` its address and `pc` its number;
+`registers` is the address of the warp's register file.
 """
 
 # ruff: noqa: F405
@@ -11,8 +11,8 @@ from ptxsim.isa.address_map import LOCAL_BASE
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
-from ptxsim.jit.loop_log import all_apart, first_at, last_at
-from ptxsim.jit.loop_memory import read_element, same_element, u64, write_element
+from ptxsim.jit.loop_log import all_apart, first_at, held_already, last_at
+from ptxsim.jit.loop_memory import read_element, u64, write_element
 from ptxsim.jit.translate import is_local, translate
 
 
@@ -40,10 +40,10 @@ def own_bytes(words, thread, size, write):
 
 
 @inner
-def log_access(log, words, row, thread, size, write):
+def log_access(log, words, pc, thread, size, write):
     if words[PLACE] != 0 and not own_bytes(words, thread, size, write):
         n = words[LOG_USED]
-        log[n, LOG_ROW] = row
+        log[n, LOG_ROW] = pc
         log[n, LOG_THREAD] = thread
         log[n, LOG_PLACE] = words[PLACE]
         log[n, LOG_SIZE] = 2 * size + write
@@ -51,7 +51,7 @@ def log_access(log, words, row, thread, size, write):
 
 
 @inner
-def load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row):
+def load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc):
     base = c[ACCESS_ADDRESS]
     count = c[ACCESS_ELEMENTS]
     width = c[ACCESS_WIDTH]
@@ -64,14 +64,14 @@ def load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row):
             if host == 0:
                 fault(words, l, address)
             elif words[LOG_ON] != 0:
-                log_access(log, words, row, w * 32 + l, size, 0)
+                log_access(log, words, pc, w * 32 + l, size, 0)
             for v in range(count):
                 value = read_element(host + v * width, width, c[ACCESS_EXTEND]) if host != 0 else u64(0)
                 set_lane_value(registers, np.int64(lists[first + v]), l, value)
 
 
 @inner
-def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row):
+def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc, row, control):
     base = c[ACCESS_ADDRESS]
     count = c[ACCESS_ELEMENTS]
     width = c[ACCESS_WIDTH]
@@ -90,13 +90,9 @@ def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, row)
                     one = l if apart else first_at(registers, base, m, l)
                     if one == l:
                         last = l if apart else last_at(registers, base, m, l)
-                        same = 1
-                        for v in range(count):
-                            value = lane_value(registers, np.int64(lists[first + v]), last)
-                            if not same_element(host + v * width, width, value):
-                                same = 0
-                        unchanged |= same << l
-                    log_access(log, words, row, w * 32 + l, size, 1 + LOG_SAME * (unchanged >> one & 1))
+                        if held_already(row, registers, control, last, host):
+                            unchanged |= 1 << l
+                    log_access(log, words, pc, w * 32 + l, size, 1 + LOG_SAME * (unchanged >> one & 1))
                 for v in range(count):
                     write_element(
                         host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l)

@@ -138,7 +138,7 @@ def run_split(control):
             elif op == LD:
                 load_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc)
             else:
-                store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc)
+                store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc, row, control)
             pc += 1
             if words[FAULTS] != 0 or words[LOG_USED] > log_room:
                 reason = REASON_FAULT

@@ -8,7 +8,6 @@ a copy that still reads, the text does not say. Known chips keep it, so this is 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
@@ -20,29 +19,22 @@ _COMMIT = (
 )
 
 
-@dataclass
-class Group:
-    stores: list[tuple[str, int]] = field(default_factory=list)  # (buffer, row)
-    committed: bool = False
-
-
 class BulkCopies(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
-        # thread that stores -> groups it has not waited for, the last one open
-        self.groups: dict[int, list[Group]] = defaultdict(lambda: [Group()])
+        # thread -> stores (buffer, row) of each group that it has not waited for; the last group is open
+        self.groups: dict[int, list[list[tuple[str, int]]]] = defaultdict(lambda: [[]])
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         if copy.kind == "store":
-            stores = self.groups[split.thread][-1].stores
-            stores.append((self.reporter.shared_name(copy.offset), split.row))
+            store = self.reporter.shared_name(copy.offset), split.row
+            self.groups[split.thread][-1].append(store)
 
     def bulk_commit(self, cluster: Cluster, split: Split) -> None:
         for thread in self._storing(split):
-            self.groups[thread][-1].committed = True
-            self.groups[thread].append(Group())
+            self.groups[thread].append([])
 
     def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:
         for thread in self._storing(split):
@@ -59,8 +51,8 @@ class BulkCopies(Observer):
             return
         for thread, groups in self.groups.items():
             for group in groups:
-                for buffer, row in group.stores:
-                    self._report(cluster, thread, buffer, row, group.committed)
+                for buffer, row in group:
+                    self._report(cluster, thread, buffer, row, committed=group is not groups[-1])
 
     def _report(self, cluster: Cluster, thread: int, buffer: str, row: int, committed: bool) -> None:
         state = (
