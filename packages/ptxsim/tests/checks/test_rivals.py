@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from ptxsim.checks.barrier_history import BarrierHistory, History, Signals, Waits
+from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
 from ptxsim.checks.diagnosis.rivals import one_slot, shifted
-from ptxsim.checks.diagnosis.running_ahead import again_too_early, uneven
+from ptxsim.checks.diagnosis.running_ahead import uneven
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.report.findings import Reporter
 

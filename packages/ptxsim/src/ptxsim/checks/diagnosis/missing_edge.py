@@ -7,14 +7,21 @@ from dataclasses import replace
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.carriers import (
+    awaited_in_a_peer,
+    carriers,
+    likely,
+    never_waited_for,
+    own_signals,
+)
+from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
 from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.other_element import other_slot
 from ptxsim.checks.diagnosis.out_of_step import (
     committed_early,
     hands_back_more,
     load_over_load,
     loaded_twice,
-    newest_wait,
-    others_columns,
     overlapping,
     sent_by_both,
     stage_handed_back_early,
@@ -22,8 +29,6 @@ from ptxsim.checks.diagnosis.out_of_step import (
 )
 from ptxsim.checks.diagnosis.past_buffer import past_buffer
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
-from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
-from ptxsim.checks.diagnosis.running_ahead import room_for_all
 from ptxsim.checks.diagnosis.same_output import same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
@@ -125,19 +130,19 @@ def _fence(pair: AccessPair) -> str:
 def _wait(races, pair: AccessPair) -> Edge:
     """The wait on an mbarrier that was left out, that an old phase let pass, or that came to nothing."""
     first, second = pair.first, pair.second
-    forward, backward = _carriers(races, first), _carriers(races, second)
+    forward, backward = carriers(races, first), carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
     found = past_buffer(races, pair) or loaded_twice(races, pair) or sent_by_both(races, pair)
     found = found or stage_handed_back_early(races, pair) or arrives_for_readers(races, pair)
     found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
-    found = found or _other_slot(races, pair, forward) or no_barrier(races, pair)
+    found = found or other_slot(races, pair, forward) or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
-    direct = [p for p in places if p in _own_signals(races, writer)]
+    direct = [p for p in places if p in own_signals(races, writer)]
     found = found or passed_at_once(races, pair, direct) or _repaired(races, pair)
     if found is not None:
         return found
     unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
-    unused = unused or (_never_waited_for(races) if queue else [])
+    unused = unused or (never_waited_for(races) if queue else [])
     if unused:
         return _not_waited_for(races, pair, unused[0])
     for access, places in ((second, forward), (first, backward)):
@@ -156,15 +161,15 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
     if wrong is not None:
         return Edge(wrong.cause, wrong.text)
     name, first = barrier_of(races, place), pair.first
-    peers = _awaited_in_a_peer(races, place)
+    peers = awaited_in_a_peer(races, place)
     if peers is not None:
         return edge("own-arrival", name=name, other=barrier_of(races, peers))
     freed = pair.space == "tmem" and pair.second.kind == "thread"
-    if freed and place in _never_waited_for(races):
+    if freed and place in never_waited_for(races):
         return edge("freed", name=name)
     text = f"{name} was not waited for"
     warp = first.warp(races)
-    if warp is None or place not in _own_signals(races, pair.second) - _own_signals(races, first):
+    if warp is None or place not in own_signals(races, pair.second) - own_signals(races, first):
         return Edge(_cause(races, pair), text)
     reads = (first.verb, pair.second.verb) == ("read", "write")
     return Edge(CAUSES["not-ready" if reads else "not-free"], text, (warp, first.row))
@@ -187,7 +192,7 @@ def _early(races, pair: AccessPair) -> Edge | None:
     reader, writer = pair.first, pair.second
     if writer.verb == "read":
         reader, writer = writer, reader
-    more = hands_back_more(races, reader.warp(races), place, _own_signals(races, writer))
+    more = hands_back_more(races, reader.warp(races), place, own_signals(races, writer))
     if more is not None:
         return more
     reading = UNITS.get(reader.kind, thread_of(races, reader.by))
@@ -202,7 +207,7 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
     over = load_over_load(races, pair, own, forward)
     if over is not None:
         return over
-    chosen = (own or (_likely(races, pair, forward) if queue else []) or [None])[0]
+    chosen = (own or (likely(races, pair, forward) if queue else []) or [None])[0]
     if chosen is not None:
         found = others_waited(races, pair, chosen) if first.verb == "write" else None
         found = found or arrives_alone(races, pair, chosen) or waits_less(races, pair, chosen)
@@ -225,7 +230,7 @@ def _one_group(races, first: Access, second: Access) -> bool:
 def _one_too_many(races, pair: AccessPair) -> Edge | None:
     """A barrier counted fewer arrivals than came: the first access comes after one that it did not need."""
     warp, histories = pair.second.warp(races), history_of(races.cluster)
-    for place in _carriers(races, pair.first):
+    for place in carriers(races, pair.first):
         stray = races.clocks.signals[place].stray
         counted = place in histories and not room_for_all(races.cluster, place)
         if stray is not None and counted and (warp, place) in pair.seen:
@@ -247,76 +252,6 @@ def _by_thread(races, pair: AccessPair) -> Edge | None:
     return None
 
 
-def _other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
-    """Another element was waited for than the one of the same array that hands the access on."""
-    found = _other_place(races, pair, forward)
-    if found is not None:
-        return found
-    warp = pair.second.warp(races)
-    array = {p: races.reporter.shared_array(p[1]) for w, p in pair.seen if w == warp}
-    own, (known, newest) = _own_signals(races, pair.first), newest_wait(races, pair)
-    known = known and pair.issued[1] is not None and pair.issued[1].kind in ("mma", "load", "store")
-    for place in (p for p in forward if p in own):
-        name = races.reporter.shared_array(place[1])
-        others = [newest] if known else [p for p in array if p not in forward and place not in array]
-        alike = (p for p in others if p not in (None, place) and array.get(p) == name and p[0] == place[0])
-        other = next(alike, None)
-        if other is not None:
-            names = {"name": barrier_of(races, place), "other": barrier_of(races, other)}
-            beside = loaded_apart(races, pair.issued[0], other)
-            if beside is not None:
-                return edge("load-apart", line=line_text(races, beside), **names)
-            rest = other_buffer(races, pair, place, other)
-            if rest:
-                return edge("buffer", buffer=pair.buffer, rest=rest, **names)
-            awaited = history_of(races.cluster)[place].waits  # else nothing tells that it is for later
-            late = awaited and filled_before(races, pair, other)
-            return edge("overwritten" if late else "slot", **names)
-    return _other_commits(races, pair, array)
-
-
-def _other_place(races, pair: AccessPair, forward: list) -> Edge | None:
-    """A load whose issuer has waited, right before, for another element than the one that frees its place,
-    and which fills other buffers after this wait in order: the index of this buffer is wrong.
-    """
-    op = pair.issued[1]
-    if op is None or op.kind != "load" or pair.first.verb != "read":
-        return None
-    other = races.record.last_wait(races.clocks.warp_of(op.thread), op.at)
-    array_of = races.reporter.shared_array
-    own = next((p for p in forward if other and array_of(p[1]) == array_of(other[1])), None)
-    if own is None or own == other:
-        return None
-    rest = loaded_in_order(races, pair, op)
-    names = {"name": barrier_of(races, own), "other": barrier_of(races, other)}
-    return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else None
-
-
-def _other_commits(races, pair: AccessPair, awaited: dict) -> Edge | None:
-    """What was waited for is committed to by another thread than the one that issued the MMA."""
-    first, histories = pair.first, history_of(races.cluster)
-    if first.kind != "mma" or first.by is None:
-        return None
-    commits = {
-        p: {w for how, w, _ in histories[p].sources if how == "commit"} for p in awaited if p in histories
-    }
-    theirs = {p: warps for p, warps in commits.items() if warps}
-    if not theirs or any(first.warp(races) in warps for warps in theirs.values()):
-        return None
-    place, warps = next(reversed(theirs.items()))
-    columns = others_columns(races, pair, place, warps) if pair.second.by is not None else None
-    if columns is not None:
-        return columns
-    per_cta = races.cluster.warps_per_cta
-    rounds = [p for p, found in commits.items() if found >= warps and p[0] == place[0]]
-    return edge(
-        "leaves-it-to-others" if len(rounds) > 1 else "other-issuer",
-        name=barrier_of(races, place),
-        theirs=min(warps) % per_cta,
-        mine=first.warp(races) % per_cta,
-    )
-
-
 def _passed_again(races, pair: AccessPair, access: Access, places: list) -> Edge | None:
     """A wait of the warp after `access`, on a barrier that hands the other one on, saw a phase twice."""
     for place in places:
@@ -328,41 +263,6 @@ def _passed_again(races, pair: AccessPair, access: Access, places: list) -> Edge
     return None
 
 
-def _likely(races, pair: AccessPair, forward: list) -> list:
-    """Barriers that hand the first access on: what its own warp signals, then what its warpgroup does, before
-    what others pass on, and what the second one's warp waits for before the rest.
-    """
-    warp, reader = pair.second.warp(races), pair.first.warp(races)
-    own, group = _own_signals(races, pair.first), set()
-    if pair.first.kind in ("ld", "thread") and reader is not None:
-        handed = races.handshakes.handed
-        group = {p for w in range(reader // 4 * 4, reader // 4 * 4 + 4) for p in handed.get(w, ())}
-    return sorted(forward, key=lambda p: (p not in own, p not in group, (warp, p) not in pair.seen))
-
-
-def _own_signals(races, access: Access) -> set[tuple[int, int]]:
-    """Barriers that an access signals itself: its copy, the commits after it, the arrivals of its warp."""
-    if access.kind == "bytes":
-        return {races.clocks.queue(access.agent).owner}
-    committed = {place for _, place in races.transfers.commits.get(access.agent, ())}
-    return committed | set(races.handshakes.handed.get(access.warp(races), ()))
-
-
-def _awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
-    """The same barrier of another CTA of the cluster, which is waited for, where this one is not."""
-    signals = races.clocks.signals
-    peers = (p for p in signals if p[1] == place[1] and p[0] != place[0] and signals[p].awaited)
-    return None if signals[place].awaited else next(peers, None)
-
-
-def _never_waited_for(races) -> list[tuple[int, int]]:
-    """Initialised barriers of a name that no thread of the cluster has waited for, at any index."""
-    places = [p for p, s in races.clocks.signals.items() if s.initialised is not None]
-    names = {p: races.reporter.shared_name(p[1]).partition("[") for p in places}
-    awaited = {names[p][0] for p in places if races.clocks.signals[p].awaited}
-    return [p for p in places if names[p][1] and names[p][0] not in awaited]
-
-
 def unwritten_reads(races, pair: AccessPair) -> list:
     """Findings that the one that reads got what nobody had written: then it came too early, not too late."""
     line = next((line_of(races, a.row) for a in (pair.first, pair.second) if a.verb == "read"), None)
@@ -372,22 +272,6 @@ def unwritten_reads(races, pair: AccessPair) -> list:
         if (finding.kind, finding.evidence.get("buffer")) == ("uninitialized", pair.buffer)
         and (finding.where.get("line") or ("ptx", finding.where.get("ptx_line"))) == line
     ]
-
-
-def _carriers(races, access: Access) -> list[tuple[int, int]]:
-    """mbarriers that hand on an access, the first to do so first; commits before what came of them."""
-    if access.kind == "other":
-        return []
-    commits = races.transfers.commits.get(access.agent, ())
-    planned = sorted((at, p) for at, p in commits if at >= access.epoch)
-    found = []
-    for place, signal in races.clocks.signals.items():
-        if signal.initialised is not None and signal.gathered is not None:
-            clock = signal.gathered.clock
-            at = int(clock[access.agent]) if access.agent < len(clock) else 0
-            if at >= access.epoch:
-                found.append((at, place))
-    return [place for _, place in planned + sorted(found) if place in races.clocks.signals]
 
 
 def _cause(races, pair: AccessPair) -> Cause:

@@ -12,12 +12,12 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
+from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.overruns import overruns
 from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
-from ptxsim.checks.diagnosis.running_ahead import again_too_early
 from ptxsim.checks.diagnosis.unseen_arrival import never_waits
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.static_flow import reachable, signal_rows

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ptxsim.checks.barrier_history import history_of, ring_of
+from ptxsim.checks.diagnosis.excess_arrivals import arriving
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.replay import Order, RecordReplay, by_warp
-from ptxsim.checks.diagnosis.running_ahead import arriving
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
 from ptxsim.checks.race.conflict import AccessPair

@@ -13,9 +13,10 @@ from operator import or_
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
-from ptxsim.checks.diagnosis.deadlock.causes import loads_to_come
+from ptxsim.checks.diagnosis.deadlock.missing_bytes import loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
-from ptxsim.checks.diagnosis.running_ahead import announced_apart, announced_too_often, from_several_ctas, why
+from ptxsim.checks.diagnosis.excess_arrivals import announced_apart, announced_too_often, from_several_ctas
+from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split

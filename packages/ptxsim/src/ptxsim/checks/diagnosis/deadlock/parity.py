@@ -5,8 +5,8 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.excess_arrivals import arriving
 from ptxsim.checks.diagnosis.number_agreement import agree
-from ptxsim.checks.diagnosis.running_ahead import arriving
 from ptxsim.machine.split import lane_list
 
 _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others

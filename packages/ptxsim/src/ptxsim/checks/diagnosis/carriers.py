@@ -1,0 +1,57 @@
+"""Which mbarriers hand an access on to others, and which of them nobody waits for."""
+
+from __future__ import annotations
+
+from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.conflict import AccessPair
+
+
+def carriers(races, access: Access) -> list[tuple[int, int]]:
+    """mbarriers that hand on an access, the first to do so first; commits before what came of them."""
+    if access.kind == "other":
+        return []
+    commits = races.transfers.commits.get(access.agent, ())
+    planned = sorted((at, p) for at, p in commits if at >= access.epoch)
+    found = []
+    for place, signal in races.clocks.signals.items():
+        if signal.initialised is not None and signal.gathered is not None:
+            clock = signal.gathered.clock
+            at = int(clock[access.agent]) if access.agent < len(clock) else 0
+            if at >= access.epoch:
+                found.append((at, place))
+    return [place for _, place in planned + sorted(found) if place in races.clocks.signals]
+
+
+def likely(races, pair: AccessPair, forward: list) -> list:
+    """Barriers that hand the first access on: what its own warp signals, then what its warpgroup does, before
+    what others pass on, and what the second one's warp waits for before the rest.
+    """
+    warp, reader = pair.second.warp(races), pair.first.warp(races)
+    own, group = own_signals(races, pair.first), set()
+    if pair.first.kind in ("ld", "thread") and reader is not None:
+        handed = races.handshakes.handed
+        group = {p for w in range(reader // 4 * 4, reader // 4 * 4 + 4) for p in handed.get(w, ())}
+    return sorted(forward, key=lambda p: (p not in own, p not in group, (warp, p) not in pair.seen))
+
+
+def own_signals(races, access: Access) -> set[tuple[int, int]]:
+    """Barriers that an access signals itself: its copy, the commits after it, the arrivals of its warp."""
+    if access.kind == "bytes":
+        return {races.clocks.queue(access.agent).owner}
+    committed = {place for _, place in races.transfers.commits.get(access.agent, ())}
+    return committed | set(races.handshakes.handed.get(access.warp(races), ()))
+
+
+def awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
+    """The same barrier of another CTA of the cluster, which is waited for, where this one is not."""
+    signals = races.clocks.signals
+    peers = (p for p in signals if p[1] == place[1] and p[0] != place[0] and signals[p].awaited)
+    return None if signals[place].awaited else next(peers, None)
+
+
+def never_waited_for(races) -> list[tuple[int, int]]:
+    """Initialised barriers of a name that no thread of the cluster has waited for, at any index."""
+    places = [p for p, s in races.clocks.signals.items() if s.initialised is not None]
+    names = {p: races.reporter.shared_name(p[1]).partition("[") for p in places}
+    awaited = {names[p][0] for p in places if races.clocks.signals[p].awaited}
+    return [p for p in places if names[p][1] and names[p][0] not in awaited]

@@ -1,0 +1,91 @@
+"""Some of the arrivals that a barrier counts have come, or all went to another barrier."""
+
+from __future__ import annotations
+
+from ptxsim.checks.diagnosis.deadlock import roles
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.uses import strange_commit
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+
+
+def partial(model: Model, waiter: Waiter) -> Blame | None:
+    """Some arrivals came, and everybody who could arrive has done so."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or not 0 < barrier.pending < barrier.expected:
+        return None
+    arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
+    rows = rows_of_others(model, waiter)
+    late = [
+        w for w in model.waiters if w is not waiter and rows & model.reach(w) and not arrived & set(w.lanes)
+    ]
+    known = {w for (how, w, _) in history.sources if how != "load"}
+    if any(known & set(w.lanes) for w in late):
+        return None
+    if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
+        return roles.role_later(model, waiter, rows)
+    twice = strange_commit(model, waiter) or roles.role_twice(model, waiter, arrived)
+    if twice is not None:
+        return twice
+    elsewhere = _elsewhere(model, waiter)
+    facts = {
+        "name": model.name(waiter.place),
+        "phase": barrier.phase,
+        "count": barrier.expected - barrier.pending,
+        "expected": barrier.expected,
+        "arrived": _arrived(model, waiter, history),
+    }
+    if elsewhere:
+        return blame("partial-apart", waiter, elsewhere=elsewhere, **facts)
+    return blame("partial", waiter, **facts)
+
+
+def _arrived(model: Model, waiter: Waiter, history) -> str:
+    """Who has arrived in the present phase, and where: `WG0 warp 0, line 1020`."""
+    phase = model.cluster.mbarriers[waiter.place].phase
+    lanes: dict = {}
+    lines: set = set()
+    for (how, warp, row), signals in history.sources.items():
+        if how != "load" and signals.phase == phase:
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+            lines.add(model.program.instrs[row].src or model.program.instrs[row].line)
+    if not lanes:
+        return "by cp.async"
+    first = min(lanes) // model.cluster.warps_per_cta
+    mine = {w: mask for w, mask in lanes.items() if w // model.cluster.warps_per_cta == first}
+    more = "" if len(mine) == len(lanes) else " and others"
+    return f"{model.role(first, mine)}{more}, line {', '.join(map(str, sorted(lines)[:3]))}"
+
+
+def _elsewhere(model: Model, waiter: Waiter) -> str:
+    """Barriers that the lines meant for this one signal in its place; a commit to both comes here, too."""
+    rank, offset = waiter.place
+    rows, found, own = model.rows_for(waiter.place), [], model.histories[waiter.place].sources
+    for place, history in model.histories.items():
+        if place == waiter.place or not any(row in rows for _, _, row in history.sources):
+            continue
+        if (
+            place[1] == offset
+            and place[0] != rank
+            and not all(source in own and source[0] == "commit" for source in history.sources)
+            or model.array(place[1]) != model.array(offset)
+            or place[0] == rank
+            and model.cluster.mbarriers[place].phase - 2 > history.seen
+        ):
+            found.append(place)
+    return ", ".join(model.name(p) for p in found)
+
+
+def misrouted(model: Model, waiter: Waiter) -> Blame | None:
+    barrier, history = barrier_of(model, waiter)
+    if history is None or any(how != "load" for how, _, _ in history.sources):
+        return None
+    elsewhere = _elsewhere(model, waiter)
+    if not elsewhere:
+        return None
+    return blame("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
+
+
+def rows_of_others(model: Model, waiter: Waiter) -> set[int]:
+    """Rows that signal its barrier, but for loads."""
+    rows = model.rows_for(waiter.place) if waiter.kind == "mbarrier" else set()
+    return {r for r in rows if model.program.instrs[r].op != "cp"}

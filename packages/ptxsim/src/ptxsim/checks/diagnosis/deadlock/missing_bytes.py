@@ -1,0 +1,75 @@
+"""Bytes that a barrier expects and does not get, or gets where nobody expects them."""
+
+from __future__ import annotations
+
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+
+
+def missing_bytes(model: Model, waiter: Waiter) -> Blame | None:
+    barrier, _ = barrier_of(model, waiter)
+    if barrier is None or barrier.pending or not barrier.tx or loads_to_come(model, waiter.place):
+        return None
+    facts = {"announced": barrier.announced, "delivered": barrier.delivered, "phase": barrier.phase}
+    return blame("bytes", waiter, name=model.name(waiter.place), **facts)
+
+
+def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
+    """Whether a group that stands still would, once it goes on, load to a barrier that misses bytes."""
+    return bool(late_loaders(model, place))
+
+
+def late_loaders(model: Model, place: tuple[int, int]) -> list[Waiter]:
+    barrier, history = model.cluster.mbarriers[place], model.histories.get(place)
+    if barrier.tx < 0 or history is None or _came_elsewhere(model, place):
+        return []
+    now = {
+        warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase
+    }
+    rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "cp"}
+    rows -= {r for r in rows if _for_another(model, place, r)}
+    return [w for w in model.waiters if rows & model.reach(w) and not now & set(w.lanes)]
+
+
+def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
+    """Whether a barrier of the same CTA got, unannounced, just the bytes that are missing at this one."""
+    barriers, missing = model.cluster.mbarriers, model.cluster.mbarriers[place].tx
+    return any(p[0] == place[0] and b.has_bytes_of(missing) for p, b in barriers.items())
+
+
+def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
+    """Whether the copies of a row go to one barrier alone, which is not this one; the text must name it, and
+    no array of barriers hold both.
+    """
+    told = {p[1] for p, h in model.histories.items() if any(r == row for _, _, r in h.sources)}
+    named = "[" in model.reporter.shared_name(place[1])
+    return not named and len(told) == 1 and told == model.signal_rows[row] and place[1] not in told
+
+
+def own_barrier(model: Model, waiter: Waiter) -> Blame | None:
+    """Bytes are missing here, and came to the same barrier of another CTA, where nobody expects them."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
+        return None
+    for place, other in model.histories.items():
+        loads = [row for how, _, row in other.sources if how == "load"]
+        late = model.cluster.mbarriers[place].tx < 0
+        if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late and not other.waits:
+            line, name = model.program.instrs[loads[0]].src, model.reporter.shared_name(place[1])
+            return blame("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
+    return None
+
+
+def bytes_only(model: Model, waiter: Waiter) -> Blame | None:
+    if any(not h.done for h in waiter.helpers if "loads" not in h.what and "would" not in h.what):
+        return None
+    return unexpected(model, waiter)
+
+
+def unexpected(model: Model, waiter: Waiter) -> Blame | None:
+    """Bytes came in a phase in which nobody has arrived."""
+    barrier, _ = barrier_of(model, waiter)
+    if barrier is None or barrier.pending != barrier.expected or barrier.tx >= 0:
+        return None
+    name = model.name(waiter.place)
+    return blame("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)

@@ -1,0 +1,196 @@
+"""More arrivals than a barrier counts: by several lines, threads or CTAs, or a second time in one phase."""
+
+from __future__ import annotations
+
+from ptxsim.checks import phrases
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of
+from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.race.barrier_record import record_of
+from ptxsim.checks.race.wording import line_of
+from ptxsim.events.views import Cluster
+
+
+def several_lines(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
+    """One thread signals it by several lines with no wait in between, and it counts fewer arrivals."""
+    record = record_of(cluster)
+    warps = {warp for how, warp, _ in history.sources if how != "load"}
+    if record is None or len(warps) != 1:
+        return None
+    rows: dict = {}  # line -> a row, since the last wait
+    for step in record.steps:
+        if step.warp in warps and step.kind == "wait":
+            rows.clear()
+        if step.warp in warps and step.kind in ("arrive", "commit") and place in step.places:
+            rows[line_of(record.races, step.row)] = step.row
+            if len(rows) > history.count:
+                who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
+                lines = " and ".join(phrases.source_line(cluster.program, row) for row in rows.values())
+                apart = _other_elements(record, rows)
+                if apart:
+                    names = " and ".join(reporter.shared_name(p[1]) for p in apart)
+                    return reason("elements-meet", step.row, who=who, lines=lines, names=names)
+                return reason("several-lines", step.row, who=who, lines=lines, count=history.count)
+    return None
+
+
+def _other_elements(record, rows: dict) -> list:
+    """What two lines signal first, if that is not the same element: their indices meet later on."""
+    signals = [s for s in record.steps if s.kind in ("arrive", "commit")]
+    first = [
+        next((s.places[0] for s in signals if line_of(record.races, s.row) == line), None) for line in rows
+    ]
+    return first[:2] if len(set(first)) > 1 and None not in first else []
+
+
+def issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
+    """More threads signal it by one line than it counts arrivals."""
+    by_line: dict[tuple[str, int], dict[int, int]] = {}
+    for (how, warp, row), signals in history.sources.items():
+        if how != "load":
+            key = how, cluster.program.instrs[row].src or row
+            lanes = by_line.setdefault(key, {})
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    for (how, line), lanes in by_line.items():
+        threads = sum(mask.bit_count() for mask in lanes.values())
+        both = from_several_ctas(cluster, history)
+        if threads > history.count and both is not None and how == "arrive":
+            return both
+        if threads > history.count:
+            who = role(cluster, next(iter(lanes)) // cluster.warps_per_cta, lanes)
+            facts = {"threads": threads, "who": who, "line": line, "count": history.count}
+            meant = how == "commit" and _columns_of_their_own(cluster, set(lanes))
+            one = how == "commit" or any(
+                s.announces for (_, w, _), s in history.sources.items() if w in lanes
+            )
+            return reason("ahead-commits" if meant else "ahead-issuers" if one else "ahead-count", **facts)
+    return None
+
+
+def _columns_of_their_own(cluster: Cluster, warps: set[int]) -> bool:
+    """Do these warps issue MMAs to other columns each? Then they are all meant to."""
+    record, columns = record_of(cluster), dict[tuple[int, int], set[int]]()
+    if record is None:
+        return False
+    for queue in record.races.transfers.of_queue.values():
+        for _, op in queue:
+            warp = record.races.clocks.warp_of(op.thread)
+            if op.columns is not None and warp in warps:
+                columns.setdefault(op.columns, set()).add(warp)
+    return len(columns) >= len(warps) and all(len(found) == 1 for found in columns.values())
+
+
+def from_several_ctas(cluster: Cluster, history: BarrierHistory) -> Reason | None:
+    """One line by which several CTAs of the cluster arrive on a barrier that counts fewer arrivals."""
+    ranks: dict[int, set[int]] = {}
+    rows: dict[int, int] = {}
+    for how, warp, row in history.sources:
+        if how == "arrive":
+            line = cluster.program.instrs[row].src or row
+            ranks.setdefault(line, set()).add(warp // cluster.warps_per_cta)
+            rows.setdefault(line, row)
+    for line, ctas in ranks.items():
+        if len(ctas) > max(1, history.count):
+            who = " and ".join(f"CTA {rank}" for rank in sorted(ctas))
+            return reason("one-cta", rows[line], who=who, line=line, count=history.count)
+    return None
+
+
+def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """A CTA announces bytes at its own barrier, and all copies report to that of another, where they are
+    waited for.
+    """
+    histories, (mine, offset) = history_of(cluster), place
+    row = next((row for (_, _, row), s in histories[place].sources.items() if s.announces), None)
+    waited = {p for p, h in histories.items() if h.waits}
+    waited |= {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    loaded = {p for p, h in histories.items() if any(how == "load" for how, _, _ in h.sources)}
+    theirs = [p[0] for p in waited & loaded if p[1] == offset and p[0] != mine]
+    if row is None or place in waited | loaded or len(theirs) != 1:
+        return None
+    return reason("announced-apart", row, mine=mine, name=reporter.shared_name(offset), theirs=theirs[0])
+
+
+def announced_too_often(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """More arrivals have come in the phase under way than it counts, and all announce bytes."""
+    history, phase = history_of(cluster)[place], cluster.mbarriers[place].phase
+    sources = [s for (how, _, _), s in history.sources.items() if how != "load" and s.phase == phase]
+    if sum(s.now for s in sources) <= history.count or not all(s.announces for s in sources):
+        return None
+    several = from_several_ctas(cluster, history) or several_lines(cluster, place, history, reporter)
+    return several or again_too_early(cluster, place, reporter)
+
+
+def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between.
+    Or too many threads announce bytes: that is for one.
+    """
+    history, apart = history_of(cluster).get(place), announced_apart(cluster, place, reporter)
+    if apart is not None:
+        return apart
+    if history is None:
+        return None
+    if not room_for_all(cluster, place):
+        announced = any(s.announces for s in history.sources.values())
+        if not announced or from_several_ctas(cluster, history):  # their bytes tell that
+            return None
+        return issuers(cluster, place, history, reporter)
+    lanes = arriving(history)
+    ignored = never_waited(cluster, history_of(cluster), reporter)
+    if ignored:
+        named = misnamed(cluster, history_of(cluster), reporter)
+        return named or reason("ahead-unwaited", names=" or ".join(ignored))
+    who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+    found = shifted(cluster, place, reporter) or announced_twice(cluster, place, reporter)
+    return found or reason("arrives-again", who=who, count=history.count)
+
+
+def announced_twice(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+    """A thread that walks round a ring announces bytes twice at one element before it goes on to the next. In
+    between it issues some of its loads, but not all: these would be of another round.
+    """
+    record = record_of(cluster)
+    if record is None or len(ring_of(history_of(cluster), place, reporter.shared_array)) < 2:
+        return None
+    last: dict[int, tuple] = {}  # warp -> its last step at a barrier: line and barriers
+    between: dict[int, set] = {}  # warp -> lines of its loads since
+    loads = [(s.warp, line_of(record.races, s.row)) for s in record.steps if _loads_to(s, place)]
+    for step in record.steps:
+        if _loads_to(step, place):
+            between.setdefault(step.warp, set()).add(line_of(record.races, step.row))
+        if step.kind not in ("wait", "arrive", "commit"):
+            continue
+        line = phrases.source_line(cluster.program, step.row)
+        all_of_them = between.pop(step.warp, set()) == {line for warp, line in loads if warp == step.warp}
+        again = step.places == (place,) and last.get(step.warp) == (line, step.places)
+        if step.more and again and not all_of_them:
+            who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
+            return reason("announced-twice", step.row, who=who, bytes=step.more, line=line)
+        last[step.warp] = line, step.places
+    return None
+
+
+def _loads_to(step, place: tuple[int, int]) -> bool:
+    return step.kind == "load" and place in step.places
+
+
+def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:
+    """Whether no more threads arrive on a barrier than it counts; False where not all of them are known."""
+    history, barrier = history_of(cluster).get(place), cluster.mbarriers.get(place)
+    if history is None or not arriving(history):
+        return False
+    known = sum(s.total for (how, _, _), s in history.sources.items() if how != "load")
+    if barrier is not None and known < barrier.phase * history.count + history.count - barrier.pending:
+        return False  # others came by cp.async
+    return sum(mask.bit_count() for mask in arriving(history).values()) <= history.count
+
+
+def arriving(history: BarrierHistory) -> dict[int, int]:
+    """Warp -> lanes that have arrived, or committed."""
+    lanes: dict[int, int] = {}
+    for (how, warp, _), signals in history.sources.items():
+        if how != "load":
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    return lanes

@@ -1,0 +1,81 @@
+"""Another element of an array of barriers was waited for than the one that hands an access on."""
+
+from __future__ import annotations
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.carriers import own_signals
+from ptxsim.checks.diagnosis.out_of_step import newest_wait, others_columns
+from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.wording import barrier_of, line_text
+
+
+def other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
+    """Another element was waited for than the one of the same array that hands the access on."""
+    found = _other_place(races, pair, forward)
+    if found is not None:
+        return found
+    warp = pair.second.warp(races)
+    array = {p: races.reporter.shared_array(p[1]) for w, p in pair.seen if w == warp}
+    own, (known, newest) = own_signals(races, pair.first), newest_wait(races, pair)
+    known = known and pair.issued[1] is not None and pair.issued[1].kind in ("mma", "load", "store")
+    for place in (p for p in forward if p in own):
+        name = races.reporter.shared_array(place[1])
+        others = [newest] if known else [p for p in array if p not in forward and place not in array]
+        alike = (p for p in others if p not in (None, place) and array.get(p) == name and p[0] == place[0])
+        other = next(alike, None)
+        if other is not None:
+            names = {"name": barrier_of(races, place), "other": barrier_of(races, other)}
+            beside = loaded_apart(races, pair.issued[0], other)
+            if beside is not None:
+                return edge("load-apart", line=line_text(races, beside), **names)
+            rest = other_buffer(races, pair, place, other)
+            if rest:
+                return edge("buffer", buffer=pair.buffer, rest=rest, **names)
+            awaited = history_of(races.cluster)[place].waits  # else nothing tells that it is for later
+            late = awaited and filled_before(races, pair, other)
+            return edge("overwritten" if late else "slot", **names)
+    return _other_commits(races, pair, array)
+
+
+def _other_place(races, pair: AccessPair, forward: list) -> Edge | None:
+    """A load whose issuer has waited, right before, for another element than the one that frees its place,
+    and which fills other buffers after this wait in order: the index of this buffer is wrong.
+    """
+    op = pair.issued[1]
+    if op is None or op.kind != "load" or pair.first.verb != "read":
+        return None
+    other = races.record.last_wait(races.clocks.warp_of(op.thread), op.at)
+    array_of = races.reporter.shared_array
+    own = next((p for p in forward if other and array_of(p[1]) == array_of(other[1])), None)
+    if own is None or own == other:
+        return None
+    rest = loaded_in_order(races, pair, op)
+    names = {"name": barrier_of(races, own), "other": barrier_of(races, other)}
+    return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else None
+
+
+def _other_commits(races, pair: AccessPair, awaited: dict) -> Edge | None:
+    """What was waited for is committed to by another thread than the one that issued the MMA."""
+    first, histories = pair.first, history_of(races.cluster)
+    if first.kind != "mma" or first.by is None:
+        return None
+    commits = {
+        p: {w for how, w, _ in histories[p].sources if how == "commit"} for p in awaited if p in histories
+    }
+    theirs = {p: warps for p, warps in commits.items() if warps}
+    if not theirs or any(first.warp(races) in warps for warps in theirs.values()):
+        return None
+    place, warps = next(reversed(theirs.items()))
+    columns = others_columns(races, pair, place, warps) if pair.second.by is not None else None
+    if columns is not None:
+        return columns
+    per_cta = races.cluster.warps_per_cta
+    rounds = [p for p, found in commits.items() if found >= warps and p[0] == place[0]]
+    return edge(
+        "leaves-it-to-others" if len(rounds) > 1 else "other-issuer",
+        name=barrier_of(races, place),
+        theirs=min(warps) % per_cta,
+        mine=first.warp(races) % per_cta,
+    )
