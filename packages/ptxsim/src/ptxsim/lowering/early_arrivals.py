@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.frontend.ast import Instr
 from ptxsim.jit.bytecode import BRA, BRA_EARLY, IMM, OP, OTHERS, REJOIN, TAKEN, UNIT
+from ptxsim.units.registry import for_tensor_core
 
 
-def with_early_arrivals(code: np.ndarray) -> np.ndarray:
+def with_early_arrivals(code: np.ndarray, instrs: list[Instr | None]) -> np.ndarray:
     """Sets BRA_EARLY, and gives the rows back.
 
-    Not where the other lanes meet a unit instruction: then warps would take turns in another order.
+    Not where the other lanes meet a unit instruction: then warps would take turns in another order. Work for
+    the tensor core may stand there, so that MMAs, each behind an `elect.sync`, still run as one product.
     """
-    units = np.concatenate([[0], np.cumsum(code[:, OP] == UNIT)])
+    met = [
+        kind == UNIT and not for_tensor_core(i) for kind, i in zip(code[:, OP].tolist(), instrs, strict=True)
+    ]
+    units = np.concatenate([[0], np.cumsum(met)])
     rows = np.flatnonzero(code[:, OP] == BRA)
     target, meeting = code[rows, IMM], code[rows, REJOIN]
     around = (meeting == target) & (target > rows) & (units[target] == units[rows])

@@ -192,7 +192,7 @@ class _Emitter:
                 row = self.rows[position]
                 with well_formed(row.instr):
                     self._emit_of[row.kind](row, block)
-        code = with_early_arrivals(np.array(self.code, dtype=np.int64).reshape(-1, COLUMNS))
+        code = with_early_arrivals(np.array(self.code, dtype=np.int64).reshape(-1, COLUMNS), self.instrs)
         return Program(
             self.function.name,
             code,

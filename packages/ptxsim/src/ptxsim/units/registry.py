@@ -53,6 +53,7 @@ class UnitSpec:
     signals: str | None = None  # it signals the mbarrier at its last address with this modifier; "": always
     fast: FastForm | None = None
     prepare: Callable[[tuple], object] = tuple  # resolved operands -> `args` of its handler
+    tensor_core: bool = False  # it goes to the queue of the tensor core
 
     def accept(self, instr: Instr) -> Instr:
         """The instruction with its modifiers in order; PtxError if no form has them."""
@@ -99,17 +100,18 @@ def unit(
     signals: str | None = None,
     fast: FastForm | None = None,
     prepare: Callable[[tuple], object] = tuple,
+    tensor_core: bool = False,
     **sets: str,
 ):
     """Registers a factory for the instructions of these syntax boxes, under their names (or `name`)."""
     by_name: dict[str, list[Syntax]] = {}
     for form in (syntax(box, **sets) for box in boxes):
         by_name.setdefault(name or ".".join(form.name), []).append(form)
-    traits = (writes, async_destination, section, observer_only, fire_and_forget, signals, fast, prepare)
+    traits = (writes, async_destination, section, observer_only, fire_and_forget, signals)
 
     def register(factory):
         for key, forms in by_name.items():
-            UNITS[key] = UnitSpec(key, tuple(forms), factory, *traits)
+            UNITS[key] = UnitSpec(key, tuple(forms), factory, *traits, fast, prepare, tensor_core)
         if fast is not None and fast.called is None:
             FAST_FORMS.append((fast, factory.__module__))
         return factory
@@ -135,6 +137,12 @@ def signalled(instr: Instr) -> Mem | None:
     if spec is None or spec.signals is None or (spec.signals and spec.signals not in instr.mods):
         return None
     return [operand for operand in instr.operands if isinstance(operand, Mem)][-1]
+
+
+def for_tensor_core(instr: Instr | None) -> bool:
+    """Whether it goes to the queue of the tensor core."""
+    found = find_unit(instr) if instr is not None else None
+    return found is not None and found.tensor_core
 
 
 def gathers(instr: Instr | None) -> bool:

@@ -60,6 +60,7 @@ _FORMATS: dict[str, Any] = {"to": "b8x16", "from": " ".join(_BITS)}
     **_FORMATS,
     section="9.7.16.9.2",
     fire_and_forget=True,
+    tensor_core=True,
 )
 def copy(instr):
     form = next(key for key in SHAPES if set(filter(None, key)) <= set(instr.mods))

@@ -256,6 +256,7 @@ def wait(instr):
     section="9.7.16.9.4",
     fire_and_forget=True,
     signals="",
+    tensor_core=True,
 )
 def commit(instr):
     mods = set(instr.mods)

@@ -55,6 +55,7 @@ _USES = ("fill", "use", "lastuse", "discard")
     weights=" ".join(f"collector::b{n}::{use}" for n in range(4) for use in _USES),
     section="9.7.16.9.1",
     fire_and_forget=True,
+    tensor_core=True,
     prepare=lambda args: _operands(*args),
 )
 def mma(instr):

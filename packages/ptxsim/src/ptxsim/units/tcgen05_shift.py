@@ -38,7 +38,7 @@ def _footprint(lane: int, column: int, ranks: tuple[int, ...]) -> Footprint:
     return Footprint(ranks, cells_written=tuple(Rectangle(r, lane, ROWS, column, WIDTH) for r in ranks))
 
 
-@unit("tcgen05.shift .group.down [a]", section="9.7.16.9.3", fire_and_forget=True)
+@unit("tcgen05.shift .group.down [a]", section="9.7.16.9.3", fire_and_forget=True, tensor_core=True)
 def shift(instr):
     group = group_of(instr)
 
