@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
+from instructor.autograder.families import SMS
 from instructor.autograder.flow import Traced
 from instructor.autograder.replay import Pace, Replay
 from ptxsim.tracing import COPIES, LOADS, STORES, TENSOR, Event
 
-SMS = 148  # of a B200
 ZEROS = 1.1  # times the multiply-adds of a number of D that are not of zeros, at most, that it takes
 BUSY = 0.9  # part of a tile's time that the tensor core works, at least, if loads run as far ahead as asked
 LOST = 0.5  # of a load's way, at most, from one tile to the next

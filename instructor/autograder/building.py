@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from instructor.autograder.behaviour import SMS
+from instructor.autograder.families import SMS
 from instructor.autograder.plan import Run
 from tirxlab.sandbox import Built
 

@@ -34,8 +34,12 @@ def simulate(run: Run, artifact: Artifact, A, B, trace, result=None, **part):
     arrays = [A.copy(), B.copy(), result]
     done = sim.run(artifact, arrays, order=run.order, trace=trace, max_instructions=budget, **part)
     pairs = zip(artifact.buffers, arrays, (A, B), strict=False)
-    done.stats["written"] = [b.name for b, now, old in pairs if now.tobytes() != old.tobytes()]
+    done.stats["written"] = [b.name for b, now, old in pairs if not np.array_equal(_bits(now), _bits(old))]
     return done, result
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    return array.view(np.uint16)
 
 
 def clusters_of(artifact: Artifact) -> int:
@@ -49,7 +53,7 @@ def halved_by(halvings: Halvings, run: Run, record: type[Halved]):
 
 def written_of(result: np.ndarray) -> np.ndarray:
     """Which numbers of D were written."""
-    return result.view(np.uint16) != utils.CANARY["float16"]
+    return _bits(result) != utils.CANARY["float16"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class Case:
     result: np.ndarray  # D
     main: int = 0  # the cluster that is looked at most closely
     ready: dict[tuple[Chosen, ...], Outcome] = field(default_factory=dict)  # of experiments that were made
+    # Which numbers of D were written; nobody asks where more than one cluster has run.
+    written: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), bool))
 
     @property
     def clusters(self) -> int:
@@ -98,12 +104,12 @@ class Case:
         """
         halvings = Halvings(chosen)
         done, after = self.cluster(number, halved_by(halvings, self.run, record), checks)
-        self.enter(halvings, done, after)
+        self.enter(halvings, done, after, written_of(after))
         return done
 
-    def enter(self, halvings: Halvings, done, after: np.ndarray) -> None:
-        """What came of experiments: `after` is the D of that Run, in which nothing may be written."""
-        if (written := written_of(after)).any():
+    def enter(self, halvings: Halvings, done, after: np.ndarray, written: np.ndarray) -> None:
+        """What came of experiments: `after` is the D of that Run, in which nothing may be `written`."""
+        if written.any():
             whole = weight_of(self.A, self.B, written, weights(self.run.seed))
             weight = done.trace.weight / max(whole, 1e-9)
             self.ready[halvings.chosen] = halvings.outcome(self.result, after, written, weight)

@@ -11,16 +11,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
 from instructor.autograder.building import built_for
-from instructor.autograder.judge import Judged, judge
+from instructor.autograder.judged import Judged
 from instructor.autograder.plan import Hidden, Run, load_hidden, plan, speed_seed
 from instructor.autograder.points import NOT_GRADED, OVER, Grade, StepGrade
-from instructor.autograder.speed import NotBuilt, time_step
 from instructor.autograder.stand_in import stand_in, told
 from instructor.autograder.submission import Submission
-from instructor.autograder.timeable import timeable
 from instructor.autograder.usage import cpu_seconds, most_memory
 from instructor.autograder.warm import compiled
-from ptxsim import Fault
 from tirxlab.pool import Failed, Pool
 from tirxlab.porting import of_the_wheel
 from tirxlab.rubric import load_rubric
@@ -254,6 +251,9 @@ def _at_stand_in(run: Run, builder: Builder, pool: Pool) -> str:
 
 def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -> None:
     """Enters the speed of what is right and implemented, a step at a time: the GPU does nothing else."""
+    from instructor.autograder.speed import NotBuilt, time_step
+    from instructor.autograder.timeable import timeable
+
     hidden = options.hidden or load_hidden()
     with Builder(submission.text, limits=options.build, level=options.level) as builder:
         for step in steps:
@@ -299,7 +299,12 @@ def _built(run: Run, made: dict[tuple, tuple[Run, Built]]) -> tuple[Run, Built |
 
 
 def judge_step(work: list[tuple[Run, Built | None]]) -> Outcome:
-    """Runs in a process of the pool; stops at the first run that is not right, or was not built."""
+    """Runs in a process of the pool, which alone loads the simulator; stops at the first run that is not
+    right, or was not built.
+    """
+    from instructor.autograder.judge import judge
+    from ptxsim import Fault
+
     failed = next((built for _, built in work if built is not None and built.artifact is None), None)
     if failed is not None:
         return failed

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 
-from instructor.autograder.behaviour import SMS
-from instructor.autograder.families import BLOCK_K, TILES, WORKERS, candidates, few_sms
+from instructor.autograder.families import BLOCK_K, SMS, TILES, WORKERS, candidates, few_sms
 from instructor.autograder.plan import Hidden, Size
 from tirxlab.rubric import load_rubric
 from tirxlab.steps import size_text

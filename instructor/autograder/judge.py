@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from instructor.autograder.behaviour import (
 )
 from instructor.autograder.case import WORK, Case, clusters_of, halved_by, simulate, written_of
 from instructor.autograder.flow import Flow, Halved
+from instructor.autograder.judged import Judged
 from instructor.autograder.plan import Run
 from instructor.autograder.ptx_rules import broken_rule, changing
 from instructor.autograder.purpose import Chosen, Halvings, experiments, useless
@@ -35,21 +36,6 @@ IDLE = "a few CTAs do most of the work: let all of them take tiles of D"
 MOST_CTAS = 1024  # of a grid, where D is small
 BLOCK = 64  # rows and columns of D of which some rows are compared where one cluster alone has run
 TRIED = 4  # clusters of which one is run alone, until one has as many tiles as all have at least
-
-
-@dataclass
-class Judged:
-    """What came of one run. `reason` and `hint` are safe to show to the student."""
-
-    right: bool
-    verdict: str  # of the simulator
-    reason: str = ""  # why it is not right
-    hint: str = ""  # what the implementation lacks; only of a recorded run
-    behind: str = ""  # what it lacks of what the step before demands
-    findings: list[dict] = field(default_factory=list)  # of any severity
-    seconds: float = 0.0
-    instructions: int = 0  # warp instructions simulated
-    over: bool = False  # it was given up after all the instructions that a run may take
 
 
 def judge(run: Run, artifact: Artifact) -> Judged:
@@ -84,11 +70,11 @@ def _whole_numbers(rng, M: int, N: int, K: int) -> tuple[np.ndarray, np.ndarray]
 
     Half of the columns nearly cancel the others, in an order that nobody knows.
     """
-    A, B = (rng.integers(-47, 48, shape) for shape in ((M, K), (N, K)))
+    A, B = (rng.integers(-47, 48, shape).astype(np.float16) for shape in ((M, K), (N, K)))
     one, other = np.split(rng.permutation(K)[: K // 2 * 2], 2)
     A[:, other] = A[:, one]
-    B[:, other] = rng.integers(-1, 2, (N, K // 2)) - B[:, one]
-    return A.astype(np.float16), B.astype(np.float16)
+    B[:, other] = rng.integers(-1, 2, (N, K // 2)).astype(np.float16) - B[:, one]
+    return A, B
 
 
 def _wrong_signature(run: Run, artifact: Artifact) -> str:
@@ -109,7 +95,8 @@ def _launch(run: Run, artifact: Artifact) -> Judged:
         else:
             trace = Flow if run.record else False
             done, result = simulate(run, artifact, A, B, trace, checks=not run.drawn)
-            case, reason = Case(run, artifact, A, B, result), _problem(run, done, result, A, B)
+            case = Case(run, artifact, A, B, result)
+            reason = _problem(case, done)
     except ValueError as error:
         if run.alone and "wait for each other" in str(error):
             return Judged(True, "not run", hint=TALKS, behind=TALKS)
@@ -147,13 +134,14 @@ def _one_cluster(run: Run, artifact: Artifact, A, B) -> tuple:
         written = written_of(after)
         if done.findings or written.mean() >= _seen(run, artifact, done).least:
             break
-    case = Case(run, artifact, A, B, halvings.undone(after, written), first)
-    reason = _problem(run, done, case.result, A, B)
+    case = Case(run, artifact, A, B, halvings.undone(after, written), first, written=written)
+    reason = _problem(case, done)
     if reason and not _first_error(done.findings):
         done, after = simulate(run, artifact, A, B, Flow, **part)
-        return done, replace(case, result=after), _problem(run, done, after, A, B)
+        case = replace(case, result=after, written=written_of(after))
+        return done, case, _problem(case, done)
     if done.trace:
-        case.enter(halvings, done, after)
+        case.enter(halvings, done, after, written)
     return done, case, reason
 
 
@@ -211,7 +199,7 @@ def _beside(case: Case, number: int, planned: tuple[Chosen, ...]):
 
 def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
     """What the kernel lacks in one cluster that has many tiles; its counts stand for all others."""
-    share = float(written_of(case.result).mean())
+    share = float(case.written.mean())
     if not share or share < seen.least:
         judged.hint = judged.behind = IDLE
         return
@@ -243,7 +231,7 @@ def lacking(demands: Demands, case: Case, looked_at: dict[int, Evidence]) -> str
     return hint and f"not all clusters work alike: in some, {hint}"
 
 
-def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -> str:
+def _problem(case: Case, done) -> str:
     """Why the run is not right: its first error, else the first thing that its output lacks."""
     if error := _first_error(done.findings):
         return error
@@ -255,7 +243,7 @@ def _problem(run: Run, done, result: np.ndarray, A: np.ndarray, B: np.ndarray) -
         return (
             f"the kernel changes its input {done.stats['written'][0]:.60}, which the next launch would find"
         )
-    wrong = _wrong(run, result, A, B)
+    wrong = _wrong_where_written(case) if case.run.alone else _wrong(case)
     return f"{100 * wrong:.3g} % of the numbers are wrong" if wrong else ""
 
 
@@ -265,15 +253,14 @@ def _first_error(findings: list) -> str:
     return f"{errors[0].kind}{f' at line {line}' if line else ''}" if errors else ""
 
 
-def _wrong(run: Run, result: np.ndarray, A: np.ndarray, B: np.ndarray) -> float:
+def _wrong(case: Case) -> float:
     """The part of the elements that are wrong. Of whole numbers every bit counts (but -0 is 0)."""
-    if run.alone:
-        return _wrong_where_written(result, A, B, run.seed)
-    exact = A.astype(np.float32) @ B.astype(np.float32).T
-    expected, actual = exact.astype(np.float16).astype(np.float32), result.astype(np.float32)
-    if run.data == "integers":
-        return float((actual != expected).mean())
-    return float(_far(actual, expected).mean())
+    exact = case.A.astype(np.float32) @ case.B.astype(np.float32).T
+    expected, actual = exact.astype(np.float16), case.result
+    at = np.flatnonzero((actual.view(np.uint16) != expected.view(np.uint16)) | ~np.isfinite(expected))
+    ours, theirs = (side.ravel()[at].astype(np.float32) for side in (expected, actual))
+    wrong = theirs != ours if case.run.data == "integers" else _far(theirs, ours)
+    return int(wrong.sum()) / exact.size
 
 
 def _far(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
@@ -282,17 +269,20 @@ def _far(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
         return ~(np.abs(actual - expected) <= rubric.atol + rubric.rtol * np.abs(expected))
 
 
-def _wrong_where_written(result: np.ndarray, A: np.ndarray, B: np.ndarray, seed: int) -> float:
+def _wrong_where_written(case: Case) -> float:
     """Of what one cluster has written, the part that is wrong: in two secret rows of each block."""
-    written = written_of(result)
-    blocks = written.reshape(len(A) // BLOCK, BLOCK, len(B) // BLOCK, BLOCK).any(axis=(1, 3))
+    A, B, written = case.A, case.B, case.written
+    strips = np.logical_or.reduce(written.reshape(len(A) // BLOCK, BLOCK, len(B)), axis=1)
+    blocks = np.logical_or.reduce(strips.reshape(len(strips), len(B) // BLOCK, BLOCK), axis=2)
     wrong = compared = 0
-    for i, j in np.argwhere(blocks) * BLOCK:
-        here = slice(i + seed % (BLOCK // 2), i + BLOCK, BLOCK // 2), slice(j, j + BLOCK)
-        exact = A[here[0]].astype(np.float32) @ B[here[1]].astype(np.float32).T
+    for i in np.flatnonzero(blocks.any(axis=1)).tolist():
+        rows = slice(i * BLOCK + case.run.seed % (BLOCK // 2), (i + 1) * BLOCK, BLOCK // 2)
+        columns = np.flatnonzero(np.repeat(blocks[i], BLOCK))
+        exact = A[rows].astype(np.float32) @ B[columns].astype(np.float32).T
         expected = exact.astype(np.float16).astype(np.float32)
-        wrong += int((_far(result[here].astype(np.float32), expected) & written[here]).sum())
-        compared += int(written[here].sum())
+        here = written[rows, columns]
+        wrong += int((_far(case.result[rows, columns].astype(np.float32), expected) & here).sum())
+        compared += int(here.sum())
     return wrong / max(1, compared)
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from instructor.autograder.behaviour import SMS
-from instructor.autograder.families import drawn, few_sms, many_tiles
+from instructor.autograder.families import SMS, drawn, few_sms, many_tiles
 from tirxlab.rubric import Size, load_rubric
 from tirxlab.steps import size_text
 

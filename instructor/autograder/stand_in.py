@@ -7,8 +7,7 @@ alone; of that one everything may be told, the size too, and a student can try i
 
 from __future__ import annotations
 
-from instructor.autograder.behaviour import SMS
-from instructor.autograder.families import BLOCK_K, TILES, WORKERS, few_sms
+from instructor.autograder.families import BLOCK_K, SMS, TILES, WORKERS, few_sms
 from instructor.autograder.plan import PERSISTENT, Hidden, Run, secret_seed
 from tirxlab.rubric import Size
 

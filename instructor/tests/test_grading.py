@@ -17,9 +17,9 @@ from corpus import bug_source
 from kernel_variants import EDITS, REFERENCE, file_with, moved, solved, variants
 
 from instructor.autograder import opening
-from instructor.autograder.behaviour import DEMANDS, SMS
+from instructor.autograder.behaviour import DEMANDS
 from instructor.autograder.building import built_for
-from instructor.autograder.families import FEW, TILES, WORKERS, candidates
+from instructor.autograder.families import FEW, SMS, TILES, WORKERS, candidates
 from instructor.autograder.grading import Options, grade
 from instructor.autograder.plan import load_hidden, plan, secret_seed
 from instructor.autograder.points import StepGrade

@@ -9,7 +9,7 @@ from kernel_variants import REFERENCE, file_with
 import utils
 from instructor.autograder import case
 from instructor.autograder import judge as judging
-from instructor.autograder.judge import TALKS, judge
+from instructor.autograder.judge import TALKS, inputs, judge
 from instructor.autograder.plan import Run
 from instructor.solutions import gemm_kernels
 from ptxsim import Finding
@@ -42,6 +42,43 @@ def before_the_mmas(statement: str, step: int = 2):
 TMEM = "((uint*)pool_buf_ptr)[0]"
 COPY = f'asm volatile("tcgen05.cp.cta_group::1.128x256b [%0], %1;" :: "r"({TMEM} + 256), "l"(descA_ptr[0]));'
 SHIFT = f'asm volatile("tcgen05.shift.cta_group::1.down [%0];" :: "r"({TMEM} + 256));'
+
+
+def spoilt(D: np.ndarray) -> np.ndarray:
+    """D with numbers that are wrong, nearly right, no numbers, and zeros of the other sign."""
+    D = D.copy()
+    D[:70:3, 5], D[1, :9], D[2, 1::2], D[-1, 3] = 0.5, D[1, :9] * np.float16(1.0005), np.nan, np.inf
+    D[40:50] = np.nextafter(D[40:50], np.float16(np.inf))
+    D[3][D[3] == 0] *= np.float16(-1)
+    return D
+
+
+@pytest.mark.parametrize("data", ["integers", "random"])
+def test_the_part_that_is_wrong_is_that_of_all_numbers(data):
+    """Most are equal bit by bit: only others are compared as numbers."""
+    run = Run(2, TILE, data, "program", 7)
+    A, B = inputs(run)
+    expected = (A.astype(np.float32) @ B.astype(np.float32).T).astype(np.float16)
+    for D in expected, spoilt(expected), np.zeros_like(expected):
+        one, other = D.astype(np.float32), expected.astype(np.float32)
+        wrong = one != other if data == "integers" else judging._far(one, other)
+        assert judging._wrong(case.Case(run, None, A, B, D)) == wrong.mean()
+    huge = np.full_like(A, 60000), np.full_like(B, 60000)  # what no float16 holds is right in no way
+    with np.errstate(over="ignore"):
+        assert judging._wrong(case.Case(run, None, *huge, np.full_like(D, np.inf))) == (data == "random")
+
+
+def test_of_one_cluster_the_part_that_is_wrong_is_that_of_what_it_wrote():
+    run = Run(2, (512, 384, 128), "windows", "program", 37, alone=True)
+    A, B = inputs(run)
+    right = (A.astype(np.float32) @ B.astype(np.float32).T).astype(np.float16)
+    D = utils.canaries(right.shape, "float16")
+    D[128:256, 192:320], D[290:296, :64] = right[128:256, 192:320], right[290:296, :64]
+    seen = case.Case(run, None, A, B, D, written=case.written_of(D))
+    assert judging._wrong_where_written(seen) == 0
+    first = 128 + 37 % 32  # of the two rows in a block of 64 that are compared
+    D[first, 200:216] = 0
+    assert judging._wrong_where_written(seen) == 16 / (4 * 128 + 64)
 
 
 @pytest.mark.parametrize("statement", [COPY, SHIFT])

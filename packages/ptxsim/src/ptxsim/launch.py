@@ -306,8 +306,9 @@ class Launch:
     def run(self, how: RunConfig) -> Result:
         start, checks, trace, jobs = time.perf_counter(), how.checks, how.trace, how.jobs or cores()
         count, chosen, names = math.prod(self.clusters), self.chosen(how.first, how.clusters), [*how.names]
-        before = Before(self.memory) if checks else None
-        marked = marked_arrays(self.arrays) if checks else []
+        whole = checks and len(chosen) == count  # what some clusters leave as it was is for others to write
+        before = Before(self.memory) if whole else None
+        marked = marked_arrays(self.arrays) if whole else []
         recorders = _recorders(self, trace, how.first) if trace else ()
         with faults(), one_thread(), parallel.only_new_garbage():
             if how.order == "all" and checks and not recorders:

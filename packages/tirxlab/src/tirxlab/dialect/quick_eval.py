@@ -1,7 +1,8 @@
 """Kernels are parsed in three quarters of the time: TVM's parser does less for each expression.
 
 For every node of an expression TVM builds Python's tree, compiles it and runs it once. Most are a name, a
-number or a call of names: a name is looked up, and what is compiled is kept by its text. Its own trees are
+number or a call of names: a name is looked up, and what is compiled is kept by its text. Names, numbers and
+operators make nothing, so nobody notes their place in the source. Its own trees are
 copied from Python's without asking a registry for each node, and a macro finds the parser without reading
 the source of every frame above. Importing this file changes TVM; the values are the same.
 """
@@ -18,9 +19,23 @@ from tvm.script.parser.core import evaluator
 from tvm.script.parser.core.parser import ScriptMacro
 
 _KEPT = 4096  # compiled expressions
+_LEAVES = frozenset((int, str, bytes, float, complex, bool, type(None), type(...)))  # of Python's trees
 _PLAIN = (int, str, bytes, type(None))  # constants whose text gives the same again
 
 _of_tvm = evaluator._eval_expr
+_visit_of_tvm = evaluator.ExprEvaluator._visit
+
+_GIVEN_BACK = (
+    doc.Constant,
+    doc.expr_context,
+    doc.operator,
+    doc.boolop,
+    doc.unaryop,
+    doc.cmpop,
+)  # by TVM's visit
+_AS_THEY_ARE = frozenset(
+    kind for kind in vars(doc).values() if isinstance(kind, type) and issubclass(kind, _GIVEN_BACK)
+)
 
 
 def _several(nodes: list) -> str:
@@ -73,6 +88,14 @@ def evaluated(node, names: dict | None):
     return eval(code, names)
 
 
+def visited(self, node):
+    """What TVM's `_visit` gives, of a part of an expression."""
+    kind = type(node)
+    if kind in _AS_THEY_ARE or (kind is doc.Name and node.id in self.value_table):
+        return node
+    return _visit_of_tvm(self, node)
+
+
 @functools.lru_cache(None)
 def _fields_of(kind: type) -> tuple:
     """(TVM's class for a kind of node, its fields); (None, ()) of what is no node."""
@@ -82,9 +105,12 @@ def _fields_of(kind: type) -> tuple:
 
 def copied(node):
     """What TVM's `to_doc` gives: its own tree of a Python tree."""
-    if isinstance(node, list | tuple):
-        return type(node)(copied(one) for one in node)
-    made, fields = _fields_of(type(node))
+    kind = type(node)
+    if kind is list or kind is tuple:
+        return kind([copied(one) for one in node])
+    if kind in _LEAVES:
+        return node
+    made, fields = _fields_of(kind)
     if made is None:
         return node
     return made(**{field: copied(getattr(node, field, None)) for field in fields})
@@ -102,5 +128,6 @@ def parser_above(_):
 
 
 evaluator._eval_expr = evaluated
+evaluator.ExprEvaluator._visit = visited
 doc.to_doc = copied
 ScriptMacro._find_parser_def = parser_above
