@@ -9,6 +9,7 @@ It weighs what the tensor core multiplies, too: products of other numbers than A
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -255,7 +256,7 @@ class Halved(Flow):
 
     def timeline(self, costs: Costs) -> Traced:
         made = super().timeline(costs)
-        return replace(made, weight=sum(self.weighed.get(event, 0.0) for event in made.read_out))
+        return replace(made, weight=math.fsum(self.weighed.get(event, 0.0) for event in made.read_out))
 
     def _warp(self, split) -> str:
         return f"warp {split.warp % self.warps_per_cta}"

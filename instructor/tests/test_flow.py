@@ -7,6 +7,7 @@ import pytest
 
 from instructor.autograder.behaviour import Evidence, balanced, persistent
 from instructor.autograder.flow import NOBODY, Flow, Held, not_of_zeros, weigh, weights
+from instructor.autograder.purpose import EXACT
 from ptxsim.events.records import Rectangle
 from ptxsim.tracing import Costs
 
@@ -21,6 +22,22 @@ def test_an_mma_takes_time_for_multiply_adds_that_are_not_of_zeros():
     one, other = (np.where(np.arange(16) == k, ONES, 0) for k in (0, 1))
     one[0, 2] = other[0, 2] = 1.0  # no row of either is without a number, and one product is made
     assert not_of_zeros(one, other) == pytest.approx([1 / (128 * 128 * 16)])
+
+
+def test_one_product_more_shows_in_the_largest_sum():
+    """Of four tiles of step 10 at the longest K, which weighs the same in whatever parts it is made."""
+    rng = np.random.default_rng(5)
+    A, B = (rng.standard_normal((rows, 2176), np.float32).astype(np.float16) for rows in (2048, 256))
+    (whole,) = weigh(A, B, WEIGHTS)
+    parts = sum(
+        sum(weigh(A[m : m + 128, k : k + 64], B[:, k : k + 64], WEIGHTS, parts=4))
+        for m in range(0, len(A), 128)
+        for k in range(0, A.shape[1], 64)
+    )
+    one = np.zeros((1, 16), np.float16)
+    one[0, 3] = 1.5
+    assert abs(parts / whole - 1) < EXACT / 100
+    assert abs((parts + weigh(one, one, WEIGHTS)[0]) / whole - 1) > 10 * EXACT
 
 
 def test_mmas_that_run_as_one_are_looked_at_one_by_one():

@@ -80,7 +80,9 @@ def test_all_is_well_after_one_run():
     assert hint == "" and len(tried) == 1
 
 
-@pytest.mark.parametrize(("part", "weight", "hint"), [(0.9, 1.0, ELSEWHERE), (1.0, 1.2, OTHERS)])
+@pytest.mark.parametrize(
+    ("part", "weight", "hint"), [(0.9, 1.0, ELSEWHERE), (1.0, 1.2, OTHERS), (1.0, 1 - 1e-9, OTHERS)]
+)
 def test_what_is_lacking_is_told(part, weight, hint):
     assert judged({(EverySum(),): Outcome((part,), (ROWS,), weight)})[0] == hint
 

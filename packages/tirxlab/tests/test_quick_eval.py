@@ -1,6 +1,7 @@
 """TVM's parser with less work for each expression gives the same values, trees and kernels."""
 
 import ast
+import inspect
 
 import pytest
 from tvm.script.parser._core import doc
@@ -77,6 +78,23 @@ def test_what_tvm_refuses_is_refused_alike(text):
     assert raised[0] == raised[1]
 
 
+@pytest.mark.parametrize(
+    "text, value", [("x", (1, 2)), ("x, y", (1, 2)), ("[x, *y]", (1, 2, 3)), ("__tvm_rhs_var__", 1)]
+)
+def test_a_value_goes_to_the_names_to_which_tvm_gives_it(text, value):
+    target = _tvm_copy(ast.parse(f"{text} = 0").body[0].targets[0])
+    assert quick_eval.assigned(target, value) == quick_eval._assign_of_tvm(target, value)
+
+
+def test_a_function_ends_where_inspect_says():
+    for function in (_same, _tvm_copy, quick_eval.copied, gemm_kernels.hgemm_v9):
+        lines, first = inspect.findsource(function)
+        ours = inspect.getblock(lines[first:])
+        assert ours == quick_eval._block_of_inspect(lines[first:])
+        ours.clear()  # each asker has a list of its own
+        assert inspect.getsource(function).startswith("def ")
+
+
 def test_trees_are_those_of_tvm():
     with open(gemm_kernels.__file__, encoding="utf-8") as file:
         tree = ast.parse(file.read())
@@ -89,5 +107,7 @@ def test_kernels_are_the_same(step, size, monkeypatch):
     quick = draft(build(*size)).to_bytes()
     monkeypatch.setattr(evaluator, "_eval_expr", quick_eval._of_tvm)
     monkeypatch.setattr(evaluator.ExprEvaluator, "_visit", quick_eval._visit_of_tvm)
+    monkeypatch.setattr(evaluator, "_eval_assign", quick_eval._assign_of_tvm)
+    monkeypatch.setattr(inspect, "getblock", quick_eval._block_of_inspect)
     monkeypatch.setattr(doc, "to_doc", lambda tree: _tvm_copy(tree))
     assert draft(build(*size)).to_bytes() == quick

@@ -2,15 +2,17 @@
 
 For every node of an expression TVM builds Python's tree, compiles it and runs it once. Most are a name, a
 number or a call of names: a name is looked up, and what is compiled is kept by its text. Names, numbers and
-operators make nothing, so nobody notes their place in the source. Its own trees are
-copied from Python's without asking a registry for each node, and a macro finds the parser without reading
-the source of every frame above. Importing this file changes TVM; the values are the same.
+operators make nothing, so nobody notes their place in the source; a value goes to a name without a program
+that assigns it. Its own trees are copied from Python's without asking a registry for each node, a macro finds
+the parser without reading the source of every frame above, and where a function ends in its file is looked
+for once. Importing this file changes TVM and `inspect`; what they give is the same.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 
@@ -19,11 +21,14 @@ from tvm.script.parser.core import evaluator
 from tvm.script.parser.core.parser import ScriptMacro
 
 _KEPT = 4096  # compiled expressions
+_FUNCTIONS = 64  # whose source is known
 _LEAVES = frozenset((int, str, bytes, float, complex, bool, type(None), type(...)))  # of Python's trees
 _PLAIN = (int, str, bytes, type(None))  # constants whose text gives the same again
 
 _of_tvm = evaluator._eval_expr
 _visit_of_tvm = evaluator.ExprEvaluator._visit
+_assign_of_tvm = evaluator._eval_assign
+_block_of_inspect = inspect.getblock
 
 _GIVEN_BACK = (
     doc.Constant,
@@ -96,6 +101,18 @@ def visited(self, node):
     return _visit_of_tvm(self, node)
 
 
+def assigned(target, source) -> dict:
+    """What TVM's `_eval_assign` gives: the names that get a value, and theirs."""
+    if type(target) is doc.Name and not target.id.startswith("__tvm"):
+        return {target.id: source}
+    return _assign_of_tvm(target, source)
+
+
+@functools.lru_cache(_FUNCTIONS)
+def _block(lines: tuple[str, ...]) -> list[str]:
+    return _block_of_inspect(list(lines))
+
+
 @functools.lru_cache(None)
 def _fields_of(kind: type) -> tuple:
     """(TVM's class for a kind of node, its fields); (None, ()) of what is no node."""
@@ -113,7 +130,9 @@ def copied(node):
     made, fields = _fields_of(kind)
     if made is None:
         return node
-    return made(**{field: copied(getattr(node, field, None)) for field in fields})
+    one = made.__new__(made)
+    one.__dict__ = {field: copied(getattr(node, field, None)) for field in fields}
+    return one
 
 
 def parser_above(_):
@@ -129,5 +148,7 @@ def parser_above(_):
 
 evaluator._eval_expr = evaluated
 evaluator.ExprEvaluator._visit = visited
+evaluator._eval_assign = assigned
+inspect.getblock = lambda lines: _block(tuple(lines)).copy()  # type: ignore[assignment]
 doc.to_doc = copied
 ScriptMacro._find_parser_def = parser_above
