@@ -102,10 +102,14 @@ class Flow(Recorder):
         self._wait_for_writers(cluster, inside)
         super().accesses(cluster, log)
         written = inside[inside[:, bytecode.LOG_SIZE] & 1 == 1]
+        if not len(written):
+            return
         rank, offset, warp = _where(written)
         self.writers[rank, offset >> 4] = THREADS
         size = (written[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
-        last = np.array([self.last.get(w, NOBODY) for w in warp.tolist()], int)
+        last = np.full(len(warp), NOBODY)
+        for w in _values(warp):
+            last[warp == w] = self.last.get(w, NOBODY)
         for part in range(0, int(size.max(initial=0)), _WORD):
             of = size > part
             word = rank[of], np.minimum((offset[of] + part) // _WORD, self.hands.shape[1] - 1)
@@ -119,6 +123,8 @@ class Flow(Recorder):
         rank, offset, warp = _where(inside)
         owner, hands = (of[rank, offset // _WORD] for of in (self.owner, self.hands))
         others = (owner != NOBODY) & (owner != warp)
+        if not others.any():
+            return
         for w in np.unique(warp[others]).tolist():
             mine = others & (warp == w)
             at = cluster.splits[w * 32].at(row=int(inside[mine, bytecode.LOG_ROW][0]))
@@ -162,13 +168,13 @@ class Flow(Recorder):
 
     def _sources(self, work, rank: int) -> set[int]:
         """The TMA loads whose bytes an MMA reads in one CTA."""
-        found = set()
+        found: set[int] = set()
         for span in work.footprint.reads:
             if span.rank == rank:
                 inside = span.chunks[(span.chunks >= 0) & (span.chunks < self.writers.shape[1])]
                 writers = self.writers[rank, inside]
                 self.filled[rank, inside] |= writers >= 0
-                found.update(np.unique(writers).tolist())
+                found.update(_values(writers) if len(writers) else ())
         return found - {NOBODY, THREADS}
 
     def _add_up(self, cluster, work, rank: int, event: int) -> None:

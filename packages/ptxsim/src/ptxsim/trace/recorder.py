@@ -34,7 +34,7 @@ from ptxsim.trace.schedule import (
     summarise,
 )
 
-_SPACES = ("global read", "global write", "shared read", "shared write")
+_SPACES = ("global read", "shared read", "global write", "shared write")
 _MERGED = (*_SPACES, *MOVES, "wait")
 _ROLES = ("TMA", "cp.async", "MMA", "write-back")
 _STAGE = {LOADS: 0, COPIES: 1, TENSOR: 2, STORES: 3}  # the role that the unit works for
@@ -150,16 +150,13 @@ class Recorder(Observer):
 
     @_traced
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
-        warps, place = log[:, bytecode.LOG_THREAD] // 32, log[:, bytecode.LOG_PLACE]
-        inside = is_shared(place)
-        kinds, size = 2 * inside + (log[:, bytecode.LOG_SIZE] & 1), _bytes(log)
-        for w in np.unique(warps).tolist():
-            split = cluster.splits[w * 32]
-            for kind in (0, 2, 1, 3):  # a warp reads before it writes what it has read
-                chosen = (warps == w) & (kinds == kind)
-                if chosen.any():
-                    at = split.at(row=int(log[chosen, bytecode.LOG_ROW][0]))
-                    self.by_warp(at, _SPACES[kind], _SPACES[kind], amount=int(size[chosen].sum()))
+        inside, write = is_shared(log[:, bytecode.LOG_PLACE]), log[:, bytecode.LOG_SIZE] & 1
+        # By warp, and in each as in _SPACES: a warp reads before it writes what it has read.
+        order, size = 4 * (log[:, bytecode.LOG_THREAD] // 32) + 2 * write + inside, _bytes(log)
+        for one in (order[:1] if (order == order[:1]).all() else np.unique(order)).tolist():
+            chosen, space = order == one, _SPACES[one % 4]
+            at = cluster.splits[one // 4 * 32].at(row=int(log[chosen, bytecode.LOG_ROW][0]))
+            self.by_warp(at, space, space, amount=int(size[chosen].sum()))
 
     # ---- barriers ----
 
