@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.isa.mathlib.inner import inner
-from ptxsim.jit.bytecode import LOG_COLUMNS, LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_SIZE_MASK
+from ptxsim.jit.bytecode import LOG_COLUMNS, LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_SIZE_MASK, LOG_THREAD
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.translate import is_local, is_shared
 
-RUN_ROW, RUN_WRITE, RUN_FIRST, RUN_LAST, RUN_COLUMNS = range(5)  # bytes [first, last) that a row accesses
+RUN_ROW, RUN_WRITE, RUN_FIRST, RUN_LAST, RUN_GROUP, RUN_COLUMNS = range(
+    6
+)  # bytes [first, last) that a row accesses
 LINE_BITS, LINES = 7, 4096  # bits of a place within its line; lines of which the run that read there is known
 LINE = 1 << LINE_BITS
 
@@ -25,55 +27,98 @@ class GlobalRows:
         self.group_of_row = group_of_row
 
     def __call__(self, log: np.ndarray) -> tuple[bytes, np.ndarray | None]:
-        """(rows of Observer.accesses without the places in global memory, and whether a store changes what is
-        there, which nobody asks; the runs of bytes there, int64 (n, RUN_COLUMNS), or None).
+        """(rows of Observer.accesses; the runs of bytes in global memory, int64 (n, RUN_COLUMNS), or None).
+
+        A warp's access to global memory is one row: without its places, which the runs have, and without
+        whether a store changes what is there, which nobody asks.
         """
         if len(log) > len(self.own):
             self.own = np.empty((2 * len(log), LOG_COLUMNS), np.int64)
             self.runs = np.empty((2 * len(log), RUN_COLUMNS), np.int64)
         self.lines[:] = -1
-        count = _separate(log, self.own, self.runs, self.lines, self.group_of_row)
-        return self.own[: len(log)].tobytes(), self.runs[:count].copy() if count else None
+        rows, count = _separate(log, self.own, self.runs, self.lines, self.group_of_row)
+        return self.own[:rows].tobytes(), self.runs[:count].copy() if count else None
 
 
 @compiled()
 def _separate(log, own, runs, lines, groups):
-    """Fills `own` and `runs`; the number of runs. A run goes on while accesses begin where the last ended,
-    and one of reads where a read begins in it or at its end.
-    """
-    count, current = 0, -1
-    for i in range(len(log)):
-        for column in range(LOG_COLUMNS):  # not own[i] = log[i]: its check of shapes takes 2 s to compile
-            own[i, column] = log[i, column]
-        place = log[i, LOG_PLACE]
-        if is_shared(place) or is_local(place):
-            continue
-        code = log[i, LOG_SIZE] & LOG_SIZE_MASK
-        own[i, LOG_PLACE], own[i, LOG_SIZE] = 0, code
-        row, write, end = log[i, LOG_ROW], code & 1, place + (code >> 1)
-        if current >= 0 and _goes_on(runs, current, row, write, place, groups):
-            runs[current, RUN_LAST] = max(end, runs[current, RUN_LAST])
-            continue
-        line = (place >> LINE_BITS) & (LINES - 1)
-        before = -1 if write else lines[line]
-        if before >= 0 and _goes_on(runs, before, row, write, place, groups):
-            current = before
-            runs[current, RUN_LAST] = max(end, runs[current, RUN_LAST])
-            continue
-        runs[count, RUN_ROW], runs[count, RUN_WRITE] = row, write
-        runs[count, RUN_FIRST], runs[count, RUN_LAST] = place, end
-        if not write:
-            lines[line] = count
-        current, count = count, count + 1
-    return count
+    """Fills `own` and `runs`; the number of rows and of runs."""
+    rows, count, run, i = 0, 0, -1, 0
+    while i < len(log):
+        end, lanes = _access(log, i)
+        if lanes:
+            row, code = log[i, LOG_ROW], log[i, LOG_SIZE] & LOG_SIZE_MASK
+            own[rows, LOG_ROW], own[rows, LOG_THREAD] = row, log[i, LOG_THREAD]
+            own[rows, LOG_PLACE], own[rows, LOG_SIZE] = ~lanes, code  # no address is negative
+            if code & 1:
+                count, run = _written(log, i, end, runs, count, run)
+            else:
+                count, run = _read(log, i, end, groups[row], runs, lines, count, run)
+        else:
+            for column in range(
+                LOG_COLUMNS
+            ):  # not own[rows] = log[i]: its check of shapes takes 2 s to compile
+                own[rows, column] = log[i, column]
+        rows, i = rows + 1, end
+    return rows, count
 
 
 @inner
-def _goes_on(runs, run, row, write, place, groups):
-    """Whether an access belongs to a run; one of another instruction does not cross into the next line."""
-    same, last = runs[run, RUN_ROW] == row, runs[run, RUN_LAST]
-    if write or runs[run, RUN_WRITE]:
-        return same and place == last and runs[run, RUN_WRITE] == write
-    if place < runs[run, RUN_FIRST] or place > last:
+def _access(log, start):
+    """Of a warp's access to global memory that begins at row `start`: (the row behind it, its lanes).
+
+    No lanes: that row accesses other memory.
+    """
+    row, code, warp = log[start, LOG_ROW], log[start, LOG_SIZE] & LOG_SIZE_MASK, log[start, LOG_THREAD] >> 5
+    end, lanes = start, np.int64(0)
+    while end < len(log):
+        lane, place = log[end, LOG_THREAD] & 31, log[end, LOG_PLACE]
+        if is_shared(place) or is_local(place) or log[end, LOG_ROW] != row or lanes >> lane:
+            break
+        if log[end, LOG_SIZE] & LOG_SIZE_MASK != code or log[end, LOG_THREAD] >> 5 != warp:
+            break
+        lanes |= 1 << lane
+        end += 1
+    return max(end, start + 1), lanes
+
+
+@inner
+def _read(log, start, end, group, runs, lines, count, run):
+    """(number of runs, the run of the last read). A run goes on where a read begins in it or at its end."""
+    row, size = log[start, LOG_ROW], (log[start, LOG_SIZE] & LOG_SIZE_MASK) >> 1
+    for i in range(start, end):
+        place = log[i, LOG_PLACE]
+        if run < 0 or not _goes_on(runs, run, row, group, place):
+            line = (place >> LINE_BITS) & (LINES - 1)
+            run = lines[line]
+            if run < 0 or not _goes_on(runs, run, row, group, place):
+                run, lines[line] = count, count
+                count += 1
+                runs[run, RUN_ROW], runs[run, RUN_WRITE], runs[run, RUN_GROUP] = row, 0, group
+                runs[run, RUN_FIRST], runs[run, RUN_LAST] = place, place
+        runs[run, RUN_LAST] = max(place + size, runs[run, RUN_LAST])
+    return count, run
+
+
+@inner
+def _written(log, start, end, runs, count, run):
+    """(number of runs, the run of the last write). A run goes on where its instruction writes at its end."""
+    row, size = log[start, LOG_ROW], (log[start, LOG_SIZE] & LOG_SIZE_MASK) >> 1
+    for i in range(start, end):
+        place = log[i, LOG_PLACE]
+        if run < 0 or runs[run, RUN_WRITE] == 0 or runs[run, RUN_ROW] != row or runs[run, RUN_LAST] != place:
+            run = count
+            count += 1
+            runs[run, RUN_ROW], runs[run, RUN_WRITE], runs[run, RUN_GROUP] = row, 1, -1
+            runs[run, RUN_FIRST] = place
+        runs[run, RUN_LAST] = place + size
+    return count, run
+
+
+@inner
+def _goes_on(runs, run, row, group, place):
+    """Whether a read belongs to a run; one of another instruction does not cross into the next line."""
+    last = runs[run, RUN_LAST]
+    if runs[run, RUN_GROUP] != group or place < runs[run, RUN_FIRST] or place > last:
         return False
-    return same or (place < last or place & (LINE - 1) != 0) and groups[runs[run, RUN_ROW]] == groups[row]
+    return place < last or place & (LINE - 1) != 0 or runs[run, RUN_ROW] == row
