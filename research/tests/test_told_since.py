@@ -48,6 +48,13 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the loads of CTA 1 begin as a consumer's, because CTA 0 leads the pair": "nobody-starts",
     "the numbers of A and of B are multiplied in the bytes, not added": "bytes-announced",
     "the rows of tiles lack their parentheses, M // CTA_GROUP * BLK_M": "endless-outside",
+    "Dsmem is drawn from the start of the pool again, over the stages": "one-memory",
+    "only the last MMA is waited for, with the phase of its K tile": "phase-of-many",
+    "the load of the next K tile leaves between the wait for this one's": "loaded-too-soon",
+    "tensor memory has two products, and the MMAs' columns go by the state's": "other-columns",
+    "the test for the last chunk is left out: tensor memory is handed back": "answers-more",
+    "the loading thread waits for A before B's load leaves": "waits-first",
+    "next_tile stands at the head of the loop: each CTA leaves out its first": "first-left-out",
     "every CTA takes as many tiles, their number divided by that of the CTAs and": "tiles-too-many",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import causes
+import places
 import pytest
 import slips
 import strays
@@ -11,7 +12,8 @@ from corpus import build_bug, matches, on_one_screen, run_bug
 
 import utils
 
-BUGS = [bug for group in (*causes.GROUPS, *slips.GROUPS, *walks.GROUPS, *strays.GROUPS) for bug in group]
+FILES = (causes, slips, walks, strays, places)
+BUGS = [bug for file in FILES for group in file.GROUPS for bug in group]
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)

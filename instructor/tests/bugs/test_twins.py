@@ -6,7 +6,7 @@ By default one twin of each step; all of them with `./lab test --all` (marked sl
 from __future__ import annotations
 
 import pytest
-from corpus import build_bug, run_bug, wrong_result
+from corpus import Bug, after, before, build_bug, run_bug, wrong_result
 from twins import CHANGES, TWINS
 
 QUICK = {next(t.name for t in TWINS[i:] if t.step == step) for step in range(1, 11) for i in [7 * step % 5]}
@@ -26,4 +26,19 @@ def test_no_error(twin):
     for order in ("program", "adverse"):
         run = run_bug(twin, artifact, order)
         assert not [str(f) for f in run.findings if f.severity != "review"]
+        assert wrong_result(twin, run) == ""
+
+
+@pytest.mark.parametrize("step", [5, 6])
+def test_memory_that_two_buffers_use_in_turn(step):
+    """The result lies over the stages, and each use of one waits for that of the other."""
+    over = (
+        before("Dsmem = pool.alloc", "pool.move_base_to(1024)"),
+        after("Dsmem = pool.alloc", "pool.move_base_to(1024 + PIPE_DEPTH * TILE_BYTES)"),
+    )
+    twin = Bug("in-turn", step, (256, 384, 320), over, "", "", "Loads begin behind the store.", ctas=2)
+    artifact = build_bug(twin)
+    for order in ("program", "adverse"):
+        run = run_bug(twin, artifact, order)
+        assert not run.findings
         assert wrong_result(twin, run) == ""

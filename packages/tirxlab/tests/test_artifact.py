@@ -74,6 +74,7 @@ def test_plain_data_only():
         ({"grid": (4, 0, 1)}, "grid"),
         ({"block": (128,)}, "block"),
         ({"grid": (3, 2, 1)}, "not a multiple of cluster"),
+        ({"grid": (0, 1, 1)}, "has no CTA: an extent of cta_id"),
         ({"shared_bytes": -1}, "sizes"),
         ({"registers": True}, "sizes"),
         ({"cubin": "text"}, "cubin"),

@@ -290,6 +290,11 @@ def _validate(a: Artifact) -> None:
 def _validate_launch(a: Artifact) -> None:
     for name in ("grid", "block", "cluster"):
         value = getattr(a, name)
+        _need(
+            not (name == "grid" and _whole(value, 0, 3) and 0 in value),
+            f"grid {value!r:.60} has no CTA: an extent of cta_id(.., parent='kernel') is 0 for this size and "
+            "this SM_COUNT (checks build with few SMs, too); is it divided by more than it has?",
+        )
         _need(_whole(value, 1, 3), f"{name} {value!r:.60} is not three positive integers")
     _need(
         all(g % c == 0 for g, c in zip(a.grid, a.cluster, strict=True)),

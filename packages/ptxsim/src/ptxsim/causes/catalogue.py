@@ -9,9 +9,12 @@ from ptxsim.causes.at_rings import AT_RINGS
 from ptxsim.causes.cause import Cause
 from ptxsim.causes.elsewhere import ELSEWHERE
 from ptxsim.causes.of_outputs import OF_OUTPUTS
+from ptxsim.causes.of_places import OF_PLACES
 from ptxsim.causes.of_roles import OF_ROLES
 
 CAUSES: dict[str, Cause] = {
     cause.id: cause
-    for cause in sorted((*AT_BARRIERS, *AT_RINGS, *OF_ROLES, *OF_OUTPUTS, *ELSEWHERE), key=lambda c: c.rank)
+    for cause in sorted(
+        (*AT_BARRIERS, *AT_RINGS, *OF_ROLES, *OF_OUTPUTS, *OF_PLACES, *ELSEWHERE), key=lambda c: c.rank
+    )
 }

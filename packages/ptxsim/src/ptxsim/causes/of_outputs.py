@@ -72,6 +72,12 @@ OF_OUTPUTS = (
         "wide as the tile?",
     ),
     Cause(
+        "first-left-out",
+        280,
+        "does the loop over tiles go on to the next one before the first is stored, or begin behind it? Does "
+        "a condition keep the first CTA or the first tile out?",
+    ),
+    Cause(
         "adds-to-nothing",
         280,
         "to overwrite the output, store without a reduction (cp.async.bulk.tensor, st); to add to it, let it "

@@ -104,7 +104,7 @@ RIVALS = (
         "one-place",
         "are the two meant to touch different places: is an index or a stage wrong, or do two buffers share "
         "memory",
-        "not-free not-ready wait-late buffer same-row slot overwritten cleared-unordered",
+        "not-free not-ready wait-late buffer same-row slot overwritten cleared-unordered loaded-too-soon",
         "race",
     ),
     _rival(
@@ -162,7 +162,8 @@ SHOWN = _ids(
     "unwritten-local unset-parity each-for-all ignored-answer all-at-each sent-by-both lanes-apart no-mma "
     "arrived-again skips-phases cleared-late columns-of-a-warp role-twice out-of-turn "
     "moved-first past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
-    "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group"
+    "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "
+    "one-memory other-columns phase-of-many answers-more waits-first"
 )
 
 

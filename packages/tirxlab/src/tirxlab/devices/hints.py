@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ptxsim
 
+from .place_hints import OF_PLACES
+
 _COUNT = (
     "init(count) must equal the number of arrivals in a phase: all threads that arrive, of both CTAs, or 1 "
     "per commit"
 )
 _FLIP = (
-    "move on to the next phase after each wait (move_to_next_stage, or phase ^ 1), and start it once; a "
+    "move on to the next phase once for each wait (move_to_next_stage, or phase ^ 1), and start it once; a "
     "PipelineState needs as many stages as the barriers that it walks through"
 )
 _FRESH = (
@@ -65,10 +67,6 @@ OF_CAUSES = {
         "barrier"
     ),
     "outside": "check the tile's coordinates, and the extents of cta_id, against the buffer's shape",
-    "useless-stores": (
-        "make one CTA, or one round of the scheduler, for each tile of the output: is the grid too large, "
-        "or the number of tiles?"
-    ),
     "all-write": (
         "each thread does the whole copy: `with Tx.cta():` shares it among the threads, and an elected thread"
         " does it alone"
@@ -101,7 +99,7 @@ OF_CAUSES = {
     "again": _FLIP,
     "again-ahead": _FLIP,
     "not-flipped": (
-        "flip the phase after each wait, carry it from tile to tile, and start it once; a PipelineState "
+        "flip the phase once for each wait, carry it from tile to tile, and start it once; a PipelineState "
         "needs as many stages as the barriers that it walks through"
     ),
     "parity": "flip the phase after each wait: phase = phase ^ 1",
@@ -232,35 +230,11 @@ OF_CAUSES = {
     "other-issuer": (
         "each MMA warp must commit to its own slot: the consumer's number, in the commit and in the wait"
     ),
+    "phase-of-many": (
+        "try_wait in every round, which also keeps A and B until they are read, and flip the phase there; or "
+        "commit once, behind the loop"
+    ),
     "too-many": _COUNT,
-    "same-tile": (
-        "m_st, n_st and the row must differ for every CTA that stores: check them, the extents of cta_id, "
-        "the scheduler's number of clusters and the number given to init"
-    ),
-    "tiles-too-many": (
-        "does the loop ask valid() before each tile? Are there more CTAs, or more rounds, than tiles? Or is "
-        "the box that is stored larger than its tile?"
-    ),
-    "same-tile-again": (
-        "the coordinates of the store must follow the tile of each round: its rows (m_st) come from m_idx, "
-        "its columns (n_st, d_st) from n_idx"
-    ),
-    "adds-to-nothing": (
-        "to overwrite D, leave out use_tma_reduce; to add to it, D must be cleared first, and all who add "
-        "come behind that"
-    ),
-    "tiles-overlap": (
-        "tiles of D lie as far apart as a tile is large: scale n_idx by the columns, and m_idx by the rows, "
-        "that the whole tile has, those of both CTAs of a pair included"
-    ),
-    "stores-past": (
-        "the only stores are for a tile past the last one: they belong into the loop over tiles, in front of "
-        "next_tile(). Is a coordinate scaled twice?"
-    ),
-    "first-tiles": (
-        "is the number of tiles along this axis right: the extents of cta_id, num_m_tiles and num_n_tiles of "
-        "the scheduler? Is the store as wide as the tile?"
-    ),
     "no-pair": (
         'cta_group=2 needs clusters of two CTAs: cbx comes from Tx.cta_id([CTA_GROUP, 1], parent="cluster")'
     ),
@@ -268,10 +242,6 @@ OF_CAUSES = {
         "does its role stand under a condition on bx, the CTA's number in the grid, where cbx, its rank in "
         "the cluster, is meant? Or is the arrive, the commit or the load under another condition that "
         "nobody meets here?"
-    ),
-    "stores-outside": (
-        "stores went past the end of the output instead: is their row (m_st) or column (n_st) taken from bx, "
-        "where the CTA's rank in its cluster (cbx) is meant, or scaled twice?"
     ),
     "bytes-announced": _BYTES,
     "bytes": _BYTES,
@@ -282,10 +252,6 @@ OF_CAUSES = {
     "ahead-count": _COUNT,
     "ahead-commits": (
         "init(count) must count 1 per commit: where both MMA warps hand back one stage, init(NUM_CONSUMER)"
-    ),
-    "other-group": (
-        "let a thread of each warpgroup store the part that this warpgroup writes: warpgroup_sync orders "
-        "its own threads alone"
     ),
     "elements-meet": (
         "give each line slots of its own: where an array has two for each stage, these are 2 * stage and "
@@ -299,10 +265,6 @@ OF_CAUSES = {
     "two-uses": (
         "loads must report to one barrier, commits of MMAs to another: a thread that needs both "
         "waits for both"
-    ),
-    "one-cta": (
-        "where init(1) counts one arrival for the whole cluster, only one of its CTAs may arrive: put the "
-        "arrive under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"
     ),
     "announced-apart": (
         "both CTAs announce the bytes, but one barrier counts them: put `if cbx == 0:` around the arrive "
@@ -348,10 +310,6 @@ OF_CAUSES = {
         "every warp whose MMAs read a stage hands it back: each commits, and init counts them "
         "(init(NUM_CONSUMER))"
     ),
-    "same-part": (
-        "each warpgroup stores to a part of its own: does the index of the part name the warpgroup (wg_id), "
-        "and nothing that the others have, too?"
-    ),
     "never-waits": (
         "who reads the data waits for it, in every round: another thread's wait counts only with cta_sync() "
         "after it"
@@ -368,14 +326,10 @@ OF_CAUSES = {
     "nobody-starts": (
         "is one side meant to start? PipelineState.init(is_producer=True) lets its first wait pass"
     ),
-    "incomplete-output": (
-        "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output? With "
-        "a scheduler: its numbers of tiles and of clusters, the number given to init, and `while valid()`"
-    ),
 }
 
 HINTS = ptxsim.Hints(
-    OF_CAUSES,
+    OF_CAUSES | OF_PLACES,
     {
         "bar.sync 0": "cta_sync",
         "elect.sync": "elect_sync",

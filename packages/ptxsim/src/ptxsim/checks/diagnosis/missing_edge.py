@@ -15,6 +15,8 @@ from ptxsim.checks.diagnosis.carriers import (
     own_signals,
 )
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
+from ptxsim.checks.diagnosis.in_memory import loaded_too_soon, one_memory, other_columns
+from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.other_element import other_slot
 from ptxsim.checks.diagnosis.out_of_step import (
@@ -132,7 +134,8 @@ def _wait(races, pair: AccessPair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = carriers(races, first), carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    found = past_buffer(races, pair) or loaded_twice(races, pair) or sent_by_both(races, pair)
+    found = one_memory(races, pair) or past_buffer(races, pair) or loaded_twice(races, pair)
+    found = found or loaded_too_soon(races, pair) or other_columns(races, pair) or sent_by_both(races, pair)
     found = found or stage_handed_back_early(races, pair) or arrives_for_readers(races, pair)
     found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
     found = found or other_slot(races, pair, forward) or no_barrier(races, pair)
@@ -167,7 +170,7 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     if freed and place in never_waited_for(races):
         return edge("freed", name=name)
-    text = f"{name} was not waited for"
+    text = not_waited_for(races, pair, place)
     warp = first.warp(races)
     if warp is None or place not in own_signals(races, pair.second) - own_signals(races, first):
         return Edge(_cause(races, pair), text)
@@ -211,7 +214,7 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
     if chosen is not None:
         found = others_waited(races, pair, chosen) if first.verb == "write" else None
         found = found or arrives_alone(races, pair, chosen) or waits_less(races, pair, chosen)
-        return found or Edge(_cause(races, pair), f"{barrier_of(races, chosen)} was not waited for")
+        return found or Edge(_cause(races, pair), not_waited_for(races, pair, chosen))
     if first.kind == "source" and second.kind == "thread" and _one_group(races, first, second):
         return edge("group-late")
     if second.kind == "mma" and backward:

@@ -20,7 +20,10 @@ def other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
     array = {p: races.reporter.shared_array(p[1]) for w, p in pair.seen if w == warp}
     own, (known, newest) = own_signals(races, pair.first), newest_wait(races, pair)
     known = known and pair.issued[1] is not None and pair.issued[1].kind in ("mma", "load", "store")
+    freed = pair.space == "tmem" and pair.second.kind == "thread"
     for place in (p for p in forward if p in own):
+        if freed and not races.clocks.signals[place].awaited:
+            return edge("freed", name=barrier_of(races, place))  # others are for others
         name = races.reporter.shared_array(place[1])
         others = [newest] if known else [p for p in array if p not in forward and place not in array]
         alike = (p for p in others if p not in (None, place) and array.get(p) == name and p[0] == place[0])

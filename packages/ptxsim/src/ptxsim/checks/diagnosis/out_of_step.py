@@ -5,7 +5,7 @@ of another consumer, a load over one that nobody waited for, a loop that waits l
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.barrier_history import history_of, ring_of, times_signalled, times_waited
+from ptxsim.checks.barrier_history import history_of, ring_of, signals_by, times_signalled, times_waited
 from ptxsim.checks.diagnosis.misnamed import missent
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
@@ -54,6 +54,9 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
     skipped = _skips_phases(races, pair, place)
     if skipped is not None:
         return skipped
+    of_many = _phase_of_many(races, pair, place)
+    if of_many is not None:
+        return of_many
     warp = races.clocks.warp_of(pair.first.by)
     sources = history_of(races.cluster)[place].sources
     row = next((row for how, w, row in sources if how == "commit" and w == warp), None)
@@ -110,14 +113,36 @@ def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
     )
 
 
+def _phase_of_many(races, pair: AccessPair, place: Place) -> Edge | None:
+    """Each MMA is committed to this barrier, and to no other; who reads has waited for few of its phases."""
+    commits, first = races.transfers.commits.get(pair.first.agent, ()), pair.first
+    reader, history = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place]
+    seen, done = pair.seen.get((reader, place)), [at for at, _ in commits]
+    alone = all(p == place for _, p in commits) and any(at >= first.epoch for at in done)
+    if seen is None or not alone or seen.count >= len(done):
+        return None
+    row = next(row for how, _, row in history.sources if how == "commit")
+    return edge(
+        "phase-of-many",
+        name=barrier_of(races, place),
+        line=line_text(races, row),
+        phases=times(len(done)),
+        waits=times(seen.count),
+        at=line_text(races, max(seen.rows)),
+    )
+
+
 def _let_pass(races, pair: AccessPair) -> str:
     """What the issuer of an MMA had waited for last, of the barriers by which the reader hands back."""
     reader, issuer = (races.clocks.warp_of(access.by) for access in (pair.second, pair.first))
     for back in races.handshakes.handed.get(reader, {}):
-        seen = pair.seen.get((issuer, back))
+        seen, name = pair.seen.get((issuer, back)), barrier_of(races, back)
         if seen is not None:
             line, which = line_text(races, max(seen.rows)), phase_name(seen.phase)
-            return f"; the wait for {barrier_of(races, back)} in front of it{line} let {which} pass"
+            return f"; the wait for {name} in front of it{line} let {which} pass"
+        if back in history_of(races.cluster) and issuer not in history_of(races.cluster)[back].waits:
+            who = role(races.cluster, issuer // races.cluster.warps_per_cta, {issuer: _ALL})
+            return f"; {who}, which issued it, never waits for {name}"
     return ""
 
 
@@ -209,7 +234,18 @@ def hands_back_more(races, warp: int | None, back: Place, ready: set[Place]) -> 
         return None
     name = barrier_of(races, waited[0])
     counts = {"times": times(signals), "passed": times(passed)}
+    if _waits_again(races, warp, waited):
+        row, _ = signals_by(histories, backs, warp)[0]
+        line = line_text(races, row)
+        return edge("answers-more", name=name, back=barrier_of(races, back), line=line, **counts)
     return edge("waits-less", name=name, back=barrier_of(races, back), **counts)
+
+
+def _waits_again(races, warp: int, places: list[Place]) -> bool:
+    """Has a warp waited for these several times, or does it stand at such a wait once more?"""
+    histories = history_of(races.cluster)
+    held = [g for g, w in races.cluster.waits.items() if w.kind == "mbarrier" and w.detail["place"] in places]
+    return times_waited(histories, places, warp) > 1 or warp in {g // 32 for g in held}
 
 
 def _rings(histories: dict, places: set[Place], array_of) -> list[Place]:

@@ -156,4 +156,14 @@ def _blocks(left: np.ndarray) -> tuple[str, str]:
         if len(set(ends - starts)) == len(set(np.diff(starts))) == 1:
             return f"{text} of every {starts[1] - starts[0]}", "left-blocks"
         return f"{text} and others", "incomplete-output"
-    return "", "incomplete-output"
+    return _corner(left)
+
+
+def _corner(left: np.ndarray) -> tuple[str, str]:
+    """`, rows 0 to 127 of columns 0 to 127`: one block in the first corner, with whole tiles around it."""
+    if left.ndim != 2 or not left[0, 0]:
+        return "", "incomplete-output"
+    rows, columns = (int(np.argmin(side)) for side in (left[:, 0], left[0]))
+    if rows % _TILE or columns % _TILE or left[:rows, :columns].sum() != left.sum():
+        return "", "incomplete-output"
+    return f", rows 0 to {rows - 1} of columns 0 to {columns - 1}", "first-left-out"

@@ -66,6 +66,7 @@ class AccessPair:
     issued: tuple[Issued | None, Issued | None] = None, None  # what the two are part of
     readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent; -1: of another cluster)
     at: int = -1  # steps on barriers so far, when they met
+    position: int = 0  # of the place, as the shadows count
 
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> AccessPair:
@@ -93,7 +94,7 @@ class AccessPair:
             if known.elsewhere is not None:  # the worst of them counts
                 known.elsewhere = _fenced_elsewhere(races, space, line, clock)
             return known
-        pair = cls(line[CODE], space, place, buffer, first, second, key, cta)
+        pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
         pair.add_reader(line, now)
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.uses import strange_commit
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.events.records import Place
 
 
 def partial(model: Model, waiter: Waiter) -> Blame | None:
@@ -18,8 +22,7 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     late = [
         w for w in model.waiters if w is not waiter and rows & model.reach(w) and not arrived & set(w.lanes)
     ]
-    known = {w for (how, w, _) in history.sources if how != "load"}
-    if any(known & set(w.lanes) for w in late):
+    if any(_signallers(model, waiter.place) & set(w.lanes) for w in late):
         return None
     if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
         return roles.role_later(model, waiter, rows)
@@ -37,6 +40,14 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     if elsewhere:
         return blame("partial-apart", waiter, elsewhere=elsewhere, **facts)
     return blame("partial", waiter, **facts)
+
+
+def _signallers(model: Model, place: Place) -> set[int]:
+    """Warps that have signalled it, or several elements of its array: they go round and may still come."""
+    ring = ring_of(model.histories, place, model.array)
+    by = {p: {w for how, w, _ in model.histories[p].sources if how != "load"} for p in ring}
+    often = Counter(w for warps in by.values() for w in warps)
+    return by[place] | {w for w, elements in often.items() if elements > 1}
 
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 
@@ -72,4 +73,24 @@ def unexpected(model: Model, waiter: Waiter) -> Blame | None:
     if barrier is None or barrier.pending != barrier.expected or barrier.tx >= 0:
         return None
     name = model.name(waiter.place)
+    own = _in_front_of_its_own(model, waiter.place)
+    if own is not None:
+        return own
     return blame("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)
+
+
+def _in_front_of_its_own(model: Model, place: tuple[int, int]) -> Blame | None:
+    """Who has loaded to a barrier waits for it, and would announce its bytes, for the first time, only behind
+    this wait.
+    """
+    ring = ring_of(model.histories, place, model.array)
+    if any(s.announces for p in ring for s in model.histories[p].sources.values()):
+        return None
+    loaders = {warp for how, warp, _ in model.histories[place].sources if how == "load"}
+    rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "mbarrier"}
+    for waiter in model.waiters:
+        ahead = rows & model.reach(waiter)
+        if waiter.kind == "mbarrier" and waiter.place == place and ahead and loaders & set(waiter.lanes):
+            line, name = model.line(min(ahead)), model.name(place)
+            return blame("waits-first", waiter, name=name, line=line)
+    return None

@@ -50,6 +50,8 @@ def _apart(model: Model, waiter: Waiter) -> Blame | None:
     waits = [place for place, _ in _walk(steps, ring, ("wait",), set(waiter.lanes))] + [waiter.place]
     for warp in {s.warp for s in steps if s.kind in _SIGNALS and ring & set(s.places)}:
         signals = _walk(steps, ring, _SIGNALS, {warp})
+        if any(_signalled_by_others(model, place, warp) for place in waits):
+            continue  # each element is of a signaller of its own: that is no ring
         apart = [n for n, (one, (other, _)) in enumerate(zip(waits, signals, strict=False)) if one != other]
         if not apart or not apart[0]:
             continue
@@ -59,6 +61,12 @@ def _apart(model: Model, waiter: Waiter) -> Blame | None:
         facts = {"number": number + 1, "signaller": signaller, "line": model.line(step.row)}
         return blame("parted", waiter, **names, **facts)
     return None
+
+
+def _signalled_by_others(model: Model, place: Place, warp: int) -> bool:
+    """Does somebody signal an element, and this warp never?"""
+    by = {w for how, w, _ in model.histories[place].sources if how != "load"}
+    return bool(by) and warp not in by
 
 
 def own_elsewhere(model: Model, waiter: Waiter) -> Blame | None:

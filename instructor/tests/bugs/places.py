@@ -1,0 +1,86 @@
+"""Slips of list 21 of research/advice at other steps: memory of two buffers, a load in front of the MMA that
+takes what it overwrites, and what is said where no cause is proven.
+"""
+
+from __future__ import annotations
+
+from corpus import Bug, after, before, drop, guard, instead
+from slips import TWO_CTAS, TWO_PAIRS
+
+MEMORY = (
+    Bug(
+        "result-over-the-stages-of-the-loads",
+        8,
+        **TWO_CTAS,
+        edits=(
+            before("Dsmem = pool.alloc", "pool.move_base_to(1024)"),
+            after("Dsmem = pool.alloc", "pool.move_base_to(1024 + PIPE_DEPTH * TILE_BYTES)"),
+        ),
+        kind="race",
+        names="Asmem and Dsmem share this memory (Dsmem begins 0 B behind the start of Asmem)",
+        why="The loads are in the next tile when this one is written back.",
+    ),
+    Bug(
+        "stage-loaded-in-front-of-its-mma",
+        5,
+        size=(256, 384, 320),
+        edits=(
+            drop("if k + PIPE_DEPTH < K_TILES:"),
+            instead(
+                "mma(stage, k != 0)",
+                "if k + PIPE_DEPTH < K_TILES:",
+                "    tma_load(k + PIPE_DEPTH, stage)",
+                "mma(stage, k != 0)",
+            ),
+        ),
+        kind="race",
+        names="this load is issued behind the wait for tma_bar[0] (line ",
+        why="The data was waited for, and is overwritten before an MMA takes it: no wait is missing.",
+    ),
+)
+
+EVIDENCE = (
+    Bug(
+        "second-mma-warp-relies-on-the-first-for-tensor-memory",
+        10,
+        **TWO_PAIRS,
+        edits=(
+            guard("ld2mma.wait(warp_id, ld_phase", "if warp_id == 0:"),
+            after("if warp_id == 0:", "if warp_id == 0:", "    ld2mma.wait(1, ld_phase.phase)", nth=-1),
+        ),
+        kind="race",
+        names="which issued it, never waits for ld2mma[1]",
+        why="Its MMAs write what is still read; the commits of the two warps are counted together, rightly.",
+    ),
+    Bug(
+        "copies-in-front-of-the-wait-for-the-mma-before",
+        3,
+        size=(128, 256, 192),
+        edits=(
+            drop("Tx.ptx.mbarrier.try_wait(mma_bar"),
+            drop("phase_mma = phase_mma ^ 1"),
+            before(
+                "Tx.ptx.fence.proxy_async",
+                "if k > 0:",
+                "    Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), phase_mma)",
+                "    phase_mma = phase_mma ^ 1",
+                nth=1,
+            ),
+            before("Dreg = ", "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), phase_mma)"),
+        ),
+        kind="race",
+        names="only afterwards",
+        why="The wait is there, behind what it was to come before.",
+    ),
+    Bug(
+        "second-write-back-never-waits-for-its-product",
+        10,
+        **TWO_PAIRS,
+        edits=(guard("mma2ld.wait(wg_id, wb_phase", "if wg_id == 0:"),),
+        kind="race",
+        names="waited for no mbarrier before",
+        why="Nobody is there to take another slot: no slot is wrong.",
+    ),
+)
+
+GROUPS = (MEMORY, EVIDENCE)

@@ -1,0 +1,54 @@
+"""Causes that lie in where two accesses meet, and in which phase of a barrier was waited for in between."""
+
+from __future__ import annotations
+
+from ptxsim.causes.cause import Cause
+
+OF_PLACES = (
+    Cause(
+        "one-memory",
+        165,
+        "give each buffer memory of its own; where they are meant to share it, whoever uses it as the one "
+        "must wait for those who use it as the other",
+        text="{one} and {other} share this memory ({other} begins {apart} B behind the start of {one}), and "
+        "nothing makes one use wait for the other",
+    ),
+    Cause(
+        "loaded-too-soon",
+        165,
+        "load into a place only when the MMA that reads it has been waited for: move the load behind that "
+        "wait, or give it a buffer of its own",
+        text="this load is issued behind the wait for {name}{waited}, and in front of the MMA{issued} that "
+        "was to take what lies there",
+    ),
+    Cause(
+        "other-columns",
+        165,
+        "columns and slot must go together on both sides: take both from the same index, before it moves on",
+        text="the MMAs that {name} announces, which was waited for, write columns {first} to {last}; those "
+        "that write column {column} are announced by {other}",
+    ),
+    Cause(
+        "phase-of-many",
+        170,
+        "wait for each phase, also before what the MMAs read is overwritten; or commit once, behind the "
+        "last MMA",
+        text="{name} is committed to with each MMA{line}, {phases} so far, and this reader has waited for "
+        "it {waits}: that wait{at} may pass in an earlier phase",
+    ),
+    Cause(
+        "answers-more",
+        170,
+        "each wait is answered by one arrival of each thread: does the arrive stand in a loop of its own, or "
+        "in front of what it tells of?",
+        text="who reads it has signalled {back} {times}{line} and waited for {name} {passed}",
+    ),
+    Cause(
+        "waits-first",
+        240,
+        "first all copies of a phase and the arrival that announces their bytes, then the wait: one barrier "
+        "tells of all of them together",
+        text="{waits} for {name}, in front of the line by which it announces the bytes that are to come "
+        "there ({line})",
+    ),
+)

@@ -1,0 +1,91 @@
+"""Two accesses that meet because of where they are: two buffers lie in one memory, a load fills a place whose
+data its own thread has waited for and not used yet, or columns of another barrier's products are read.
+"""
+
+from __future__ import annotations
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.out_of_step import newest_wait
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.race.barrier_record import MOST
+from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.shadow_tmem import place_of
+from ptxsim.checks.race.wording import barrier_of, line_text
+
+_FILLS = ("bytes", "mma", "wgmma")  # who brings operands, and who takes them
+_WRITES_BACK = ("thread", "source")  # who puts a result there, and who takes it
+
+
+def one_memory(races, pair: AccessPair) -> Edge | None:
+    """A place of two buffers that have names; one side is of operands, the other of a result."""
+    kinds = {pair.first.kind, pair.second.kind}
+    if pair.space != "shared" or not (kinds & set(_FILLS) and kinds & set(_WRITES_BACK)):
+        return None
+    offset = pair.position % races.history.window
+    here = [n for n in races.reporter.names if n[1] != "uint64" and n[2] <= offset < n[2] + n[3]]
+    if len(here) < 2:
+        return None
+    (one, _, first, _), (other, _, start, _) = sorted(here, key=lambda n: n[2])[:2]
+    return edge("one-memory", one=one, other=other, apart=start - first)
+
+
+def loaded_too_soon(races, pair: AccessPair) -> Edge | None:
+    """A load comes in front of the MMA that is to take what it overwrites: its thread has waited for that,
+    and issued nothing since.
+    """
+    sides = {access.kind: op for access, op in zip((pair.first, pair.second), pair.issued, strict=True)}
+    product, load = sides.get("mma"), sides.get("bytes")
+    if product is None or load is None or pair.space != "shared" or product.thread != load.thread:
+        return None
+    steps, warp = races.clocks.steps, races.clocks.warp_of(load.thread)
+    if not 0 <= load.at < product.at <= min(MOST, len(steps)) or not steps[load.at].places:
+        return None
+    place = steps[load.at].places[0]
+    behind = [s for s in steps[load.at : product.at] if s.warp == warp and s.kind == "wait"]
+    before = [s for s in steps[: load.at] if s.warp == warp and (s.kind == "use" or _waits(s, place))]
+    if any(_waits(s, place) for s in behind) or not before or before[-1].kind != "wait":
+        return None
+    waited, issued = line_text(races, before[-1].row), line_text(races, product.row)
+    return edge("loaded-too-soon", name=barrier_of(races, place), waited=waited, issued=issued)
+
+
+def _waits(step, place: tuple[int, int]) -> bool:
+    return step.kind == "wait" and place in step.places
+
+
+def other_columns(races, pair: AccessPair) -> Edge | None:
+    """The MMAs that the reader has waited for write other columns than it reads; those that write these are
+    announced at another barrier of the array.
+    """
+    if (pair.first.kind, pair.second.kind) != ("mma", "ld") or pair.space != "tmem":
+        return None
+    _, place = newest_wait(races, pair)
+    announced = _announced(races, pair.first.agent)
+    *_, column = place_of(pair.position)
+    if place not in announced or any(_holds(span, column) for span in announced[place]):
+        return None
+    array_of = races.reporter.shared_array
+    alike = [p for p, spans in announced.items() if p != place and any(_holds(s, column) for s in spans)]
+    other = next((p for p in alike if array_of(p[1]) == array_of(place[1])), None)
+    if other is None or place not in history_of(races.cluster):
+        return None
+    first, end = min(announced[place])
+    names = {"name": barrier_of(races, place), "other": barrier_of(races, other)}
+    return edge("other-columns", first=first, last=end - 1, column=column, **names)
+
+
+def _holds(span: tuple[int, int], column: int) -> bool:
+    return span[0] <= column < span[1]
+
+
+def _announced(races, queue: int) -> dict[tuple[int, int], set[tuple[int, int]]]:
+    """Barrier -> the columns of the MMAs of a queue between a commit to its array before and one to it."""
+    array_of, products = races.reporter.shared_array, races.transfers.of_queue.get(queue, ())
+    found: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    last: dict[tuple[int, str], int] = {}
+    for at, place in sorted(races.transfers.commits.get(queue, ())):
+        array = place[0], array_of(place[1])
+        own = {op.columns for epoch, op in products if last.get(array, -1) < epoch <= at and op.columns}
+        found.setdefault(place, set()).update(own)
+        last[array] = at
+    return found

@@ -1,0 +1,43 @@
+"""The evidence where no cause is proven: what the one who was to wait had waited for last, and where."""
+
+from __future__ import annotations
+
+from ptxsim.checks.diagnosis.carriers import own_signals
+from ptxsim.checks.diagnosis.number_agreement import agree, role
+from ptxsim.checks.race.barrier_record import MOST
+from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.wording import barrier_of, line_text
+
+_LANES = 0xFFFF_FFFF
+
+
+def not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> str:
+    """`full[1] was not waited for`, and what was waited for last in its stead, if that is on record: by who
+    makes the later access, or the earlier one where the later one signals this barrier itself.
+    """
+    text = f"{barrier_of(races, place)} was not waited for"
+    warp, at = _place_on_record(races, pair, place)
+    if warp is None:
+        return text
+    waits = [(n, s) for n, s in enumerate(races.clocks.steps) if s.warp == warp and s.kind == "wait"]
+    last = next((s for n, s in reversed(waits) if n < at), None)
+    later = next((s for n, s in waits if n >= at and s.places[0] == place), None)
+    who = role(races.cluster, warp // races.cluster.warps_per_cta, {warp: _LANES})
+    if last is not None and last.places[0] == place:
+        return f"{text} again: the last wait for it{line_text(races, last.row)} was for an earlier phase"
+    if later is not None:
+        return f"{text}: {who} {agree(who, 'waits')} for it{line_text(races, later.row)} only afterwards"
+    if last is None:
+        return f"{text}; {who} {agree(who, 'has')} waited for no mbarrier before"
+    other = barrier_of(races, last.places[0])
+    return f"{text}; {who} {agree(who, 'has')} waited for {other} last{line_text(races, last.row)}"
+
+
+def _place_on_record(races, pair: AccessPair, place: tuple[int, int]):
+    """(warp that was to wait, steps on record before its access); (None, -1) if that is not on record."""
+    earlier = place in own_signals(races, pair.second) - own_signals(races, pair.first)
+    access, op = (pair.first, pair.issued[0]) if earlier else (pair.second, pair.issued[1])
+    at = pair.at if op is None and not earlier else -1 if op is None else op.at
+    if access.by is None or not 0 <= at < min(MOST, len(races.clocks.steps) + 1):
+        return None, -1
+    return races.clocks.warp_of(access.by), at

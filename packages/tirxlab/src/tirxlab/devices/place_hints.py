@@ -1,0 +1,74 @@
+"""What to do about causes that lie in places, in the words of TIRX: shared memory, columns, tiles of D."""
+
+from __future__ import annotations
+
+OF_PLACES = {
+    "one-memory": (
+        "give each buffer memory of its own: check pool.move_base_to and the order of the pool.alloc. Where "
+        "they are meant to share it, whoever uses it as the one waits for those who use it as the other"
+    ),
+    "loaded-too-soon": (
+        "load into a stage when its MMA has been waited for: move tma_load behind that wait, or give each "
+        "load a stage of its own"
+    ),
+    "other-columns": (
+        "columns of tensor memory and slot go together on both sides: take both from the same stage, before "
+        "it moves on"
+    ),
+    "first-left-out": (
+        "does next_tile() come before the first tile is stored, or is init given a later number? Does a "
+        "condition keep the first CTA or the first tile out?"
+    ),
+    "same-tile": (
+        "m_st, n_st and the row must differ for every CTA that stores: check them, the extents of cta_id, "
+        "the scheduler's number of clusters and the number given to init"
+    ),
+    "same-tile-again": (
+        "the coordinates of the store must follow the tile of each round: its rows (m_st) come from m_idx, "
+        "its columns (n_st, d_st) from n_idx"
+    ),
+    "tiles-too-many": (
+        "does the loop ask valid() before each tile? Are there more CTAs, or more rounds, than tiles? Or is "
+        "the box that is stored larger than its tile?"
+    ),
+    "tiles-overlap": (
+        "tiles of D lie as far apart as a tile is large: scale n_idx by the columns, and m_idx by the rows, "
+        "that the whole tile has, those of both CTAs of a pair included"
+    ),
+    "stores-past": (
+        "the only stores are for a tile past the last one: they belong into the loop over tiles, in front of "
+        "next_tile(). Is a coordinate scaled twice?"
+    ),
+    "first-tiles": (
+        "is the number of tiles along this axis right: the extents of cta_id, num_m_tiles and num_n_tiles of "
+        "the scheduler? Is the store as wide as the tile?"
+    ),
+    "adds-to-nothing": (
+        "to overwrite D, leave out use_tma_reduce; to add to it, D must be cleared first, and all who add "
+        "come behind that"
+    ),
+    "incomplete-output": (
+        "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output? With "
+        "a scheduler: its numbers of tiles and of clusters, the number given to init, and `while valid()`"
+    ),
+    "stores-outside": (
+        "stores went past the end of the output instead: is their row (m_st) or column (n_st) taken from bx, "
+        "where the CTA's rank in its cluster (cbx) is meant, or scaled twice?"
+    ),
+    "useless-stores": (
+        "make one CTA, or one round of the scheduler, for each tile of the output: is the grid too large, "
+        "or the number of tiles?"
+    ),
+    "same-part": (
+        "each warpgroup stores to a part of its own: does the index of the part name the warpgroup (wg_id), "
+        "and nothing that the others have, too?"
+    ),
+    "other-group": (
+        "let a thread of each warpgroup store the part that this warpgroup writes: warpgroup_sync orders "
+        "its own threads alone"
+    ),
+    "one-cta": (
+        "where init(1) counts one arrival for the whole cluster, only one of its CTAs may arrive: put the "
+        "arrive under a condition on the CTA's rank, as in `if cbx == 0:`, or count both in init"
+    ),
+}
