@@ -86,7 +86,7 @@ def grade(
     made.student, made.handin = submission.student, submission.lab
     made.problem = problem or _not_done(made.steps)
     made.notes = [PORTED] if of_the_wheel(submission.text) else []
-    made.artifacts = kept if options.keep else {}
+    made.artifacts = kept
     made.confined, made.seconds = options.level or strongest(), time.perf_counter() - start
     made.cpu_seconds, made.memory = cpu_seconds() - used, most_memory()
     return made
@@ -140,6 +140,7 @@ class Work:
     runs: dict[int, list[Run]]
     built: dict[Key, list[tuple[Run, Built | None]]] = field(default_factory=dict)
     public: dict[int, Result] = field(default_factory=dict)  # right at the public sizes
+    keep: bool = False  # the artifacts
     artifacts: dict[str, bytes] = field(default_factory=dict)
     again: set = field(default_factory=set)  # tasks that were lost once
     patience: float = 0.0  # seconds of all runs after which each step gets the least
@@ -151,14 +152,14 @@ class Work:
 def _run_steps(
     submission: Submission, options: Options, steps: list[StepGrade], tick: Callable
 ) -> dict[str, bytes]:
-    """Enters what comes of these steps; returns their artifacts as files.
+    """Enters what comes of these steps; returns their artifacts as files, if they are to be kept.
 
     Hidden sizes are built last, and what is then tried for a student to read in another process: code of one
     step could tell what that of another was asked for.
     """
     hidden = options.hidden or load_hidden()
     work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
-    work.patience = PATIENCE[1] * options.step_seconds
+    work.patience, work.keep = PATIENCE[1] * options.step_seconds, options.keep
     grades, failed_there = {s.step: s for s in steps}, []
     limits, patience = options.build, PATIENCE[0] * options.build.seconds
     started = functools.partial(
@@ -282,7 +283,7 @@ def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threadi
                     whole = not secret and not made
                     made[run.launch] = built_for(run, functools.partial(builder.build, whole=whole))
             for run, built in made.values():
-                if built.artifact:
+                if built.artifact and work.keep:
                     work.artifacts[f"step{step}-{size_text(run.size)}.lab"] = built.artifact.to_bytes()
             key = step, secret
             work.built[key] = [_built(run, made) for run in work.of(step, secret)]

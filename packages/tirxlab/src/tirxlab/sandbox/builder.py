@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -209,8 +210,14 @@ def kernel_of(artifact: Artifact) -> str:
     return hashlib.sha256(repr((text, shape, artifact.params)).encode()).hexdigest()
 
 
+@functools.cache
+def _compiler() -> str:
+    return importlib.metadata.version("nvidia-cuda-nvrtc")
+
+
 def _key(draft: Artifact) -> str:
     """Everything that decides what the compiler makes of a draft, and the draft itself."""
-    tools = importlib.metadata.version("nvidia-cuda-nvrtc")
     plain = hashlib.sha256(draft.with_source("", "").to_bytes()).hexdigest()
-    return "worker-" + hashlib.sha256(json.dumps([plain, nvrtc.SETTINGS, tools]).encode()).hexdigest()[:32]
+    return (
+        "worker-" + hashlib.sha256(json.dumps([plain, nvrtc.SETTINGS, _compiler()]).encode()).hexdigest()[:32]
+    )
