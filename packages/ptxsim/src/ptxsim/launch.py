@@ -203,7 +203,7 @@ class Launch:
         variables = self.variables
         for name in variables.used_by(self.program.slots.named):
             at, constant = variables.addresses[name], variables.is_constant(name)
-            self.symbols[name] = self.memory.add(variables.raw(name), name, False, constant, at)
+            self.symbols[name] = self.memory.add(variables.raw(name), name, not constant, constant, at)
         self.memory.remember()
         for address, array in (mapped or {}).items():
             name, array = array if isinstance(array, tuple) else (f"the memory at 0x{address:x}", array)

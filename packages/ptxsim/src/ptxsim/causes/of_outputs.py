@@ -17,6 +17,13 @@ OF_OUTPUTS = (
         "the CTA?",
     ),
     Cause(
+        "one-word",
+        170,
+        "let one thread do it, or use an atomic (atomicAdd; atom, red): between the read of one thread and "
+        "its write others read the old value, and of two writes one is lost",
+        text="{threads} use one word, and not by an atomic",
+    ),
+    Cause(
         "tiles-too-many",
         170,
         "does every CTA ask whether there is a tile left before it takes one? Are there more CTAs, or more "

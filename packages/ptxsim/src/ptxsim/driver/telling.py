@@ -142,5 +142,5 @@ def line_of(record) -> str:
 
 
 def launch_text(kernel: str, grid: tuple[int, int, int], block: tuple[int, int, int]) -> str:
-    """`gemm<128> <<<16x16, 256>>>`."""
-    return f"{short(kernel)} <<<{shape(grid)}, {shape(block)}>>>"
+    """`gemm<128> <<<16x16, 256>>>`; the name alone of a kernel that was refused before its launch."""
+    return short(kernel) if not any(grid) else f"{short(kernel)} <<<{shape(grid)}, {shape(block)}>>>"

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.diagnosis.unseen_arrival import Edge
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import line_of, thread_of, threads_of
 
 _WARPGROUP = 128  # threads
+_WORD = 16  # bytes of a variable that is no array
 
 
 def same_output(races, pair: AccessPair) -> Edge | None:
+    if _one_word(races, pair):
+        both = sorted({pair.first.by, pair.second.by} - {None})
+        who = threads_of(races, both) if len(both) == 2 else "threads of several CTAs"
+        return edge("one-word", threads=who)
     text = _overlap(races, pair)
     return Edge(CAUSES[_cause(races, pair)], text) if text else None
+
+
+def _one_word(races, pair: AccessPair) -> bool:
+    """Does one line of all threads read and write, or write, a variable of the module that is no array?"""
+    first, second, variables = pair.first, pair.second, races.launch.variables
+    if pair.space != "memory" or {first.kind, second.kind} - {"thread", "other"} or first.by == second.by:
+        return False
+    word = pair.buffer in variables and variables.size(pair.buffer) <= _WORD
+    return word and line_of(races, first.row) == line_of(races, second.row)
 
 
 def _cause(races, pair: AccessPair) -> str:

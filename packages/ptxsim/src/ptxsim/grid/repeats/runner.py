@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import itertools
 
-from ptxsim.grid.repeats.only_read import only_read
 from ptxsim.grid.repeats.recording import Different, Recordings
-from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.machine.cluster_series import ClusterSeries, runs_in_series
 from ptxsim.machine.launch_view import Launch
 
@@ -114,10 +112,7 @@ class Runner:
 
 
 def comparable(launch: Launch) -> bool:
-    """Whether clusters of a launch may be compared: they share nothing but arguments, each under one name."""
+    """Whether clusters of a launch may be compared: all the memory that they share has one address."""
     rows = sorted((host, host + end - base) for base, end, host, _ in launch.memory.rows)
     aliases = any(end > later for (_, end), (later, _) in itertools.pairwise(rows))
-    if aliases or launch.talkative:
-        return False
-    variables = {base for base, _, _, logged in launch.memory.rows if base >= GLOBAL_BASE and not logged}
-    return variables <= only_read(launch)
+    return not aliases and not launch.talkative
