@@ -9,20 +9,14 @@ from string import Formatter
 import pytest
 
 import ptxsim
-from ptxsim.causes.at_barriers import AT_BARRIERS
-from ptxsim.causes.at_rings import AT_RINGS
-from ptxsim.causes.elsewhere import ELSEWHERE
-from ptxsim.causes.of_outputs import OF_OUTPUTS
-from ptxsim.causes.of_roles import OF_ROLES
+from ptxsim.causes.catalogue import TABLES
 
 SOURCES = [p for p in Path(ptxsim.__file__).parent.rglob("*.py") if "causes" not in p.parts]
 CODE = {path: path.read_text(encoding="utf-8") for path in SOURCES}
 
 
 def test_ids_are_unique():
-    assert len(ptxsim.CAUSES) == len(AT_BARRIERS) + len(AT_RINGS) + len(OF_ROLES) + len(OF_OUTPUTS) + len(
-        ELSEWHERE
-    )
+    assert len(ptxsim.CAUSES) == sum(map(len, TABLES))
 
 
 @pytest.mark.parametrize("cause", ptxsim.CAUSES.values(), ids=lambda cause: cause.id)

@@ -4,6 +4,8 @@ share is written once. Which cause a record shows is for checks/diagnosis to say
 
 from __future__ import annotations
 
+import itertools
+
 from ptxsim.causes.at_barriers import AT_BARRIERS
 from ptxsim.causes.at_rings import AT_RINGS
 from ptxsim.causes.cause import Cause
@@ -12,9 +14,7 @@ from ptxsim.causes.of_outputs import OF_OUTPUTS
 from ptxsim.causes.of_places import OF_PLACES
 from ptxsim.causes.of_roles import OF_ROLES
 
+TABLES = AT_BARRIERS, AT_RINGS, OF_ROLES, OF_OUTPUTS, OF_PLACES, ELSEWHERE
 CAUSES: dict[str, Cause] = {
-    cause.id: cause
-    for cause in sorted(
-        (*AT_BARRIERS, *AT_RINGS, *OF_ROLES, *OF_OUTPUTS, *OF_PLACES, *ELSEWHERE), key=lambda c: c.rank
-    )
+    cause.id: cause for cause in sorted(itertools.chain(*TABLES), key=lambda c: c.rank)
 }
