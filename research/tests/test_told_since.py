@@ -55,6 +55,8 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the test for the last chunk is left out: tensor memory is handed back": "answers-more",
     "the loading thread waits for A before B's load leaves": "waits-first",
     "next_tile stands at the head of the loop: each CTA leaves out its first": "first-left-out",
+    "the store is waited for at the barrier of the loads, to which a store": "awaited-elsewhere",
+    "the wait for tensor memory is taken for that of the first K tile": "product-unwaited",
     "every CTA takes as many tiles, their number divided by that of the CTAs and": "tiles-too-many",
 }
 

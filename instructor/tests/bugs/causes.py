@@ -327,7 +327,7 @@ REPAIRS = (
         ONE_TILE,
         (drop("Tx.cuda.cta_sync()  # nobody reads TMEM any more"),),
         kind="tmem-alloc",
-        names="which warp 0 has freed by then: no barrier",
+        names="which warp 0 has freed by then (line ",
         why="Warp 0 frees tensor memory while the others still read it.",
     ),
 )

@@ -4,8 +4,10 @@ takes what it overwrites, and what is said where no cause is proven.
 
 from __future__ import annotations
 
-from corpus import Bug, after, before, drop, guard, instead
+from corpus import Bug, after, before, drop, guard, instead, replace
 from slips import TWO_CTAS, TWO_PAIRS
+
+RELINQUISH = "                Tx.ptx.tcgen05.relinquish_alloc_permit"
 
 MEMORY = (
     Bug(
@@ -83,4 +85,61 @@ EVIDENCE = (
     ),
 )
 
-GROUPS = (MEMORY, EVIDENCE)
+UNWAITED = (
+    Bug(
+        "no-mma-waits-for-its-data",
+        9,
+        size=(512, 512, 320),
+        ctas=2,
+        edits=(drop("tma2mma.wait(mma_phase"),),
+        order=1,
+        kind="race",
+        names="is issued with no wait for tma2mma in front of it; nobody has one in this run",
+        why="The load comes over what an MMA read too early: the slot that the load waits for is right.",
+    ),
+    Bug(
+        "first-mma-of-a-tile-waits-for-no-data",
+        9,
+        size=(768, 512, 320),
+        ctas=4,
+        edits=(guard("tma2mma.wait(mma_phase", "if k != 0:"),),
+        order="adverse",
+        kind="race",
+        names="is issued with no wait for tma2mma in front of it; other rounds have one (line ",
+        why="Each other K tile is waited for.",
+    ),
+    Bug(
+        "store-waited-for-at-the-barrier-of-the-loads",
+        5,
+        size=(256, 384, 192),
+        edits=(
+            instead(
+                "Tx.ptx.cp_async.bulk.wait_group(0)",
+                "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), phase_mma)",
+            ),
+        ),
+        kind="deadlock",
+        names="each of the 3 phases of mma_bar has been waited for already (line ",
+        why="A store reports to its group; the loop that signals the barrier is not too short.",
+    ),
+)
+
+FREED = (
+    Bug(
+        "tensor-memory-freed-with-every-tile",
+        6,
+        **TWO_CTAS,
+        edits=(
+            replace(
+                "            if warp_id == 0:\n" + RELINQUISH,
+                "                if warp_id == 0:\n    " + RELINQUISH,
+            ),
+            replace("    Tx.ptx.tcgen05.dealloc(", "        Tx.ptx.tcgen05.dealloc("),
+        ),
+        kind="tmem-alloc",
+        names="which warp 0 has freed by then (line ",
+        why="Barriers stand in front of it; but the next tile finds no tensor memory any more.",
+    ),
+)
+
+GROUPS = (MEMORY, EVIDENCE, UNWAITED, FREED)

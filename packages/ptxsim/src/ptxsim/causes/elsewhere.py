@@ -329,7 +329,8 @@ ELSEWHERE = (
     Cause(
         "freed-early",
         50,
-        "put a barrier of the CTA between the last read of tensor memory and tcgen05.dealloc",
+        "tcgen05.dealloc comes once, behind the last use of tensor memory, with a barrier of the CTA in "
+        "front of it: is that missing, or does it stand in a loop, or in front of this use?",
     ),
     Cause(
         "useless-loads",

@@ -51,4 +51,18 @@ OF_PLACES = (
         text="{waits} for {name}, in front of the line by which it announces the bytes that are to come "
         "there ({line})",
     ),
+    Cause(
+        "product-unwaited",
+        165,
+        "wait for the data of every MMA, in each round, the first one included",
+        text="this MMA{product} is issued with no wait for {name} in front of it; {where}",
+    ),
+    Cause(
+        "awaited-elsewhere",
+        185,
+        "is this wait for something that reports elsewhere: a bulk store to its group (wait_group), MMAs to "
+        "the barrier of their commit? Or is it one too many?",
+        text="{waits} for {wants}, and each of the {phases} of {name} has been waited for already ({at}): "
+        "nothing signals it again",
+    ),
 )

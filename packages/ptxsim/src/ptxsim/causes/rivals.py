@@ -163,7 +163,8 @@ SHOWN = _ids(
     "arrived-again skips-phases cleared-late columns-of-a-warp role-twice out-of-turn "
     "moved-first past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
     "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "
-    "one-memory other-columns phase-of-many answers-more waits-first one-word"
+    "one-memory other-columns phase-of-many answers-more waits-first one-word product-unwaited "
+    "awaited-elsewhere"
 )
 
 

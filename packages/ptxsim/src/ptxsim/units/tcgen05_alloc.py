@@ -143,8 +143,9 @@ def freed_by(cluster: Cluster, cta: int, column: int) -> str:
     freed = cluster.unit_state.get(("tmem-freed", cta), {})
     for (start, columns), warps in freed.items():
         if start <= column < start + columns:
-            who = f"warp {warps[0] % cluster.warps_per_cta}"
-            return f"which {who} has freed by then: no barrier between this and tcgen05.dealloc makes it wait"
+            instr = cluster.program.instrs[cluster.unit_state["tmem-freed-by", cta, start]]
+            at = f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
+            return f"which warp {warps[0] % cluster.warps_per_cta} has freed by then ({at})"
     return ""
 
 
@@ -173,6 +174,7 @@ def dealloc(instr):
         _loads_under_way(cluster, split.cta)
         tmem.free(start)
         freed[start, columns] = [split.warp]
+        cluster.unit_state["tmem-freed-by", split.cta, start] = split.row
         for rank in {split.cta, split.cta ^ 1}:
             cluster.wake(("tmem", rank))
         return None

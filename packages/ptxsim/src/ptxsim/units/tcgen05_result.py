@@ -6,12 +6,13 @@ import functools
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.isa.layouts.tmem import result_layout
 from ptxsim.isa.number_formats import canonical_nans
 from ptxsim.jit.simd_matrix import accumulate
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import COLUMNS, LANES, NEVER_WRITTEN
-from ptxsim.units.tcgen05_alloc import unwritten
+from ptxsim.units.tcgen05_alloc import freed_by, unwritten
 
 
 @functools.lru_cache(maxsize=64)
@@ -36,9 +37,11 @@ def _not_allocated(cluster: Cluster, op, rank: int, start: int, columns: int) ->
         return
     have, hint = cluster.tmem[rank].shortage(start, columns)
     message = f"tcgen05.mma writes TMEM columns {start}..{start + columns - 1} of CTA {rank}, "
-    message += f"but {have}" if have else "which are not (all) allocated"
-    hint = hint or "allocate before the first MMA, free after the last read"
-    cluster.reporter.add("tmem-alloc", "error", message, hint, op.where, key="mma-d")
+    gone = "" if have else freed_by(cluster, rank, start)
+    message += f"but {have}" if have else gone or "which are not (all) allocated"
+    usual = hint or "allocate before the first MMA, free after the last read"
+    remedy = CAUSES["freed-early"] if gone else usual
+    cluster.reporter.add("tmem-alloc", "error", message, remedy, op.where, key="mma-d")
 
 
 def write_result(cluster: Cluster, op, rank: int, index: int, product: np.ndarray) -> None:

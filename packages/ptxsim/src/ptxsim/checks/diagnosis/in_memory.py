@@ -4,6 +4,8 @@ data its own thread has waited for and not used yet, or columns of another barri
 
 from __future__ import annotations
 
+import itertools
+
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.out_of_step import newest_wait
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
@@ -47,6 +49,30 @@ def loaded_too_soon(races, pair: AccessPair) -> Edge | None:
         return None
     waited, issued = line_text(races, before[-1].row), line_text(races, product.row)
     return edge("loaded-too-soon", name=barrier_of(races, place), waited=waited, issued=issued)
+
+
+def product_unwaited(races, pair: AccessPair) -> Edge | None:
+    """An MMA that its thread issues with no wait for data since the commit before, though others have one, or
+    nobody waits for data at all.
+    """
+    sides = {access.kind: op for access, op in zip((pair.first, pair.second), pair.issued, strict=True)}
+    product, load, steps = sides.get("mma"), sides.get("bytes"), races.clocks.steps
+    if product is None or load is None or pair.space != "shared":
+        return None
+    if not (0 <= load.at < len(steps) and 0 <= product.at <= MOST):
+        return None
+    array_of, warp = races.reporter.shared_array, races.clocks.warp_of(product.thread)
+    arrays = {array_of(p[1]) for p in steps[load.at].places}
+    waited = any(h.waits for p, h in history_of(races.cluster).items() if array_of(p[1]) in arrays)
+    waits = (s for s in steps if s.warp == warp and s.kind == "wait")
+    mine = [s for s in waits if array_of(s.places[0][1]) in arrays]
+    own = (s for s in reversed(steps[: product.at]) if s.warp == warp)
+    since = itertools.takewhile(lambda s: s.kind != "commit", own)
+    if any(s in mine for s in since) or waited != bool(mine):
+        return None
+    where = f"other rounds have one{line_text(races, mine[0].row)}" if mine else "nobody has one in this run"
+    issued = line_text(races, product.row)
+    return edge("product-unwaited", name=" or ".join(sorted(arrays)), product=issued, where=where)
 
 
 def _waits(step, place: tuple[int, int]) -> bool:

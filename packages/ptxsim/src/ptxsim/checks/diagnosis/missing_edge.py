@@ -15,7 +15,7 @@ from ptxsim.checks.diagnosis.carriers import (
     own_signals,
 )
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
-from ptxsim.checks.diagnosis.in_memory import loaded_too_soon, one_memory, other_columns
+from ptxsim.checks.diagnosis.in_memory import loaded_too_soon, one_memory, other_columns, product_unwaited
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.other_element import other_slot
@@ -136,7 +136,8 @@ def _wait(races, pair: AccessPair) -> Edge:
     queue = first.kind in ("bytes", "mma", "ld")
     found = one_memory(races, pair) or past_buffer(races, pair) or loaded_twice(races, pair)
     found = found or loaded_too_soon(races, pair) or other_columns(races, pair) or sent_by_both(races, pair)
-    found = found or stage_handed_back_early(races, pair) or arrives_for_readers(races, pair)
+    found = found or stage_handed_back_early(races, pair) or product_unwaited(races, pair)
+    found = found or arrives_for_readers(races, pair)
     found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
     found = found or other_slot(races, pair, forward) or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)

@@ -24,6 +24,7 @@ from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.silent import silent
 from ptxsim.checks.diagnosis.deadlock.uses import (
     all_answered,
+    awaited_elsewhere,
     out_of_turn,
     own_elsewhere,
     parted,
@@ -210,6 +211,7 @@ DETECTORS = (
     silent,
     parted,
     flipped_early,
+    awaited_elsewhere,
     _ended,
     _sync,
     _fresh,

@@ -135,15 +135,36 @@ def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
     return blame("out-of-turn", waiter, array=model.array(waiter.place[1]), **facts)
 
 
+def awaited_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
+    """All phases of its array have been waited for by the same warps, at other lines, and nobody who signals
+    it comes there again: this wait is for something that reports elsewhere.
+    """
+    phases, lines = _answered(model, waiter)
+    if not phases or model.line(waiter.row) in lines or not all(h.done for h in waiter.helpers):
+        return None
+    facts = {"phases": f"{phases} phase{'s' * (phases > 1)}", "at": " and ".join(sorted(lines))}
+    return blame("awaited-elsewhere", waiter, name=model.array(waiter.place[1]), **facts)
+
+
 def all_answered(model: Model, waiter: Waiter) -> int:
     """Phases of its array of barriers, if it has waited for each of them, at this very row; else 0."""
+    phases, lines = _answered(model, waiter)
+    return phases if len(waiter.lanes) == 1 and model.line(waiter.row) in lines else 0
+
+
+def _answered(model: Model, waiter: Waiter) -> tuple[int, set[str]]:
+    """(phases of its array of barriers, the lines at which its warp has waited for each of them); 0, if it
+    has not.
+    """
     barrier, _ = barrier_of(model, waiter)
     if barrier is None:
-        return 0
+        return 0, set()
     array = model.array(waiter.place[1])
     same = [p for p in model.histories if p[0] == waiter.place[0] and model.array(p[1]) == array]
-    passed = [w for p in same for warp in waiter.lanes if (w := model.histories[p].waits.get(warp))]
+    waits = {warp: [w for p in same if (w := model.histories[p].waits.get(warp))] for warp in waiter.lanes}
+    passed = [w for own in waits.values() for w in own]
     phases = sum(model.cluster.mbarriers[p].phase for p in same if p in model.cluster.mbarriers)
-    lines = {model.line(row) for waits in passed for row in waits.rows}
-    alike = model.line(waiter.row) in lines and all(w.fresh is None for w in passed)
-    return phases if alike and len(waiter.lanes) == 1 and sum(w.count for w in passed) == phases else 0
+    often = {sum(w.count for w in own) for own in waits.values()}
+    if any(w.fresh is not None for w in passed) or often != {phases}:
+        return 0, set()
+    return phases, {model.line(row) for waits in passed for row in waits.rows}
