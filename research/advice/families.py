@@ -14,7 +14,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "phase": _ids(
         "again again-ahead flipped-early fresh fresh-late fresh-read fresh-wait lapped missed nobody-starts "
-        "not-flipped parity stale wait-phase"
+        "not-flipped parity phase-of-many stale wait-phase"
     ),
     "slot": _ids(
         "load-apart ahead-silent ahead-slots shifted misrouted "
@@ -24,20 +24,21 @@ FAMILIES: dict[str, frozenset[str]] = {
     "buffer": _ids("buffer"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait first-tiles grid "
-        "incomplete-output role-ended silent-rest stores-past unseen-load"
+        "first-left-out incomplete-output role-ended silent-rest stores-past unseen-load"
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
         "ahead-unwaited arrives-again early freed lapped missed not-free not-ready never-waits others-waited "
-        "overwritten products-pending unseen-load wait-late"
+        "overwritten phase-of-many product-unwaited products-pending unseen-load wait-late waits-first"
     ),
     "signal": _ids(
-        "by-thread bytes-only early ended-once left-open partial products-pending silent silent-rest"
+        "answers-more by-thread bytes-only early ended-once left-open partial products-pending silent "
+        "silent-rest"
     ),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids(
-        "early early-exit init-order left-over no-group-sync no-sync not-all-threads not-free not-ready "
-        "never-waits others-waited shared-id sync"
+        "early early-exit freed-early init-order left-over no-group-sync no-sync not-all-threads not-free "
+        "not-ready never-waits others-waited shared-id sync"
     ),
     # of slips.toml
     "accumulate": _ids("accumulate"),
@@ -53,7 +54,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "roles": _ids("alloc issuers not-all-threads role-ended role-twice silent-here sync two-roles"),
     "store": _ids("groups late not-free"),
-    "tmem": _ids("unset"),
+    "tmem": _ids("freed-early other-columns unset"),
     "tile": _ids(
         "first-tiles grid incomplete-output outside "
         "same-row same-tile tiles-overlap tiles-too-many useless-loads useless-stores"
