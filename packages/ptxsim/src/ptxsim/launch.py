@@ -15,6 +15,7 @@ from ptxsim.causes.hints import CUDA, Hints
 from ptxsim.checks.lifecycle.early_register_reads import carried_away, early_uses
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import forget_noted, marked_arrays, report_unwritten
+from ptxsim.checks.only_read import only_read
 from ptxsim.frontend.ast import Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
@@ -201,9 +202,12 @@ class Launch:
     def bind(self, args: list | bytes, mapped: Mapping | None = None) -> None:
         """Lays out module variables, arrays at given addresses and the parameter block."""
         variables = self.variables
-        for name in variables.used_by(self.program.slots.named):
+        used = variables.used_by(self.program.slots.named)
+        tables = only_read(self.module, self.program, used)
+        for name in used:
             at, constant = variables.addresses[name], variables.is_constant(name)
-            self.symbols[name] = self.memory.add(variables.raw(name), name, not constant, constant, at)
+            heard = not constant and name not in tables
+            self.symbols[name] = self.memory.add(variables.raw(name), name, heard, constant, at)
         self.memory.remember()
         for address, array in (mapped or {}).items():
             name, array = array if isinstance(array, tuple) else (f"the memory at 0x{address:x}", array)
