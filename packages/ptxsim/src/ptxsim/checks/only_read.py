@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from ptxsim.checks.static_flow import targets
 from ptxsim.frontend.ast import Instr, Mem, Module, Paren, Sym, Vec, registers_of
@@ -18,9 +18,9 @@ _ASK = frozenset(("ld", "ldu", "setp", "set", "isspacep", "prefetch", "bra"))
 _PRINT = {"vprintf", "__assertfail"}
 
 
-def only_read(module: Module, program: Program, names: Iterable[str]) -> set[str]:
+def only_read(module: Module, program: Program, names: Collection[str]) -> set[str]:
     """Those of the variables that no thread can change; none where memory holds pointers to some."""
-    if any(module.vars[name].relocs for name in names):
+    if not names or any(module.vars[name].relocs for name in names):  # most kernels have no variables
         return set()
     return set(names) - handed_on(program, frozenset(names))
 

@@ -9,6 +9,7 @@ import itertools
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.out_of_step import newest_wait
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_tmem import place_of
@@ -35,8 +36,7 @@ def loaded_too_soon(races, pair: AccessPair) -> Edge | None:
     """A load comes in front of the MMA that is to take what it overwrites: its thread has waited for that,
     and issued nothing since.
     """
-    sides = {access.kind: op for access, op in zip((pair.first, pair.second), pair.issued, strict=True)}
-    product, load = sides.get("mma"), sides.get("bytes")
+    product, load = _product_and_load(pair)
     if product is None or load is None or pair.space != "shared" or product.thread != load.thread:
         return None
     steps, warp = races.clocks.steps, races.clocks.warp_of(load.thread)
@@ -55,8 +55,7 @@ def product_unwaited(races, pair: AccessPair) -> Edge | None:
     """An MMA that its thread issues with no wait for data since the commit before, though others have one, or
     nobody waits for data at all.
     """
-    sides = {access.kind: op for access, op in zip((pair.first, pair.second), pair.issued, strict=True)}
-    product, load, steps = sides.get("mma"), sides.get("bytes"), races.clocks.steps
+    (product, load), steps = _product_and_load(pair), races.clocks.steps
     if product is None or load is None or pair.space != "shared":
         return None
     if not (0 <= load.at < len(steps) and 0 <= product.at <= MOST):
@@ -73,6 +72,12 @@ def product_unwaited(races, pair: AccessPair) -> Edge | None:
     where = f"other rounds have one{line_text(races, mine[0].row)}" if mine else "nobody has one in this run"
     issued = line_text(races, product.row)
     return edge("product-unwaited", name=" or ".join(sorted(arrays)), product=issued, where=where)
+
+
+def _product_and_load(pair: AccessPair) -> tuple[Issued | None, Issued | None]:
+    """The MMA and the load of two accesses that are by one of each."""
+    sides = {access.kind: op for access, op in zip((pair.first, pair.second), pair.issued, strict=True)}
+    return sides.get("mma"), sides.get("bytes")
 
 
 def _waits(step, place: tuple[int, int]) -> bool:
