@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxsim.lowering.cfg import EXIT, Block, build_blocks
+from ptxsim.lowering.cfg import EXIT, Block
+from ptxsim.lowering.meeting_points import meeting_points, post_dominators
 from ptxsim.timing.flow import analysed
 
 MOST = 9  # blocks
@@ -48,12 +50,48 @@ def test_dominators_are_those_of_the_definition(leads):
 @given(graphs())
 def test_post_dominators_are_those_of_the_reversed_graph(leads):
     """Of every block that can leave the kernel; of the others only that they have a place to meet."""
-    targets = {b: [t if t != EXIT else len(leads) for t in after] for b, after in enumerate(leads)}
-    blocks = build_blocks(len(leads), targets, dict.fromkeys(targets, False))
+    posts = post_dominators(leads)
     back: dict[int, list[int]] = {b: [] for b in range(EXIT, len(leads))}
     for b, after in enumerate(leads):
         for node in after:
             back[node].append(b)
     for b, post in immediate(EXIT, back).items():
-        assert blocks[b].post == post
-    assert all(EXIT <= block.post < len(leads) for block in blocks)
+        assert posts[b] == post
+    assert all(EXIT <= post < len(leads) for post in posts)
+
+
+@given(graphs())
+def test_lanes_meet_at_the_post_dominator_wherever_there_is_one(leads):
+    meets = meeting_points([Block(b, b + 1, after) for b, after in enumerate(leads)])
+    assert all(post in (EXIT, meet) for post, meet in zip(post_dominators(leads), meets, strict=True))
+
+
+@given(graphs())
+def test_two_ways_at_least_lead_to_where_lanes_meet_that_stay(leads):
+    ways = {EXIT: [], **dict(enumerate(leads))}
+    meets = meeting_points([Block(b, b + 1, after) for b, after in enumerate(leads)])
+    for after, post, meet in zip(leads, post_dominators(leads), meets, strict=True):
+        if len(after) > 1 and post == EXIT != meet:
+            assert sum(meet in reached(s, ways) for s in after) > 1
+
+
+RETURN_INSIDE = [[1, 3], [4, 2], [3], [4], [EXIT]]  # if (a) { if (b) return; .. } ..
+WORK_AND_RETURN = [[1, 4], [2, 3], [EXIT], [4], [EXIT]]  # if (a) { if (b) { ..; return; } .. } ..
+IN_A_LOOP = [[1], [2, 3], [4, 3], [1, 4], [EXIT]]  # do { if (a) { if (b) return; } .. } while (c);
+TWO_HALVES = [[1, 3], [2, 5], [4], [5], [EXIT], [EXIT]]  # if (a) { if (b) return; ..; return; } ..
+
+
+@pytest.mark.parametrize(
+    "leads, leaving, meets",
+    [
+        (RETURN_INSIDE, {4}, {0: 3}),
+        (WORK_AND_RETURN, {2}, {0: 4, 1: EXIT}),
+        (WORK_AND_RETURN, {2, 4}, {0: EXIT, 1: EXIT}),
+        (IN_A_LOOP, {4}, {1: 3, 2: EXIT, 3: EXIT}),
+        (TWO_HALVES, {5}, {0: EXIT, 1: EXIT}),
+    ],
+    ids=["return inside", "work and return", "nothing to meet for", "in a loop", "two halves"],
+)
+def test_lanes_that_stay_meet_although_others_return(leads, leaving, meets):
+    found = meeting_points([Block(b, b + 1, after) for b, after in enumerate(leads)], leaving)
+    assert {b: found[b] for b in meets} == meets

@@ -1,4 +1,4 @@
-"""Where lanes meet again after branches that structured code lacks: emptied ones, loops without an exit."""
+"""Where lanes meet again after odd branches: emptied ones, loops without an exit, early returns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from warp_kernels import register_kernel, run_registers
 
 import ptxsim
 from ptxsim.lowering import cfg
+from ptxsim.lowering.meeting_points import meeting_points
 
 ODD = "and.b32 %x0, %t, 1; setp.eq.u32 %p, %x0, 1;"
 ALIGNED = "bar.sync 0; shfl.sync.idx.b32 %o0, %r0, 3, 31, -1;"
@@ -31,14 +32,14 @@ def test_lanes_meet_inside_a_loop_that_has_no_exit():
     # 0: head, if -> 2; 1: then; 2: join, if -> 4; 3: then; 4: jumps to 0
     targets, falls = {0: [2], 2: [4], 4: [0]}, {0: True, 2: True, 4: False}
     blocks = cfg.build_blocks(5, targets, falls)
-    assert [b.post for b in blocks] == [2, 2, 4, 4, 0]
+    assert meeting_points(blocks) == [2, 2, 4, 4, 0]
     assert blocks[4].next == [0]
 
 
 def test_lanes_outside_wait_for_those_that_may_enter_a_loop_without_exit():
     # 0: if -> 3; 1: if -> 1 (inner loop); 2: jumps to 1; 3: leaves
     blocks = cfg.build_blocks(4, {0: [3], 1: [1], 2: [1], 3: []}, {0: True, 1: True, 2: False, 3: False})
-    assert blocks[1].post == 1 and blocks[0].post == 3
+    assert meeting_points(blocks)[:2] == [3, 1]
 
 
 @pytest.mark.parametrize("jumps", range(1, 5))
@@ -46,7 +47,7 @@ def test_lanes_that_jump_back_from_several_places_meet_at_the_head_of_the_loop(j
     # 0: enters; 1: head; then `jumps` conditional jumps to 1, and one without a condition
     targets = {0: [1], **{b: [1] for b in range(2, jumps + 3)}}
     blocks = cfg.build_blocks(jumps + 3, targets, {b: 0 < b < jumps + 2 for b in targets})
-    assert [b.post for b in blocks[1:]] == [1] * (jumps + 1) and len(blocks) == jumps + 2
+    assert meeting_points(blocks)[1:] == [1] * (jumps + 1) and len(blocks) == jumps + 2
 
 
 def test_an_elected_lane_and_its_warp_go_round_a_loop_without_exit_together():
@@ -66,3 +67,30 @@ def test_an_endless_role_does_not_part_the_lanes_of_another_warp():
     data = np.zeros(64, np.uint32)
     result = module.launch("k", grid=1, block=64, args=[data, np.zeros(64, np.uint32)])
     assert {f.kind for f in result.findings} == {"deadlock"}
+
+
+EARLY = {
+    "a return inside": "@!%p bra ON; add.u32 %r0, %r0, 0; @%q bra OUT; ON:",
+    "work and a return": "@!%p bra ON; @!%q bra ON; add.u32 %r0, %r0, 1; bra.uni OUT; ON:",
+    "a return of its own": "@!%p bra ON; @!%q bra ON; add.u32 %r0, %r0, 1; ret; ON:",
+    "in a loop": "IN: @!%p bra ON; @%q bra OUT; ON: add.u32 %x1, %x1, 1; setp.lt.u32 %p, %x1, 3; @%p bra IN;",
+}
+
+
+def lane_zero_may_return(early: str, who: int, rest: str) -> str:
+    """Lane 0 does `early`, in which thread `who` returns; then all of the warp do the rest."""
+    start = f"setp.eq.u32 %p, %t, 0; setp.eq.u32 %q, %t, {who}; mov.u32 %x1, 0;"
+    return register_kernel(f"{start} {early} {rest} bra.uni STORE; OUT: ret; STORE:", 1, 1)
+
+
+@pytest.mark.parametrize("early", EARLY.values(), ids=EARLY)
+def test_lanes_meet_although_some_may_return_early(early):
+    ptx = lane_zero_may_return(early, 99, ALIGNED)
+    assert (run_registers(ptx, np.arange(32, dtype=np.uint32).reshape(1, 32), 1) == 3).all()
+
+
+@pytest.mark.parametrize("early", EARLY.values(), ids=EARLY)
+def test_those_that_stay_meet_when_one_has_returned(early):
+    ptx = lane_zero_may_return(early, 0, "bar.sync 0; mov.u32 %o0, 7;")
+    data = np.arange(64, dtype=np.uint32).reshape(1, 64)
+    assert run_registers(ptx, data, 1)[0].tolist() == [0] + [7] * 63

@@ -1,4 +1,4 @@
-"""Control flow of one PTX function: basic blocks, immediate post-dominators, register liveness.
+"""Control flow of one PTX function: basic blocks, dominators, register liveness.
 
 Works on positions in a flat instruction list, or on rows of a lowered program; knows nothing of what
 instructions compute.
@@ -19,7 +19,6 @@ class Block:
     start: int  # first position
     end: int  # one past the last position
     next: list[int] = field(default_factory=list)  # successor blocks; EXIT for leaving the kernel
-    post: int = -1  # immediate post-dominator block, EXIT if only the exit
 
 
 EXIT = -1
@@ -67,55 +66,7 @@ def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, boo
         if falls.get(last, True):
             jumps.append(i + 1 if i + 1 < len(blocks) else EXIT)
         block.next = list(dict.fromkeys(jumps)) or [EXIT]
-    _post_dominators(blocks)
     return blocks
-
-
-def _post_dominators(blocks: list[Block]) -> None:
-    """Sets Block.post. A way into a loop without an exit does not count for the blocks before it: lanes
-    outside wait for those that come back.
-    """
-    heads: dict[int, int] = {}
-    post = _solved([block.next for block in blocks])
-    if len(post) <= len(blocks):  # EXIT is one of them: some block has no way out
-        leads, heads = _with_ways_out(blocks)
-        post = _solved(leads) | post
-    for b, block in enumerate(blocks):
-        meet = post.get(b, EXIT)
-        block.post = heads.get(meet, meet)
-
-
-def _solved(leads: list[list[int]]) -> dict[int, int]:
-    """Immediate post-dominators of the blocks from which a way leads to the exit: the dominators of the
-    reversed graph. leads: successors of each block.
-    """
-    return dominators(reverse_postorder(EXIT, _reversed(leads)), leads)
-
-
-def _reversed(leads: list[list[int]]) -> dict[int, list[int]]:
-    back: dict[int, list[int]] = {b: [] for b in range(EXIT, len(leads))}
-    for b, successors in enumerate(leads):
-        for s in successors:
-            back[s].append(b)
-    return back
-
-
-def _with_ways_out(blocks: list[Block]) -> tuple[list[list[int]], dict[int, int]]:
-    """Successors of each block, where the jumps back to the head of a loop without an exit pass a node of its
-    own that also leads to the exit: lanes that part inside the loop meet at its head, whichever jump they
-    take. And the head that each such node stands for.
-    """
-    heads: dict[int, int] = {}
-    leads = [list(block.next) for block in blocks]
-    while True:
-        inside = set(range(len(blocks))) - set(reverse_postorder(EXIT, _reversed(leads)))
-        if not inside:
-            return leads, heads
-        head = min(leads[max(b for b in inside if min(leads[b]) <= b)])
-        heads[len(leads)] = head
-        for b in range(head, len(blocks)):
-            leads[b] = [len(leads) if s == head else s for s in leads[b]]
-        leads.append([head, EXIT])
 
 
 def reverse_postorder(root: int, leads) -> list[int]:

@@ -60,6 +60,7 @@ from ptxsim.lowering.instruction_selection import (
     make_row,
     well_formed,
 )
+from ptxsim.lowering.meeting_points import meeting_points
 from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
 from ptxsim.machine.arena import Arena
@@ -169,6 +170,7 @@ class _Emitter:
         self.cold: dict[str, int] = {}
         self.cold_ops: list[scalar.ScalarOp] = []
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
+        self.rejoins: dict[int, int] = {}  # start of a block -> row of the JOIN for lanes that part in it
         self.row_of: dict[int, int] = {}  # position -> row
         self.copies: dict[int, list[tuple[int, int]]] = {}
         self.called: list[tuple[int, FastForm]] = []
@@ -210,8 +212,9 @@ class _Emitter:
         )
 
     def _number(self) -> None:
-        meetings = {b.post for b in self.blocks if len(b.next) > 1 and b.post != cfg.EXIT}
-        joins = {b for b in meetings if not self._only_leaves(self.blocks[b])}
+        leaving = {b for b, block in enumerate(self.blocks) if self.rows[block.start].leaves}
+        meets = meeting_points(self.blocks, leaving)
+        joins = {meets[b] for b, block in enumerate(self.blocks) if len(block.next) > 1} - {cfg.EXIT}
         row = 0
         for b, block in enumerate(self.blocks):
             if b in joins:
@@ -221,11 +224,9 @@ class _Emitter:
             for position in range(block.start, block.end):
                 self.row_of.setdefault(position, row)
                 row += self._lines(self.rows[position])
-
-    def _only_leaves(self, block: cfg.Block) -> bool:
-        """Lanes that would meet only to leave the kernel do not wait: barriers must not wait for them."""
-        first = self.rows[block.start]
-        return first.kind == EXIT and (first.instr is None or first.instr.pred is None)
+        self.rejoins = {
+            block.start: self.join_rows.get(meet, -1) for block, meet in zip(self.blocks, meets, strict=True)
+        }
 
     def _lines(self, row: Row) -> int:
         """Bytecode rows that an instruction becomes."""
@@ -248,12 +249,9 @@ class _Emitter:
     def _exit(self, row: Row, block) -> None:
         self._put(row.instr, EXIT)
 
-    def _rejoin(self, block) -> int:
-        return self.join_rows.get(block.post, -1)
-
     def _bra(self, row: Row, block) -> None:
         target = self.row_of[jump_position(row.given, row.given.operands[0], self.labels)]
-        line = self._put(row.given, BRA, imm=target, rejoin=self._rejoin(block))
+        line = self._put(row.given, BRA, imm=target, rejoin=self.rejoins[block.start])
         if len(block.next) == 1:
             line[GUARD] = 0  # guarded or not, every lane goes there: they stay together
 
@@ -266,7 +264,7 @@ class _Emitter:
             return
         index = self.slots.value(row.given.operands[0], "u32")
         columns = {"brx_index": index, "brx_table": start, "brx_targets": len(items)}
-        self._put(row.given, BRX, rejoin=self._rejoin(block), **columns)
+        self._put(row.given, BRX, rejoin=self.rejoins[block.start], **columns)
 
     def _unit(self, row: Row, block) -> None:
         instr, unit = row.given, row.unit

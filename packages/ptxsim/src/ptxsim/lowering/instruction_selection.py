@@ -45,6 +45,11 @@ class Row:
         assert self.instr is not None
         return self.instr
 
+    @property
+    def leaves(self) -> bool:
+        """Whether every lane that comes here leaves the kernel."""
+        return self.kind == EXIT and (self.instr is None or self.instr.pred is None)
+
 
 def classify(function: Function) -> tuple[list[Row], dict[str, int]]:
     rows: list[Row] = []
