@@ -24,7 +24,7 @@ from tirxlab.rubric import load_rubric
 from tirxlab.sandbox import Builder, Built, Limits, strongest
 from tirxlab.sandbox.levels import SHUT_IN
 from tirxlab.sandbox.limits import printable
-from tirxlab.steps import STEPS, StepError, is_untouched, sections, size_text
+from tirxlab.steps import STEPS, StepError, is_untouched, may_have, sections, size_text
 from tirxlab.version import lab_version
 
 LEAST_SECONDS = 30  # that a step's runs get after others that took too much
@@ -116,9 +116,8 @@ def _not_done(steps: list[StepGrade]) -> str:
 def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade], str]:
     """Which steps are there to run, from the text alone; and what is wrong with the file as a whole."""
     rubric, problem = load_rubric(), ""
-    found: dict[int, str] = {}
     try:
-        found = sections(text)
+        sections(text)
     except StepError as error:
         problem = str(error)
     steps = {}
@@ -126,7 +125,7 @@ def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade
         steps[step] = made = StepGrade(step, rubric.titles[step], rubric.points[step], "")
         if problem:
             made.state, made.hints = "not built", [printable(problem, 1)]
-        elif step not in found:
+        elif not may_have(text, step):
             made.state, made.hints = "missing", [f"there is no `def hgemm_v{step}(M, N, K):`"]
         elif is_untouched(text, step):
             made.state, made.hints = "not implemented yet", ["the step still reads as its skeleton"]

@@ -5,10 +5,12 @@ import gzip
 import lzma
 
 import pytest
+from kernel_variants import REFERENCE
 
 from instructor.autograder import batch
-from instructor.autograder.grading import Options
-from instructor.autograder.submission import SubmissionError, read_submission
+from instructor.autograder.grading import Options, grade
+from instructor.autograder.submission import Submission, SubmissionError, read_submission
+from tirxlab.steps import sections
 
 
 @pytest.mark.parametrize("name", ["gemm_kernels (1).py", "gemm_kernels-2.PY", "kernels.py"])
@@ -96,3 +98,11 @@ def test_letters_with_marks_find_their_row_in_either_spelling():
     assert batch.match_roster(rows, [apart]) == {apart: {"late_days": "1"}}
     assert batch.match_roster({whole: {}}, [apart, whole]) == {whole: {}}
     assert batch.match_roster(rows, [apart, "M\u00fcller.py"]) == rows  # which of them nobody knows
+
+
+def test_a_step_that_is_bound_by_an_assignment_is_graded_as_check_takes_it():
+    step = sections(REFERENCE)[1].replace("def hgemm_v1(M, N, K):", "def tile(M, N, K):")
+    text = f"{sections(REFERENCE)[0]}{step}\n\nhgemm_v1 = tile\n"
+    made = grade(Submission("kernels.py", text), Options(steps=(1, 2)))
+    assert made.steps[0].earned == made.steps[0].possible == 4.25, made.steps[0].hints
+    assert made.steps[1].state == "missing"

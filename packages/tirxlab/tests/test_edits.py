@@ -134,3 +134,7 @@ def test_other_builders_are_left_out_of_what_is_built():
     text = made(4)
     assert alone(text, 4).count("\n") == text.count("\n")
     assert "def hgemm_v4" in alone(text, 4) and "def hgemm_v3" not in alone(text, 4)
+
+
+def test_a_step_without_a_def_of_its_own_has_no_edits():
+    assert ranked("def tile(M, N, K):\n    return 1\n\n\nhgemm_v1 = tile\n", 1, [], "") == []

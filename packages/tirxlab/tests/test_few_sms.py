@@ -49,6 +49,22 @@ def test_a_step_that_writes_the_number_keeps_it(body, named):
     assert names_sm_count(f"def hgemm_v6(M, N, K):\n    {body}\n", 6) is named
 
 
+@pytest.mark.parametrize(
+    ("head", "named"),
+    [
+        ("SM_COUNT = 148  # B200", False),
+        ("SM_COUNT: int = 148", False),
+        ("SM_COUNT = 148\nWORKERS = 148", True),
+        ("SM_COUNT = 148\nPAIRS = 74", True),
+        ("SM_COUNT = 148\n\ndef scheduler(clusters=148):\n    pass", True),
+        ("SM_COUNT = 148\n\nclass Chip:\n    sms = 148", True),
+        ("SM_COUNT = 148\n\ndef hgemm_v7(M, N, K):\n    return 148", False),
+    ],
+)
+def test_what_stands_beside_the_steps_may_write_the_number_too(head, named):
+    assert names_sm_count(f"{head}\n\n\ndef hgemm_v6(M, N, K):\n    return SM_COUNT\n", 6) is named
+
+
 @pytest.mark.parametrize("step", (6, 9))
 def test_the_rubrics_size_is_built_for_few_sms(step):
     rubric, text = load_rubric(), read_text(REFERENCE)

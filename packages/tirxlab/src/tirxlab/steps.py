@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 import warnings
+from bisect import bisect
 from difflib import get_close_matches
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -18,6 +19,9 @@ from types import CodeType, ModuleType
 STEPS = tuple(range(1, 11))
 SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
 _DEF = re.compile(r"^def[ \t]+hgemm_v(\d{1,4})[ \t]*\(", re.MULTILINE)
+_OPENS = re.compile(r"#[^\n]*|\"\"\"|'''|[\"']")  # a comment or a string
+_ENDS = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in ('"""', "'''")}
+_ENDS |= {quote: re.compile(rf"\\.|{quote}|\n", re.DOTALL) for quote in "\"'"}
 
 
 class StepError(ValueError):
@@ -73,8 +77,13 @@ def refuse_syntax_errors(text: str, name: str) -> None:
 
 
 def sections(text: str) -> dict[int, str]:
-    """Step -> its text; the text before the first step is under 0. All values joined give the file."""
-    starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
+    """Step -> its text; the text before the first step is under 0. All values joined give the file.
+
+    An old version of a step that is kept in a string is text, no step.
+    """
+    strings = _strings(text)
+    found_at = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
+    starts = [(step, at) for step, at in found_at if strings[bisect(strings, (at, at)) - 1][1] <= at]
     numbers = [step for step, _ in starts]
     for step in dict.fromkeys(numbers):
         if step not in STEPS:
@@ -86,6 +95,32 @@ def sections(text: str) -> dict[int, str]:
     ends = [begin for _, begin in starts[1:]] + [len(text)]
     found = {0: text[: starts[0][1]] if starts else text}
     return found | {step: text[begin:end] for (step, begin), end in zip(starts, ends, strict=False)}
+
+
+@functools.lru_cache(maxsize=4)
+def _strings(text: str) -> list[tuple[int, int]]:
+    """(begin, end) of the strings of several lines, behind (0, 0); none more if one does not end: such a text
+    is no Python.
+    """
+    found, at = [(0, 0)], 0
+    while opened := _OPENS.search(text, at):
+        at = opened.end()
+        if opened[0][0] == "#":
+            continue
+        ended = _ENDS[opened[0]].search(text, at)
+        while ended and ended[0][0] == "\\":
+            ended = _ENDS[opened[0]].search(text, ended.end())
+        if not ended or ended[0] == "\n":
+            return found[:1]
+        at = ended.end()
+        if "\n" in text[opened.start() : at]:
+            found.append((opened.start(), at))
+    return found
+
+
+def may_have(text: str, step: int) -> bool:
+    """Whether a step is defined, or may be in another way: `hgemm_v8 = partial(ringed, 4)`, in a loop, .."""
+    return step in sections(text) or bool(re.search(rf"\bhgemm_v(?:{step}\b|[{{%])", text))
 
 
 def is_untouched(text: str, step: int, skeleton: str | None = None) -> bool:
@@ -146,19 +181,28 @@ def with_sm_count(text: str, sm_count: int | None) -> ast.Module:
     Few SMs make many tiles for each CTA: what goes wrong in the fifth shows at small sizes.
     """
     tree = ast.parse(text)
-    assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
-    for node in assigned if sm_count is not None else ():
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        named = [getattr(target, "id", "") for target in targets] == ["SM_COUNT"]
-        if named and isinstance(node.value, ast.Constant):
-            node.value.value = sm_count
+    for node in tree.body if sm_count is not None else ():
+        if (value := _number_of_sms(node)) is not None:
+            value.value = sm_count
     return tree
 
 
+def _number_of_sms(node: ast.stmt) -> ast.Constant | None:
+    """The number in the line `SM_COUNT = 148`; None for any other statement."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.Constant):
+        return None
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return node.value if [getattr(target, "id", "") for target in targets] == ["SM_COUNT"] else None
+
+
 def names_sm_count(text: str, step: int) -> bool:
-    """Whether a step writes the number of SMs or of pairs out: another SM_COUNT would contradict it."""
-    bodies = [node for node in ast.parse(text).body if getattr(node, "name", "") == f"hgemm_v{step}"]
-    numbers = {node.value for body in bodies for node in ast.walk(body) if isinstance(node, ast.Constant)}
+    """Whether the number of SMs or of pairs is written out in a step, or beside the steps where helpers and
+    constants stand: another SM_COUNT would contradict it.
+    """
+    others = {f"hgemm_v{other}" for other in STEPS if other != step}
+    body = [node for node in ast.parse(text).body if getattr(node, "name", "") not in others]
+    own = [node for node in body if _number_of_sms(node) is None]
+    numbers = {node.value for one in own for node in ast.walk(one) if isinstance(node, ast.Constant)}
     return bool({148, 74} & {number for number in numbers if type(number) is int})
 
 

@@ -1,13 +1,15 @@
 """Kernels files as editors leave them: text that is not Python, byte order marks, other encodings."""
 
+import contextlib
 import subprocess
 import sys
 import tarfile
+import time
 
 import pytest
 
 from tirxlab.cli.common import REFERENCE, ROOT
-from tirxlab.steps import SKELETON, StepError, parse_size, read_text, sections
+from tirxlab.steps import SKELETON, StepError, may_have, parse_size, read_text, sections
 
 STEP_1 = sections(REFERENCE.read_text())[1]
 NOT_PYTHON = SKELETON.read_text().replace("with Tx.kernel():", "with Tx.kernel(:", 1)
@@ -115,3 +117,44 @@ def test_the_tests_tell_of_a_file_in_another_encoding_too(tmp_path):
 def test_a_step_is_found_however_its_head_is_spaced(head):
     text = SKELETON.read_text().replace("def hgemm_v3(M, N, K):", head)
     assert sections(text)[3].startswith(head) and list(sections(text)) == list(range(11))
+
+
+@pytest.mark.parametrize("quotes", ['"""', "'''", 'r"""'])
+def test_an_old_version_in_a_string_is_no_step(quotes):
+    old = (
+        f'{quotes}my first try, isn\'t it\ndef hgemm_v1(M, N, K):\n    # "old" {quotes[-1]}\n{quotes[-3:]}\n'
+    )
+    text = f"# it's the head\n{old}{STEP_1}"
+    compile(text, "kernels", "exec")
+    found = sections(text)
+    assert list(found) == [0, 1] and found[1] == STEP_1 and found[0] + found[1] == text
+    with pytest.raises(StepError, match="defined twice"):
+        sections(text + STEP_1)
+
+
+def test_behind_a_string_that_does_not_end_steps_are_found():
+    for broken in ('"""', "'''", "x = 'open\n"):
+        assert list(sections(f"{broken}\n{STEP_1}def hgemm_v2(M, N, K):\n    pass\n")) == [0, 1, 2]
+
+
+def test_a_text_of_strings_is_taken_apart_at_once():
+    start = time.process_time()
+    for text in ('"""x\n"""' * 100_000, '"\\"' * 250_000, 'def hgemm_v1(\n"""\n"""\n' * 40_000):
+        with contextlib.suppress(StepError):
+            sections(text)
+    assert time.process_time() - start < 20  # it takes 2
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("hgemm_v3 = functools.partial(ringed, 2)", True),
+        ("hgemm_v2, hgemm_v3 = map(made, (2, 3))", True),
+        ("if True:\n    def hgemm_v3(M, N, K):\n        pass", True),
+        ('for n in range(3, 5):\n    globals()[f"hgemm_v{n}"] = made(n)', True),
+        ("def hgemm_v2(M, N, K):\n    pass", False),
+        ("x = 1", False),
+    ],
+)
+def test_a_step_may_be_bound_otherwise_than_by_its_def(text, has):
+    assert may_have(text, 3) is has

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tirxlab.cli.common import STUDENT, JsonOption, KernelsOption, kernels_file, print_json, write_file
-from tirxlab.steps import STEPS, StepError, is_untouched, read_text, refuse_syntax_errors, sections
+from tirxlab.steps import STEPS, StepError, is_untouched, may_have, read_text, refuse_syntax_errors, sections
 from tirxlab.version import lab_version
 
 MEMBER = "gemm_kernels.py"
@@ -85,12 +85,12 @@ def step_states(text: str) -> tuple[list[dict], str]:
     problem = ""
     try:
         refuse_syntax_errors(text, MEMBER)
-        found = sections(text)
+        sections(text)
     except StepError as error:
-        problem, found = f"{error}; no step of such a file can score", {}
+        problem = f"{error}; no step of such a file can score"
 
     def state(step: int) -> str:
-        if step not in found:
+        if problem or not may_have(text, step):
             return "cannot be read" if problem else "missing"
         return "not implemented yet" if is_untouched(text, step) else "written"
 

@@ -79,9 +79,9 @@ def load(path: Path) -> Record:
 
 
 def digest_of(text: str, step: int) -> str:
-    """Of a step and of what stands before all steps."""
+    """Of a step and of what stands before all steps; of the whole file, if it has no `def` of its own."""
     parts = sections(text)
-    own = parts.get(step, "")
+    own = parts.get(step, text)
     return hashlib.sha256((parts.get(0, "") + own).encode()).hexdigest()[:16]
 
 

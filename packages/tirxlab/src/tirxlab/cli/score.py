@@ -23,7 +23,7 @@ from tirxlab.cli.common import (
 from tirxlab.cli.report import ReportOption, check_report, from_outcomes, from_scores, write_report
 from tirxlab.cli.runs import Outcome, run_jobs
 from tirxlab.sandbox import Builder
-from tirxlab.steps import is_untouched, read_text, sections
+from tirxlab.steps import is_untouched, may_have, read_text
 
 
 @dataclass
@@ -87,7 +87,7 @@ def judged(path: Path, mine: list[Outcome]) -> None:
 
 def reason_not_to_run(text: str, step: int) -> str:
     """Why a step is not worth running; "" if it is."""
-    if step not in sections(text):
+    if not may_have(text, step):
         return "missing"
     return "not implemented yet" if is_untouched(text, step) else ""
 

@@ -16,6 +16,7 @@ from tirxlab.explain.repairs.edits import Edits
 from tirxlab.explain.repairs.evidence import Evidence
 from tirxlab.explain.repairs.fit import Fit
 from tirxlab.explain.repairs.text import Builder, Edit
+from tirxlab.steps import sections
 
 AGAIN = 0.15  # that each edit of a line costs the next
 FITTED = 2500  # edits that are looked up in the file
@@ -30,7 +31,9 @@ def weights() -> dict[str, Weights]:
 
 
 def ranked(text: str, step: int, findings: list[dict], message: str) -> list[Edit]:
-    """The edits of hgemm_v`step`, the likeliest to repair it first."""
+    """The edits of hgemm_v`step`, the likeliest to repair it first; none if it has no `def`."""
+    if step not in sections(text):
+        return []
     builder = Builder(text, step)
     best = likely(builder, Evidence(builder, findings, message), weights()["first"])
     fit, final = Fit(builder), weights()["all"]
