@@ -5,7 +5,7 @@ import gzip
 import lzma
 
 import pytest
-from kernel_variants import REFERENCE
+from kernel_variants import REFERENCE, solved
 
 from instructor.autograder import batch
 from instructor.autograder.grading import Options, grade
@@ -106,3 +106,9 @@ def test_a_step_that_is_bound_by_an_assignment_is_graded_as_check_takes_it():
     made = grade(Submission("kernels.py", text), Options(steps=(1, 2)))
     assert made.steps[0].earned == made.steps[0].possible == 4.25, made.steps[0].hints
     assert made.steps[1].state == "missing"
+
+
+def test_a_syntax_error_in_one_step_costs_no_other_whatever_sizes_it_is_tried_at():
+    text = solved(1, 2).replace("def hgemm_v1(M, N, K):", "def hgemm_v1(M, N, K:")
+    (made,) = grade(Submission("kernels.py", text), Options(steps=(2,))).steps
+    assert made.earned == made.possible == 4.25, made.hints

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tirxlab.builders import builder
 from tirxlab.checkout import ROOT
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox import Builder
@@ -63,6 +64,15 @@ def test_a_step_that_writes_the_number_keeps_it(body, named):
 )
 def test_what_stands_beside_the_steps_may_write_the_number_too(head, named):
     assert names_sm_count(f"{head}\n\n\ndef hgemm_v6(M, N, K):\n    return SM_COUNT\n", 6) is named
+
+
+def test_a_syntax_error_in_one_step_leaves_the_others_their_number_of_sms(tmp_path):
+    """A size that is drawn is always built with a number: of a broken file it took all steps but the first."""
+    broken = read_text(REFERENCE).replace("def hgemm_v3(M, N, K):", "def hgemm_v3(M, N, K:")
+    (tmp_path / "kernels.py").write_text(broken)
+    with Builder(broken) as building:
+        assert building.build(6, (512, 256, 64), 16).artifact.grid[0] == 16
+    assert callable(builder(tmp_path / "kernels.py", 2, 148))
 
 
 @pytest.mark.parametrize("step", (6, 9))

@@ -31,7 +31,7 @@ def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
         raise StepError(found.broken[step])
     if is_untouched(text, step):
         raise UntouchedStep(f"step {step} is not implemented yet")
-    few = None if sm_count is None or names_sm_count(text, step) else sm_count
+    few = None if sm_count is None or names_sm_count(found.text, step) else sm_count
     function = getattr(load_kernels(path, few, found.text), f"hgemm_v{step}", None)
     if not callable(function):
         raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
