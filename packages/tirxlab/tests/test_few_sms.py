@@ -67,7 +67,7 @@ def test_what_stands_beside_the_steps_may_write_the_number_too(head, named):
 
 
 def test_a_syntax_error_in_one_step_leaves_the_others_their_number_of_sms(tmp_path):
-    """A size that is drawn is always built with a number: of a broken file it took all steps but the first."""
+    """A drawn size is built with a number: of a broken file that took all steps but the first."""
     broken = read_text(REFERENCE).replace("def hgemm_v3(M, N, K):", "def hgemm_v3(M, N, K:")
     (tmp_path / "kernels.py").write_text(broken)
     with Builder(broken) as building:

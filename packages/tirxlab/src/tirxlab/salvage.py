@@ -31,7 +31,7 @@ def runnable(text: str, name: str) -> Runnable:
         refuse_syntax_errors(text, name)
     except StepError as error:
         try:
-            parts = sections(text)
+            parts = sections(text, broken=True)
         except StepError:
             raise error from None  # the syntax first: half of a paste may be why a step stands twice
         return _without_errors(parts, name)

@@ -76,14 +76,16 @@ def refuse_syntax_errors(text: str, name: str) -> None:
         raise StepError(f"{name}: {str(error) or 'its expressions are nested too deeply'}") from None
 
 
-def sections(text: str) -> dict[int, str]:
+def sections(text: str, broken: bool = False) -> dict[int, str]:
     """Step -> its text; the text before the first step is under 0. All values joined give the file.
 
-    An old version of a step that is kept in a string is text, no step.
+    Where a step stands twice, an old version that is kept in a string is none; but not in a text that is
+    `broken`, no Python: what is a string there, nobody can tell.
     """
-    strings = _strings(text)
-    found_at = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
-    starts = [(step, at) for step, at in found_at if strings[bisect(strings, (at, at)) - 1][1] <= at]
+    starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
+    if not broken and len(dict(starts)) < len(starts):
+        strings = _strings(text)
+        starts = [(step, at) for step, at in starts if strings[bisect(strings, (at, at)) - 1][1] <= at]
     numbers = [step for step, _ in starts]
     for step in dict.fromkeys(numbers):
         if step not in STEPS:

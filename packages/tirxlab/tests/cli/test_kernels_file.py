@@ -129,6 +129,8 @@ def test_an_old_version_in_a_string_is_no_step(quotes):
     found = sections(text)
     assert list(found) == [0, 1] and found[1] == STEP_1 and found[0] + found[1] == text
     with pytest.raises(StepError, match="defined twice"):
+        sections(text, broken=True)
+    with pytest.raises(StepError, match="defined twice"):
         sections(text + STEP_1)
 
 
