@@ -29,15 +29,16 @@ def meeting_points(blocks: list[Block], leaving: Collection[int] = ()) -> list[i
 
 def _without_early_exits(leads: list[list[int]]) -> Iterator[tuple[dict[int, list[int]], dict[int, int]]]:
     """The ways of lanes that stay, as successors of blocks and post-dominators: first of the blocks from
-    which the last end of the kernel is reached, then of those that only reach the end before it, and so on;
-    at last of loops that end by conditional exits alone.
+    which the end of the kernel is reached, the one that most blocks lead to; of the rest, those that lead to
+    its end, and so on; at last of loops that end by conditional exits alone.
     """
     rest = set(range(len(leads)))
     while rest:
         ends = [b for b in rest if leads[b] == [EXIT]]
         staying = {b: [s for s in leads[b] if s != EXIT] for b in rest}
         if ends:
-            staying[max(ends)] = [EXIT]
+            back = _reversed(staying)
+            staying[max(ends, key=lambda b: len(reverse_postorder(b, back)))] = [EXIT]
             posts = _solved(staying)
         else:
             posts = dict(enumerate(post_dominators([staying.get(b, [EXIT]) for b in range(len(leads))])))
