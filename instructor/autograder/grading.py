@@ -137,7 +137,9 @@ class Work:
     """What is under way for a submission's steps."""
 
     runs: dict[int, list[Run]]
+    stand_ins: dict[int, Run]
     built: dict[Key, list[tuple[Run, Built | None]]] = field(default_factory=dict)
+    instead: dict[int, Built] = field(default_factory=dict)  # what stands in for a step's hidden sizes
     public: dict[int, Result] = field(default_factory=dict)  # right at the public sizes
     keep: bool = False  # the artifacts
     artifacts: dict[str, bytes] = field(default_factory=dict)
@@ -153,26 +155,24 @@ def _run_steps(
 ) -> dict[str, bytes]:
     """Enters what comes of these steps; returns their artifacts as files, if they are to be kept.
 
-    Hidden sizes are built last, and what is then tried for a student to read in another process: code of one
-    step could tell what that of another was asked for.
+    Hidden sizes are built last, when all that is told of has been built: code could tell what that of another
+    step was asked for, and the clock at what came later how long a hidden size took.
     """
     hidden = options.hidden or load_hidden()
-    work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
+    runs = {s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps}
+    work = Work(runs, {s.step: stand_in(s.step, submission.digest, hidden) for s in steps})
     work.patience, work.keep = PATIENCE[1] * options.step_seconds, options.keep
     grades, failed_there = {s.step: s for s in steps}, []
-    limits, patience = options.build, PATIENCE[0] * options.build.seconds
-    started = functools.partial(
-        Builder, submission.text, limits=limits, level=options.level, patience=patience
-    )
+    patience = PATIENCE[0] * options.build.seconds
+    started = Builder(submission.text, limits=options.build, level=options.level, patience=patience)
     with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
-        with started() as builder:
+        with started as builder:
             for step, result in _results(builder, work, pool, False):
                 if work.of(step, True) and isinstance(result, Result) and not _fails(result):
                     work.public[step] = result
                 else:
                     _enter(grades[step], result)
                     tick(step)
-            spent = builder.spent
             for step, result in _results(builder, work, pool, True):
                 if _fails(result):
                     failed_there.append(step)
@@ -181,11 +181,10 @@ def _run_steps(
                     _enter(grades[step], _joined(work.public[step], result))
                     tick(step)
         pool.seconds = min(LEAST_SECONDS, options.step_seconds)  # what a hidden size took costs nothing told
-        with started(spent=spent) as builder:
-            for step in failed_there:
-                grades[step].state = "wrong"
-                grades[step].hints = [_at_stand_in(stand_in(step, submission.digest, hidden), builder, pool)]
-                tick(step)
+        for step in failed_there:
+            grades[step].state = "wrong"
+            grades[step].hints = [_at_stand_in(work.stand_ins[step], work.instead[step], pool)]
+            tick(step)
     if any(not step.state for step in steps):
         raise RuntimeError("not all steps could be built: an error of the lab, see above")
     return work.artifacts
@@ -235,9 +234,8 @@ def _joined(public: Result, secret: Outcome) -> Outcome:
     return Result(public.runs + secret.runs) if isinstance(secret, Result) else secret
 
 
-def _at_stand_in(run: Run, builder: Builder, pool: Pool) -> str:
+def _at_stand_in(run: Run, built: Built, pool: Pool) -> str:
     """The hint for a step that fails at a hidden size alone."""
-    built = builder.build(run.step, run.size, run.sms)
     if built.artifact is None:
         return told(run, f"the code {OVER}" if _over(built) else printable(built.message, 4))
     pool.submit(run, judge_step, [(run, built)])
@@ -288,6 +286,13 @@ def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threadi
             work.built[key] = [_built(run, made) for run in work.of(step, secret)]
             work.again.add(key)
             pool.submit(key, judge_step, work.built[key])
+        for step in work.runs if not secret else ():
+            fits = work.of(step, True) and all(
+                built and built.artifact for _, built in work.built[step, False]
+            )
+            if fits and not stop.is_set():
+                run = work.stand_ins[step]
+                work.instead[step] = builder.build(step, run.size, run.sms, whole=False)
     finally:
         pool.expect(False)
 

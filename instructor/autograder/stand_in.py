@@ -2,7 +2,8 @@
 
 Whatever a kernel does at such a size (what it reports, where, when, in which words) could carry the size
 out. So a step that fails there is tried once more at a size that is drawn for the submission, from its hash
-alone; of that one everything may be told, the size too, and a student can try it.
+alone; of that one everything may be told, the size too, and a student can try it. Its kernel is built before
+any hidden size: code that is built later could tell, by the clock, what was built between.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Fifty kernels that try to carry a hidden size out: a student learns one bit a step, whether it passes."""
 
+import re
+import time
 from copy import deepcopy
 from pathlib import Path
 
@@ -111,6 +113,29 @@ def test_what_a_step_was_asked_for_is_unknown_to_the_code_of_another(monkeypatch
     made = grade(Submission("gemm_kernels.py", text), Options(steps=(1, 2, 3), hidden=hidden))
     hints = " ".join(hint for step in made.steps for hint in step.hints)
     assert "KeyError" in hints and "832" not in hints and ("keeps to itself" in hints) != stays
+
+
+LATE = """
+
+def hgemm_v2(M, N, K):
+    import time
+
+    if (M, N, K) in {public}:
+        return right(M, N, K)
+    seen = time.time()
+    time.sleep(4)  # until a time that tells K: what is built next may tell the time
+    raise KeyError(f"clock {{seen:.2f}}")
+"""
+
+
+def test_what_is_told_of_was_built_before_any_hidden_size(monkeypatch):
+    monkeypatch.setattr(plan, "drawn", lambda step, seed, sms: None)
+    parts = sections(REFERENCE)
+    text = parts[0] + parts[2].replace("def hgemm_v2(", "def right(") + LATE.format(public=PUBLIC)
+    hidden = Hidden("salt", 0, {2: ((128, 128, 832),)})
+    (made,) = grade(Submission("gemm_kernels.py", text), Options(steps=(2,), hidden=hidden)).steps
+    said = re.search(r"keeps to itself, and at .*clock (\d+\.\d\d)", made.hints[0])
+    assert said and time.time() - float(said[1]) >= 8, made.hints  # it waited, and the hidden size after it
 
 
 @pytest.mark.parametrize("step", STEPS[1:])

@@ -151,7 +151,7 @@ def test_runs_that_stay_just_below_their_limit_get_less_in_the_end(monkeypatch, 
     monkeypatch.setattr(Pool, "results", lambda self: iter([((1, False), right)]))
     pool = Pool(1, 100.0)
     pool.spent = spent
-    work = grading.Work({}, patience=grading.PATIENCE[1] * 100.0)
+    work = grading.Work({}, {}, patience=grading.PATIENCE[1] * 100.0)
     assert [*grading._results(None, work, pool, False)] == [(1, right)] and pool.seconds == seconds
 
 

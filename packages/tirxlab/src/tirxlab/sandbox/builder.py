@@ -23,6 +23,7 @@ Size = tuple[int, int, int]
 REFUSALS = ("file", "untouched", "misfit", "build", "raised", "limit")
 LEAST_SECONDS = 10  # that a step gets after others that took too much
 DRAFT = 4 << 20  # bytes of a draft, at most: it is kept, and opened where it counts to nobody's limits
+LARGEST_CUDA = 4 << 20  # characters of its text: ninety times what a kernel has; noise apart, it packs well
 
 
 @dataclass
@@ -59,8 +60,7 @@ class Builder:
     """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes.
 
     Each step that goes over a limit halves the time of those that follow, down to LEAST_SECONDS. `patience`:
-    seconds for all steps; who stays just below each limit gets that little, too, once they and `spent`, the
-    seconds that went before, are more.
+    seconds for all steps; who stays just below each limit gets that little, too, once they are more.
     """
 
     def __init__(
@@ -71,14 +71,13 @@ class Builder:
         level: str | None = None,
         arch: str = "sm_100a",
         patience: float = math.inf,
-        spent: float = 0.0,
     ):
         self.text, self.name, self.arch = text, name, arch
         limits = limits or Limits()
         self.student = Session("lower", replace(limits, reply=DRAFT), level)
         self.compiler = Session("compile", limits, level)
         self.told: subprocess.Popen | None = None  # the process that has the file's text
-        self.before, self.patience = spent, patience
+        self.patience = patience
         self.tried: set[str] | None = None  # kernels that are of no interest again: then PTX alone is made
 
     def __enter__(self) -> Builder:
@@ -127,7 +126,7 @@ class Builder:
     @property
     def spent(self) -> float:
         """Seconds that all steps have taken, as clock.py counts them."""
-        return self.before + self.student.spent + self.compiler.spent
+        return self.student.spent + self.compiler.spent
 
     def _lose_patience(self) -> None:
         for session in (self.student, self.compiler):
@@ -154,6 +153,8 @@ class Builder:
         draft = Artifact.from_bytes(data)
         if not draft.is_draft or draft.arch != self.arch:
             raise ArtifactError(f"a draft for {self.arch} is asked for")
+        if len(draft.cuda) > LARGEST_CUDA:
+            raise ArtifactError(f"its CUDA text is larger than {LARGEST_CUDA >> 20} MiB")
         return draft.with_source(self.name, self.text)
 
     def _refuse(self, built: Built, answer: dict, ours: bool = False) -> None:
