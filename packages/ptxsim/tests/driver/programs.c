@@ -130,6 +130,24 @@ static void hosts(void) { /* memory of the program itself, registered in the mid
   printf("early %d wrong %d after %d again %d\n", early, wrong, own[701] + own[763], cuMemHostUnregister(mine));
 }
 
+static void heap(void) { /* registered memory of malloc, between whose blocks the stand-in's own notes lie */
+  enum { HOLES = 8, SIZE = 40 };
+  int wrong = 0, *mine[2];
+  void *holes[HOLES], *devices[2];
+  load();
+  for (int i = 0; i < HOLES; i++) holes[i] = malloc(SIZE);
+  for (int i = 0; i < 2; i++) mine[i] = calloc(64, sizeof(int));
+  for (int i = 0; i < HOLES; i++) free(holes[i]);
+  for (int i = 0; i < 2; i++) check(cuMemHostRegister_v2(mine[i], 256, 0), "register");
+  for (int i = 0; i < 2; i++) check(cuMemHostGetDevicePointer_v2(&devices[i], mine[i], 0), "pointer");
+  for (int i = 0; i < 2; i++) check(run(devices[i], 3 + i), "launch");
+  for (int i = 0; i < 2; i++) check(cuMemHostUnregister(mine[i]), "unregister");
+  for (int i = 0; i < 128; i++) wrong += mine[i / 64][i % 64] != 3 + i / 64;
+  for (int i = 0; i < 2; i++) free(mine[i]);
+  for (int i = 0; i < HOLES; i++) free(malloc(SIZE));
+  printf("wrong %d\n", wrong);
+}
+
 static void runtime(void) {
   static struct { int magic, version; const void *data; void *more; } wrapper = {0x466243b1, 1, NULL, NULL};
   wrapper.data = ptx;
@@ -257,6 +275,7 @@ int main(int count, char **words) {
   if (!strcmp(words[1], "shapes")) shapes();
   if (!strcmp(words[1], "runtime")) runtime();
   if (!strcmp(words[1], "hosts")) hosts();
+  if (!strcmp(words[1], "heap")) heap();
   if (!strcmp(words[1], "graphs")) graphs();
   if (!strcmp(words[1], "repeats")) repeats();
   if (!strcmp(words[1], "tables")) tables();

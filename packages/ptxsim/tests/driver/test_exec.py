@@ -113,6 +113,11 @@ def test_a_kernel_reaches_registered_memory_of_the_program(program):
     assert done.stdout == "early 1 wrong 0 after 1471 again 1\n", done.stderr
 
 
+def test_registered_memory_of_the_heap_and_two_parts_of_one_page(program):
+    done, _ = execute(program, "heap")
+    assert (done.stdout, done.returncode) == ("wrong 0\n", 0), done.stderr
+
+
 def test_an_access_outside_is_an_error_that_stays(program):
     done, launches = execute(program, "outside")
     assert done.stdout == "launch 700 sync 700 free 0\n"

@@ -1,4 +1,5 @@
 /* Memory: the simulator allocates from the arena; copies and fills happen here, where it is mapped. */
+#define _GNU_SOURCE
 #include "standin.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -84,12 +85,33 @@ typedef struct Registered {
 } Registered;
 static Registered *registered;
 
+static Registered *registered_around(const char *start, const char *end) {
+  Registered *it = registered;
+  while (it && (end <= it->start || it->start + it->size <= start)) it = it->next;
+  return it;
+}
+
+static Err note_registered(Registered those) {
+  Registered *it = malloc(sizeof *it);
+  if (!it) return OUT_OF_MEMORY;
+  *it = those;
+  registered = it;
+  return OK;
+}
+
 Err register_host(void *pointer, size_t size) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *start = (char *)((uintptr_t)pointer & ~(page - 1));
   char *end = (char *)(((uintptr_t)pointer + size + page - 1) & ~(page - 1));
   void *at = NULL;
   if (!pointer || !size || device_pointer(pointer)) return INVALID_VALUE;
+  Registered *around = registered_around(start, end);  // its pages are in the arena already
+  if (around && (start < around->start || around->start + around->size < end)) {
+    complain("host memory is not registered where a part of its pages is already");
+    return NOT_SUPPORTED;
+  }
+  if (around)
+    return note_registered((Registered){around->start, around->size, size, around->at, pointer, registered});
   Err error = allocate(&at, end - start, HOST);
   if (error) return error;
   memcpy(at, start, end - start);
@@ -98,10 +120,16 @@ Err register_host(void *pointer, size_t size) {
                     (off_t)((uint64_t)at - arena_base));
   close(file);
   if (made != start) return NOT_SUPPORTED;
-  Registered *it = malloc(sizeof *it);
-  *it = (Registered){start, (size_t)(end - start), size, at, pointer, registered};
-  registered = it;
-  return OK;
+  return note_registered((Registered){start, (size_t)(end - start), size, at, pointer, registered});
+}
+
+/* Pages of the process's own in place of those of the arena, in one step: notes may lie in them. */
+static int take_back(const Registered *it) {
+  Registered was = *it;
+  void *own = mmap(NULL, was.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (own == MAP_FAILED) return 0;
+  memcpy(own, was.at, was.size);
+  return mremap(own, was.size, was.size, MREMAP_MAYMOVE | MREMAP_FIXED, was.start) == was.start;
 }
 
 Err unregister_host(void *pointer) {
@@ -110,9 +138,9 @@ Err unregister_host(void *pointer) {
   Registered *it = *place;
   if (!it) return INVALID_VALUE;
   *place = it->next;
-  mmap(it->start, it->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  memcpy(it->start, it->at, it->size);
-  Err error = release(it->at);
+  Err error = OK;
+  if (!registered_around(it->start, it->start + it->size))
+    error = take_back(it) ? release(it->at) : NOT_SUPPORTED;
   free(it);
   return error;
 }
