@@ -284,6 +284,13 @@ ELSEWHERE = (
         "atomicCAS compares it, and stores nothing where it was wrong",
     ),
     Cause(
+        "by-exchange",
+        230,
+        "to keep to the text, __syncwarp() (bar.warp.sync) after the exchange: it alone orders memory",
+        text="only an exchange between the lanes of the warp (shfl, vote, redux) hands on what orders one "
+        "of them, though chips that we know take it in order",
+    ),
+    Cause(
         "tried",
         230,
         "read it as the others write it: ld.relaxed (cuda::atomic_ref, memory_order_relaxed) or volatile; "

@@ -24,6 +24,12 @@ OF_OUTPUTS = (
         text="{threads} use one word, and not by an atomic",
     ),
     Cause(
+        "variable-of-all",
+        170,
+        "all CTAs of a grid share a variable: does the index depend on blockIdx? Nothing orders CTAs but "
+        "atomics with fences, a barrier of the whole grid (a cooperative launch) or the end of the kernel",
+    ),
+    Cause(
         "tiles-too-many",
         170,
         "does every CTA ask whether there is a tile left before it takes one? Are there more CTAs, or more "

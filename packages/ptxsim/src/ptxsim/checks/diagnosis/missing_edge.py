@@ -31,7 +31,7 @@ from ptxsim.checks.diagnosis.out_of_step import (
 )
 from ptxsim.checks.diagnosis.past_buffer import past_buffer
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
-from ptxsim.checks.diagnosis.same_output import same_output
+from ptxsim.checks.diagnosis.same_output import between_ctas, same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
     arrives_alone,
@@ -56,6 +56,7 @@ from ptxsim.checks.race.shadow_order import (
     UNACQUIRED,
     WRITE_WRITE,
 )
+from ptxsim.checks.race.told_by_exchange import told_by_exchange
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of, threads_of
 
 _COPIES = "copy, to one place"
@@ -74,6 +75,8 @@ def missing(races, pair: AccessPair) -> Edge:
         return edge("unacquired")
     if guessed(races, pair):
         return edge("guess")
+    if told_by_exchange(races, pair):
+        return edge("by-exchange")
     if tried(races, pair):
         return edge("tried")
     if pair.issuers:
@@ -83,7 +86,8 @@ def missing(races, pair: AccessPair) -> Edge:
     if same is not None:
         return same
     if first.kind == "other":
-        return Edge(_cause(races, pair), "they are in different clusters of the grid, which nothing orders")
+        cause = CAUSES["variable-of-all"] if between_ctas(races, pair) else _cause(races, pair)
+        return Edge(cause, "they are in different clusters of the grid, which nothing orders")
     if first.kind == "cp.async" and not pair.waited:
         return _one_too_many(races, pair) or groups_pending(races.launch.program)
     if first.kind == "wgmma" and not pair.waited:

@@ -32,11 +32,18 @@ def _one_word(races, pair: AccessPair) -> bool:
 def _cause(races, pair: AccessPair) -> str:
     first, second = pair.first, pair.second
     memory = pair.space == "memory"
+    if between_ctas(races, pair):
+        return "variable-of-all"
     if memory and first.kind == "result" and first.by == second.by:
         return "tiles-overlap" if _inside_a_tile(races, pair) else "same-tile-again"
     if first.kind != "other" and _of_two_groups(races, first.by, second.by):
         return "same-part"
     return "same-tile" if memory else "same-row"
+
+
+def between_ctas(races, pair: AccessPair) -> bool:
+    """Do two CTAs meet in a variable of the module?"""
+    return pair.first.kind == "other" and pair.buffer in races.launch.variables
 
 
 def _of_two_groups(races, one: int | None, other: int | None) -> bool:

@@ -187,6 +187,8 @@ def _report(races, one: np.ndarray, two: np.ndarray, code: int) -> None:
             f"{place}: CTAs {ids[0]} and {ids[1]} of the grid (cta_id) both store it",
             "same-tile",
         )
+    if buffer in races.launch.variables:
+        cause = "variable-of-all"
     key = ("processes", code, line_of(races, rows[0]), line_of(races, rows[1]), buffer)
     finding = races.reporter.add("race", "error", message, CAUSES[cause], None, key, place=place)
     finding.where = finding.where or races.reporter.row_place(races.cluster, 0, rows[1]) | {"cta": ids[1]}

@@ -53,7 +53,7 @@ def _read(program, row: int) -> frozenset:
 
 def _before(program, names: frozenset) -> set[int]:
     """Rows that what is in these registers may come from."""
-    defined, rows, todo = _definitions(program), set(), [*names]
+    defined, rows, todo = definitions(program), set(), [*names]
     seen = set(todo)
     while todo:
         for row in defined[todo.pop()]:
@@ -65,7 +65,7 @@ def _before(program, names: frozenset) -> set[int]:
 
 
 @functools.lru_cache(maxsize=8)
-def _definitions(program) -> dict[str, list[int]]:
+def definitions(program) -> dict[str, list[int]]:
     """Register -> rows that write it."""
     found = defaultdict(list)
     for row, instr in enumerate(program.instrs):

@@ -67,6 +67,7 @@ class AccessPair:
     readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent; -1: of another cluster)
     at: int = -1  # steps on barriers so far, when they met
     position: int = 0  # of the place, as the shadows count
+    in_warp: bool = True  # did a lane of the later one's warp know of the earlier one, each time they met?
 
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> AccessPair:
@@ -89,6 +90,7 @@ class AccessPair:
         known = races.history.pairs.get(key)
         if known is not None:
             known.add_reader(line, now)
+            known.in_warp = known.in_warp and _known_in_warp(races, line)
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
             if known.elsewhere is not None:  # the worst of them counts
@@ -96,6 +98,7 @@ class AccessPair:
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
         pair.add_reader(line, now)
+        pair.in_warp = _known_in_warp(races, line)
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
@@ -143,6 +146,16 @@ class AccessPair:
         cta = self.issuers[0] // races.clocks.per_cta
         more = {a for a in agents if a is not None and a // races.clocks.per_cta == cta}
         self.issuers = sorted({*self.issuers, *more})
+
+
+def _known_in_warp(races, line: list[int]) -> bool:
+    """Both accesses are of threads: does a lane of the later one's warp know of the earlier one?"""
+    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
+    clocks, me = races.clocks, line[AGENT]
+    if line[PREVIOUS_CLUSTER] not in (0, races.history.now) or max(agent, me) >= clocks.threads:
+        return False
+    lanes = clocks.agents_of(clocks.warp_of(me), 0xFFFF_FFFF)
+    return bool(clocks.clock[lanes, agent].max() >= epoch)
 
 
 def _met_since(races, pair: AccessPair, clock) -> bool:

@@ -19,6 +19,7 @@ from ptxsim.checks.race.shadow_order import (
     UNACQUIRED,
     WRITE_WRITE,
 )
+from ptxsim.checks.race.told_by_exchange import told_by_exchange
 from ptxsim.checks.race.wording import line_of, side_of, text_of
 
 
@@ -32,7 +33,8 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
         kind, severity = _class(pair)
         unread = kind == "race" and _loads_for_nobody(races, pair)
         guess, harmless = guessed(races, pair), _harmless(races, pair, kind)
-        severity = "review" if guess or harmless else severity
+        told = kind == "race" and told_by_exchange(races, pair)
+        severity = "review" if guess or harmless or told else severity
         edge = missing(races, pair)
         earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
         what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"

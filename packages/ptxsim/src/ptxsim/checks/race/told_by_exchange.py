@@ -1,0 +1,84 @@
+"""Accesses that come after what another lane of the warp knows of, by an exchange between the lanes.
+
+    @first atom.acq_rel old, [barrier], ..;  shfl.sync old, old, 0, ..;  ld.shared x, [p];
+
+The first lane acquires, and by the text it alone: no exchange orders memory (PTX ISA 9.7.9.6). But chips that
+we know take the lanes of a warp through it together, and their loads and stores in the order of the program:
+cooperative_groups builds its tiles of several warps on that.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ptxsim.checks.race.carried_values import EXCHANGES, definitions
+from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.shadow_order import READ_WRITE
+from ptxsim.checks.static_flow import reachable
+from ptxsim.frontend.ast import Imm, Instr, Reg
+from ptxsim.lowering.cfg import next_rows
+
+_WHOLE = 0xFFFF_FFFF
+_ACQUIRES = {"acquire", "acq_rel", "sc"}
+
+
+def told_by_exchange(races, pair: AccessPair) -> bool:
+    """Whether a lane of the later side's warp knows of the earlier one, and an exchange hands that on."""
+    if not pair.in_warp or pair.code > READ_WRITE:
+        return False
+    program, (row, later) = races.launch.program, (pair.first.row, pair.second.row)
+    if pair.first.warp(races) != pair.second.warp(races):
+        sources = acquiring(program)
+        return bool(sources) and not any(later in _before_exchange(program, source) for source in sources)
+    return later not in _before_exchange(program, row) and _comes_to(program, row, later)
+
+
+@functools.lru_cache(maxsize=8)
+def acquiring(program) -> frozenset[int]:
+    """Rows by which single lanes may learn of what others did."""
+    return frozenset(
+        row for row, instr in enumerate(program.instrs) if instr is not None and _acquires(instr)
+    )
+
+
+def _acquires(instr: Instr) -> bool:
+    return instr.op == "membar" or bool(_ACQUIRES & set(instr.mods)) or instr.op == "mbarrier"
+
+
+@functools.lru_cache(maxsize=256)
+def _before_exchange(program, row: int) -> frozenset[int]:
+    """Rows that the lane which was at `row` may come to before all lanes of its warp meet."""
+    starts, meet = next_rows(program, row), functools.partial(_all_meet, program)
+    return frozenset().union(*(reachable(program, start, stops=meet) for start in starts))
+
+
+def _comes_to(program, row: int, later: int) -> bool:
+    """Whether a lane that was at `row` always comes to `later` too: then it keeps the two in order itself."""
+    last = program.instrs[later]
+    on = reachable(program, row, stops=lambda instr: instr is last)
+    return last.pred is None and later in on and not any(_ends(program, other) for other in on - {later})
+
+
+def _ends(program, row: int) -> bool:
+    return not next_rows(program, row)
+
+
+def _all_meet(program, instr: Instr | None) -> bool:
+    """Whether all lanes of a warp go through an instruction together."""
+    if instr is None or instr.op not in (*EXCHANGES, "bar", "barrier") or not instr.operands:
+        return False
+    if instr.op in ("bar", "barrier") and "warp" not in instr.mods:
+        return True
+    members = instr.operands[-1]
+    if isinstance(members, Reg):
+        rows = definitions(program)[members.name]
+        return bool(rows) and all(_sets_whole(program.instrs[row]) for row in rows)
+    return _is_whole(members)
+
+
+def _is_whole(operand) -> bool:
+    return isinstance(operand, Imm) and operand.bits & _WHOLE == _WHOLE
+
+
+def _sets_whole(instr: Instr) -> bool:
+    return instr.op == "mov" and _is_whole(instr.operands[1])
