@@ -30,7 +30,7 @@ from ptxsim.lowering.emit import Program
 from ptxsim.lowering.programs import Programs
 from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.global_memory import MAX_LOCAL, Before, GlobalMemory, shared_layout
+from ptxsim.machine.global_memory import MAX_LOCAL, RESERVED_SMEM, Before, GlobalMemory, shared_layout
 from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
@@ -220,6 +220,7 @@ class Launch:
         """The kernel's own, and those of the module that it names: others belong to other kernels."""
         named = self.program.slots.named
         used = [v for v in self.module.vars.values() if v.space == "shared" and v.name in named]
+        used += [RESERVED_SMEM] * (RESERVED_SMEM.name in named)
         return used + [v for v in self.program.function.vars if v.space == "shared"]
 
     # ---- clusters ----

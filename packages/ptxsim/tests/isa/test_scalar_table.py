@@ -19,7 +19,8 @@ add.u16:3 add.s64:3 add.sat.s32:3 add.u16x2:3 add.s16x2:3 sub.u32:3 sub.sat.s32:
 mul.lo.s64:3 mul.hi.u64:3 mad.lo.u32:4 mad.wide.s32:4 mad.hi.sat.s32:4 mul24.lo.u32:3 mad24.hi.sat.s32:4
 sad.s16:4 div.u64:3 rem.s16:3 abs.s64:2 neg.s32:2 min.u16:3 min.relu.s32:3 min.s16x2.relu:3 max.u16x2:3
 max.relu.s16x2:3 popc.b64:2 clz.b32:2 bfind.s64:2 bfind.shiftamt.u32:2 fns.b32:4 brev.b64:2 bfe.s64:4
-bfi.b32:5 szext.clamp.s32:3 bmsk.wrap.b32:3 dp4a.u32.s32:4 dp2a.hi.s32.u32:4 add.cc.u32:3 addc.cc.s64:3
+bfi.b32:5 vadd2.u32.s32.u32.sat:4 vabsdiff4.u32.u32.u32:4 vavrg4.s32.s32.s32.add:4 vset4.u32.u32.lt.add:4
+szext.clamp.s32:3 bmsk.wrap.b32:3 dp4a.u32.s32:4 dp2a.hi.s32.u32:4 add.cc.u32:3 addc.cc.s64:3
 addc.u32:3 sub.cc.s32:3 subc.u64:3 mad.lo.cc.u32:4 mad.hi.cc.s64:4 madc.hi.u32:4 madc.lo.cc.u64:4
 testp.subnormal.f64:2 copysign.f32:3 add.rn.ftz.sat.f32:3 add.rp.f64:3 add.rz.ftz.f32x2:3 sub.rm.f32:3
 mul.rn.f64:3 mul.rn.ftz.f32x2:3 fma.rn.ftz.sat.f32:4 fma.rz.f64:4 fma.rp.f32x2:4 mad.rn.f32:4 mad.rz.f64:4

@@ -85,9 +85,18 @@ class _Expander:
             skip = Pred(call.pred.reg, not call.pred.negated)
             self.out.body.append(_made(call, "bra", (Label(behind.name),), pred=skip))
         before, after = copy.bind()
-        self.out.body += before
+        saved, restored = self._stack(call, callee)
+        self.out.body += [*before, *saved]
         self._body(copy.body(end.name), stack)
-        self.out.body += [end, *after, behind]
+        self.out.body += [end, *restored, *after, behind]
+
+    def _stack(self, call: Instr, callee: Function) -> tuple[list[Instr], list[Instr]]:
+        """What a function takes by alloca goes back when it returns (PTX ISA 9.7.17)."""
+        if not any(isinstance(item, Instr) and item.op == "alloca" for item in callee.body):
+            return [], []
+        top = Reg(f"{callee.name}.stack@{self.copies}")
+        self.out.regs[top.name] = "b64"
+        return [_made(call, "stacksave", (top,))], [_made(call, "stackrestore", (top,))]
 
 
 class _Copy:

@@ -6,6 +6,8 @@ import numpy as np
 
 from ptxsim.frontend.ast import PtxError
 
+# Where libraries keep what they need in reserved shared memory: in a variable of the kernels that ask
+RESERVED = {"%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 32}
 CLOCKS = ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi")  # warp_ops
 _CHANGING = {"%ctaid", "%clusterid", "%smid"}
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -81,6 +83,7 @@ _SCALARS = {
     "aggr_smem_size": lambda launch, *_: launch.shared_end,
     "reserved_smem_offset_begin": lambda *_: 0,
     "reserved_smem_offset_end": lambda *_: 1024,
+    "reserved_smem_offset_cap": lambda *_: 1024,
     "envreg1": lambda launch, *_: launch.grid_barrier >> 32,  # where CUDA's driver puts the address of the
     "envreg2": lambda launch, *_: launch.grid_barrier & 0xFFFF_FFFF,  # barrier of a whole grid
     "WARP_SZ": lambda *_: 32,

@@ -63,6 +63,7 @@ from ptxsim.lowering.instruction_selection import (
 from ptxsim.lowering.meeting_points import meeting_points
 from ptxsim.lowering.register_allocation import RegisterAllocator
 from ptxsim.lowering.split_b128 import split_wide
+from ptxsim.lowering.thread_stack import with_stack
 from ptxsim.machine.arena import Arena
 from ptxsim.units.registry import FastForm, gathers
 
@@ -143,7 +144,7 @@ class Program:
 def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     """`hot` numbers the scalar operations of the main loop. PtxError names what is not modelled."""
     with explain_newer(module.version):
-        return _lower(split_wide(expand(function, module)), module, hot)
+        return _lower(split_wide(with_stack(expand(function, module))), module, hot)
 
 
 def _lower(function: Function, module: Module, hot: dict[str, int]) -> Program:

@@ -31,8 +31,9 @@ from ptxsim.frontend.ast import (
 )
 from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.operands import MemArg, PredArg, constant_bits, type_bits
-from ptxsim.isa.special_registers import known_special
+from ptxsim.isa.special_registers import RESERVED, known_special
 from ptxsim.lowering import cfg
+from ptxsim.machine.global_memory import RESERVED_SMEM
 
 
 class RegisterAllocator:
@@ -134,6 +135,8 @@ class RegisterAllocator:
         if isinstance(operand, Reg):
             if operand.name in self.function.regs:
                 return self.destination(operand)
+            if operand.name in RESERVED:
+                return self._fix(("sym", RESERVED_SMEM.name, RESERVED[operand.name]))
             if not known_special(operand.name):
                 raise PtxError(f"register {operand.name} is not modelled", line, text)
             return self._fix(("special", operand.name))

@@ -15,12 +15,13 @@ from ptxsim.isa.syntax import explain_newer
 from ptxsim.lowering import cfg
 from ptxsim.lowering.instruction_selection import Row, classify, jumps
 from ptxsim.lowering.split_b128 import split_wide
+from ptxsim.lowering.thread_stack import with_stack
 
 
 def unset_reads(module: Module, kernel: str) -> dict[str, Instr]:
     """Register, predicates among them -> the first instruction that reads it. PtxError as of a load."""
     with explain_newer(module.version):
-        function = split_wide(expand(module.functions[kernel], module))
+        function = split_wide(with_stack(expand(module.functions[kernel], module)))
         rows, labels = classify(function)
         blocks = cfg.build_blocks(len(rows), *jumps(rows, labels, function))
     needs = [one for block in blocks for one in _needed(rows[block.start : block.end], function)]

@@ -8,6 +8,7 @@ import ctypes
 
 import numpy as np
 
+from ptxsim.frontend.ast import Var
 from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SHARED_START
 from ptxsim.jit.host import address_in_host
 
@@ -15,6 +16,7 @@ SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access nev
 SHARED_ALIGN = 1024
 MAX_LOCAL = 512 * 1024  # bytes of a thread (the same guide)
 MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
+RESERVED_SMEM = Var("%reserved_smem", "shared", "b8", 32, 512, 512)  # cooperative_groups takes 288 B of it
 SHORT_BASE = 1 << 30  # parameters and constants: their addresses fit the 32-bit pointers that LLVM may make
 
 
@@ -182,7 +184,8 @@ def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], 
     for var in variables:
         if var.extern:
             offsets[var.name] = dynamic
-    total = end - SHARED_START + dynamic_bytes
+    own = RESERVED_SMEM.size if RESERVED_SMEM in variables else 0
+    total = end - SHARED_START + dynamic_bytes - own
     if total > MAX_SHARED:
         raise ValueError(f"{total} B of shared memory; a CTA has at most {MAX_SHARED}")
     return offsets, dynamic, dynamic + dynamic_bytes if dynamic_bytes else end

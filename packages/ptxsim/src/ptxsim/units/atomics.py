@@ -17,6 +17,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.atomic_lanes import update_lanes, update_lanes_at, whole_warp
 from ptxsim.units.atomic_values import OPERATIONS, TYPES
+from ptxsim.units.atomics_b128 import exchange_pairs
 from ptxsim.units.registry import FastForm, refuse, slots_of, unit
 
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
@@ -68,7 +69,7 @@ def _blocks(instr, args: tuple) -> list[Block]:
 
 
 def _fast_update(instr, args: tuple, unset) -> Block | None:
-    blocks = _blocks(instr, args)
+    blocks = _blocks(instr, args) if "b128" not in instr.mods else []
     return blocks[0] if len(blocks) == 1 else None
 
 
@@ -85,6 +86,8 @@ _AT_ONCE = FastForm(_fast_update, called=update_lanes)
     *(f"atom {{.sem}}{{.scope}}{{.global}}{form} d, [a], b{{, policy}}" for form in _VECTOR_FORMS),
     "atom {.sem}{.scope}{.mem}.exch{.hint}.word d, [a], b{, policy}",
     "atom {.sem}{.scope}{.mem}.cas.compared d, [a], b, c",
+    "atom {.sem}{.scope}{.mem}.exch.b128 d, [a], b",
+    "atom {.sem}{.scope}{.mem}.cas.b128 d, [a], b, c",
     sem="relaxed acquire release acq_rel",
     compared="b16 b32 b64",
     writes=(0,),
@@ -93,7 +96,7 @@ _AT_ONCE = FastForm(_fast_update, called=update_lanes)
     **_SETS,
 )
 def atom(instr):
-    return _update(instr, returns=True)
+    return exchange_pairs(instr, _space(instr)) if "b128" in instr.mods else _update(instr, returns=True)
 
 
 @unit(

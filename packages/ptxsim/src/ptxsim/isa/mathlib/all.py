@@ -7,3 +7,4 @@ from ptxsim.isa.mathlib.floating import *  # noqa: F403
 from ptxsim.isa.mathlib.integer import *  # noqa: F403
 from ptxsim.isa.mathlib.small_floats import *  # noqa: F403
 from ptxsim.isa.mathlib.soft_float import *  # noqa: F403
+from ptxsim.isa.mathlib.video import *  # noqa: F403

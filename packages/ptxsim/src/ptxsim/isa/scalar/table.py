@@ -17,6 +17,7 @@ from ptxsim.isa.scalar import convert as scalar_cvt
 from ptxsim.isa.scalar import floating as scalar_float
 from ptxsim.isa.scalar import half as scalar_half
 from ptxsim.isa.scalar import integer as scalar_int
+from ptxsim.isa.scalar import video as scalar_video
 from ptxsim.isa.scalar.forms import Family, Form, Mods, ScalarOp
 
 FAMILIES: tuple[Family, ...] = (
@@ -25,6 +26,7 @@ FAMILIES: tuple[Family, ...] = (
     *scalar_half.FAMILIES,
     *scalar_cmp.FAMILIES,
     *scalar_cvt.FAMILIES,
+    *scalar_video.FAMILIES,
 )
 OPCODES = frozenset(family.name for family in FAMILIES)
 
