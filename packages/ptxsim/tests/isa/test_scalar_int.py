@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 
 import numpy as np
 import pytest
@@ -53,29 +52,6 @@ def pairs(op, signed):
 
 def parts(raw: int, kind: str, bits: int, count: int) -> list[int]:
     return [value(raw >> (bits * i), f"{kind[0]}{bits}") for i in range(count)]
-
-
-VIDEO = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "avrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
-    "absdiff": lambda a, b: abs(a - b), "min": min, "max": max,
-    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-}  # fmt: skip
-
-
-def video(operation: str, bits: int, signs: str, end: str):
-    """By parts of a and b: packed, cut to their width by .sat, or all of them added to c."""
-
-    def apply(a, b, c):
-        pairs = zip(parts(a, signs[1], bits, 32 // bits), parts(b, signs[2], bits, 32 // bits), strict=True)
-        found = [int(VIDEO[operation](x, y)) for x, y in pairs]
-        found = [clamp(x, f"{signs[0]}{bits}") for x in found] if end == ".sat" else found
-        return (
-            c + sum(found)
-            if end == ".add"
-            else sum((x % (1 << bits)) << bits * i for i, x in enumerate(found))
-        )
-
-    return apply
 
 
 def dot(a: int, b: int, c: int, bits: int, count: int, kinds: tuple[str, str]) -> int:
@@ -255,15 +231,6 @@ ORACLE = {  # spelling -> (types of the sources, type of the result, what it mea
         f"dp2a.lo.{x}32.{y}32": (("u32",) * 3, "u32", lambda a, b, c, k=(x, y): dot(a, b, c, 16, 2, k))
         for x in "us"
         for y in "us"
-    },
-    **{
-        f"v{name}{n}.{d}32.{x}32.{y}32{end}": (("u32",) * 3, "u32", video(name, 32 // n, d + x + y, end))
-        for name, d, x, y, end in itertools.product(list(VIDEO)[:6], "us", "us", "us", ("", ".sat", ".add"))
-        for n in ((2, 4) if d + x + y in ("uuu", "sus") else (4,))
-    },
-    **{
-        f"vset{n}.u32.s32.{name}{end}": (("u32",) * 3, "u32", video(name, 32 // n, "uus", end))
-        for name, n, end in itertools.product(list(VIDEO)[6:], (2, 4), ("", ".add"))
     },
     "dp2a.hi.s32.u32": (("u32",) * 3, "u32", lambda a, b, c: dot(a, b >> 16, c, 16, 2, ("s", "u"))),
     **{f"and.b{w}": ((f"u{w}",) * 2, f"u{w}", lambda a, b: a & b) for w in (16, 64)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxsim.frontend.ast import Function, Imm, Instr, PtxError, Reg, Sym, Var
+from ptxsim.frontend.ast import Function, Imm, Instr, LabelDef, PtxError, Reg, Sym, Var
 
 _BYTES = 16 * 1024  # of a thread; CUDA gives 1 KB unless a program asks for more
 _STACK, _TOP = "%stack", "%stack.top"
@@ -17,7 +17,7 @@ def with_stack(function: Function) -> Function:
         return function
     first = next(item for item in function.body if isinstance(item, Instr))
     stack = Var(_STACK, "local", "b8", _ALIGNED, _BYTES, _BYTES)
-    body = [replace(_made(first, "mov", Reg(_TOP), Sym(_STACK)), pred=None)]
+    body: list[Instr | LabelDef] = [replace(_made(first, "mov", Reg(_TOP), Sym(_STACK)), pred=None)]
     for item in function.body:
         body += _FORMS[item.op](item) if isinstance(item, Instr) and item.op in _FORMS else [item]
     regs = {**function.regs, _TOP: "b64"}

@@ -89,16 +89,14 @@ class AccessPair:
         key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
         known = races.history.pairs.get(key)
         if known is not None:
-            known.add_reader(line, now)
-            known.in_warp = known.in_warp and _known_in_warp(races, line)
+            known.met(races, line)
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
             if known.elsewhere is not None:  # the worst of them counts
                 known.elsewhere = _fenced_elsewhere(races, space, line, clock)
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
-        pair.add_reader(line, now)
-        pair.in_warp = _known_in_warp(races, line)
+        pair.met(races, line)
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
@@ -133,8 +131,9 @@ class AccessPair:
                     guest = races.clocks.warp_of((first if access is second else second).by)
                     self.early = races.handshakes.handed_early(access.by, guest, other) or self.early
 
-    def add_reader(self, line: list[int], now: int) -> None:
-        """The side of a conflict that reads."""
+    def met(self, races, line: list[int]) -> None:
+        """Notes of a conflict: the side that reads, and whether a lane of the later one's warp knew."""
+        now, self.in_warp = races.history.now, self.in_warp and _known_in_warp(races, line)
         if line[CODE] == WRITE_READ:
             self.readers.add((line[ROW], line[AGENT]))
         elif line[CODE] == READ_WRITE:
