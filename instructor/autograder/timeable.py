@@ -27,7 +27,7 @@ def timeable(step: int, build: Callable, seed_of: Callable) -> list[Timed]:
 
 
 def look(step: int, one: Timed, artifact: Artifact) -> str:
-    """Why it must not be timed; "" if it may."""
+    """Why it must not be timed, in words that are the same for all; "" if it may."""
     if kept := outlives_a_flush(artifact.ptx):
         return kept
     run = Run(step, one.size, "random", "program", one.seed)
@@ -37,13 +37,12 @@ def look(step: int, one: Timed, artifact: Artifact) -> str:
     if isinstance(found, Failed):
         return f"the run {found.message}"
     if not found.right:
-        return found.reason
+        return "it is not right"
     if any(finding["kind"] == "uninitialized" for finding in found.findings):
         return "it reads memory that nobody has written, in which a launch could leave D for the next"
-    for register, instr in unset_reads(ptxsim.load(artifact.ptx).module, artifact.entry).items():
+    if unset_reads(ptxsim.load(artifact.ptx).module, artifact.entry):
         return (
-            f"it reads the register {register} where nothing may have written it ({instr.text:.80}): a "
-            "launch could leave D in registers for the next"
+            "it reads a register that nothing may have written, in which a launch could leave D for the next"
         )
     return ""
 

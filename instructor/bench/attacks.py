@@ -78,6 +78,7 @@ APART = (
     ("CUDA built by `exec`, a copied text behind it", "test_class.py", "listed as alike by what is built"),
     ("hidden sizes kept by one step's code, said by another's", "test_leaks.py", "hidden sizes are built last, and nothing that is told is built in that process"),
     ("the clock, told by what is built behind a hidden size that took until a time which tells it", "test_leaks.py", "what is told of is built before any hidden size"),
+    ("the same by what is built for the timing on a GPU", "test_grading_speed.py", "nothing that it says is told, only that it does not build"),
     ("which sizes are never drawn", "test_grading.py, test_leaks.py", "what is drawn does not depend on what is hidden"),
     ("several limits, so that the load of the machine says which is met first", "test_unfinished.py", "one sentence, and the same patience with what follows, for all limits"),
     ("each build and each run just below its limit", "test_worker.py, test_unfinished.py", "a file has a time for all its steps; then each gets the least"),

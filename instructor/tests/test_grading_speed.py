@@ -17,7 +17,7 @@ from instructor.autograder.ptx_rules import outlives_a_flush
 from instructor.autograder.submission import Submission
 from tirxlab.devices import DeviceError, cuda, driver, get_device
 from tirxlab.rubric import load_rubric
-from tirxlab.sandbox.builder import Builder
+from tirxlab.sandbox.builder import Builder, Built
 
 SIZE, REFERENCE_MS = next(iter(load_rubric().reference_ms[1].items()))
 
@@ -135,17 +135,27 @@ def test_what_is_faster_than_a_chip_can_be_is_no_time(monkeypatch, judged):
 
 def test_what_would_be_timed_is_looked_at_on_the_simulator_first(monkeypatch):
     """Right at the sizes that are graded, another kernel at the one that is timed."""
-    monkeypatch.setattr(timeable, "look", lambda *launch: "the kernel reads %clock64")
+    monkeypatch.setattr(timeable, "look", lambda *launch: "it is not right")
     with_clock(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS)
     (step,) = grade(SUBMISSION, ON_CHIP).steps
-    assert step.speed == "too slow" and "%clock64" in step.hints[0] and step.ms == {}
+    assert (
+        step.speed == "too slow" and "it is not right: try ./lab check 1" in step.hints[0] and step.ms == {}
+    )
+
+
+def test_what_is_built_for_the_timing_says_nothing_of_its_own():
+    """It is built after the hidden sizes, and could tell by the clock how long those took."""
+    late = Built(1, (128, 128, 64), kind="raised", message="RuntimeError: it is 12:34:56")
+    with pytest.raises(speed.NotBuilt) as caught:
+        speed.launches(1, lambda *_: late, lambda _: 3, lambda *_: "")
+    assert "12:34" not in str(caught.value) and "./lab check 1 --size 128x128x64" in str(caught.value)
 
 
 def test_a_look_is_a_run_with_the_data_of_the_timing():
     one = speed.Timed(TILE, 3, b"")
     assert timeable.look(2, one, edited("")) == ""
-    assert "%clock" in timeable.look(2, one, edited("if (clock64() < 0) return;"))
-    assert timeable.look(2, one, edited("return;"))
+    assert timeable.look(2, one, edited("if (clock64() < 0) return;")) == "it is not right"
+    assert timeable.look(2, one, edited("return;")) == "it is not right"
 
 
 KEPT = 'if (was == 7) printf("%d", was); was = 7;'
@@ -165,7 +175,7 @@ IN_TENSOR_MEMORY = """if (threadIdx.x < 32) {
         (f"volatile __shared__ int kept[1]; int was = kept[0]; {KEPT} kept[0] = was;", "memory that nobody"),
         (f"volatile int kept[64]; int was = kept[threadIdx.x % 64]; {KEPT} kept[threadIdx.x % 64] = was;",
          "memory that nobody"),
-        (IN_TENSOR_MEMORY, "uninitialized"),
+        (IN_TENSOR_MEMORY, "not right"),
         (f'int was; asm volatile("{{ .reg .b32 old; mov.b32 %0, old; }}" : "=r"(was)); {KEPT}', "register"),
         (f'int was; asm volatile("{{ .reg .b32 old; .reg .pred p; setp.ne.u32 p, %1, %1; @p mov.b32 old, 0; '
          f'mov.b32 %0, old; }}" : "=r"(was) : "r"(threadIdx.x)); {KEPT}', "register"),
