@@ -4,6 +4,8 @@ import ast
 import sys
 from pathlib import Path
 
+import pytest
+
 from ptxsim.jit import code_cache
 from ptxsim.jit.bytecode import FIRST_SCALAR
 from ptxsim.jit.codegen import hot_numbers, hot_operations
@@ -81,3 +83,12 @@ def test_a_long_compilation_is_announced_until_its_code_is_kept(tmp_path, monkey
     (source,) = tmp_path.glob("*.py")
     (tmp_path / f"{source.stem}.run_1.code").write_text("")
     assert said() == ""
+
+
+def test_a_module_whose_compilation_was_cut_short_is_made_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("PTXSIM_CACHE", str(tmp_path))
+    text = f"open({str(tmp_path / 'there')!r}).close()\nanswer = 7\n"
+    with pytest.raises(FileNotFoundError):
+        code_cache.import_generated(text)
+    (tmp_path / "there").touch()
+    assert code_cache.import_generated(text).answer == 7

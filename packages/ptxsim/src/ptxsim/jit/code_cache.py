@@ -130,5 +130,9 @@ def import_generated(text: str, key: str = "", slow: bool = False):
     assert spec is not None and spec.loader is not None  # of a file whose name ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:  # no memory, or Ctrl-C: what is half there must not serve the next launch
+        del sys.modules[name]
+        raise
     return module
