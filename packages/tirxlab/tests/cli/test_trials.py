@@ -5,8 +5,11 @@ import threading
 import time
 from types import SimpleNamespace
 
+import pytest
+
 from tirxlab.cli import trials
-from tirxlab.cli.trials import ENOUGH, Trials, unproven
+from tirxlab.cli.trials import ENOUGH, MANY, Trials, size, unproven
+from tirxlab.explain.repairs import Edit
 
 INIT = "mbarrier.init(mma_bar.ptr_to([0]), 1)"
 WRONG = INIT.replace("1)", "2)")
@@ -32,6 +35,14 @@ def test_a_hint_that_many_trials_did_not_bear_out_says_so():
     said = unproven("hint: flip the phase", ENOUGH)
     assert said.startswith(f"hint: flip the phase\n(none of the {ENOUGH} small changes tried")
     assert unproven("", ENOUGH) == ""
+
+
+@pytest.mark.parametrize("uses", [0, MANY - 1, MANY, 9])
+def test_a_constant_of_many_places_is_a_large_edit(uses):
+    text = "def f():\n    DEPTH = 3\n" + "    g(DEPTH)\n" * uses + "    h(3)\n\ndef k():\n    g(DEPTH)\n"
+    local, constant = text.rindex("3"), text.index("3")
+    sizes = [size(Edit("number", ((at, at + 1, "2"),)), text) for at in (local, constant)]
+    assert sizes[0] == 2 and sizes[1] == 2 + (uses if uses >= MANY else 0)
 
 
 def test_one_lane_at_a_time_reads_the_text(monkeypatch):

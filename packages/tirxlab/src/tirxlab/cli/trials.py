@@ -28,7 +28,9 @@ LEAST_RUN = 2.0
 ENOUGH = 20  # kernels that were run in vain, from which a hint is in doubt
 SLOWER = 3.0  # times what the failing run took
 MOVED = 4  # words that a move counts as
+MANY = 4  # places that use a constant, from which another value of it is no local edit
 _WORD = re.compile(r"\w+|[-+*/%^<>=!]+")
+_CONSTANT = re.compile(r"[ \t]*([A-Z][A-Z0-9_]*)[ \t]*=(?!=)")
 LATER = 10  # edits that come before weigh as much as one word more
 MORE = 6  # edits that are tried after the first that passes: a smaller one may pass, too
 
@@ -147,11 +149,26 @@ class Trials:
 
 
 def size(edit: Edit, text: str) -> int:
-    """Words that an edit takes out and puts in; a whole statement that only moves is little."""
+    """Words that an edit takes out and puts in; a whole statement that only moves is little. Another value of
+    a constant that many places use is as if each of them were edited: a shorter ring hides what is wrong in
+    one of its rounds.
+    """
     words = [
         len(_WORD.findall(text[start:end])) + len(_WORD.findall(new)) for start, end, new in edit.splices
     ]
-    return min(MOVED, sum(words)) if edit.family == "moved" else sum(words)
+    if edit.family == "moved":
+        return min(MOVED, sum(words))
+    return sum(words) + sum(_uses_of_constant(text, start) for start, _, _ in edit.splices)
+
+
+def _uses_of_constant(text: str, at: int) -> int:
+    """How many other places of its function use the constant that the line at `at` sets; 0 for a few."""
+    line = _CONSTANT.match(text, text.rfind("\n", 0, at) + 1)
+    if line is None or at < line.end():
+        return 0
+    begin, end = text.rfind("\ndef ", 0, at), text.find("\ndef ", at)
+    uses = len(re.findall(rf"\b{line[1]}\b", text[max(0, begin) : end if end >= 0 else None])) - 1
+    return uses if uses >= MANY else 0
 
 
 def work(runner: Runner) -> float:
