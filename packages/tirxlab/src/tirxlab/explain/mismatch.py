@@ -17,6 +17,7 @@ from tirxlab.explain.chains import find_chain
 from tirxlab.explain.coarse import coarse
 from tirxlab.explain.half_lanes import half_lanes
 from tirxlab.explain.k_parts import k_parts, mixed_parts
+from tirxlab.explain.other_rows import other_rows
 from tirxlab.explain.pieces import pieces
 from tirxlab.explain.ranges import mapping
 from tirxlab.explain.row_groups import row_groups
@@ -369,6 +370,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     _moved_columns,
     _sliding_k_tiles,
     _mixed_k_tiles,
+    other_rows,
     _turned_load,
     _swizzled,
     pieces,
