@@ -10,11 +10,12 @@ def _ids(text: str) -> frozenset[str]:
 # family -> ids of causes that talk of it, and so would lead to its repair
 FAMILIES: dict[str, frozenset[str]] = {
     "count": _ids(
-        "ahead ahead-count announced-apart arrivals left-open left-over one-cta partial shared-id too-many"
+        "ahead ahead-count announced-apart arrivals commit-for-threads left-open left-over one-cta "
+        "own-twice partial partial-late shared-id too-many"
     ),
     "phase": _ids(
-        "again again-ahead flipped-early fresh fresh-late fresh-read fresh-wait lapped missed nobody-starts "
-        "not-flipped parity phase-of-many stale wait-phase"
+        "again again-ahead both-ways flipped-early fresh fresh-late fresh-read fresh-wait lapped missed "
+        "nobody-starts not-flipped parity phase-of-many stale wait-phase"
     ),
     "slot": _ids(
         "load-apart ahead-silent ahead-slots shifted misrouted "
@@ -24,7 +25,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "buffer": _ids("buffer"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait first-tiles grid "
-        "first-left-out incomplete-output role-ended silent-rest stores-past unseen-load"
+        "first-left-out incomplete-output last-left-out role-ended silent-rest stores-past unseen-load"
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
@@ -33,12 +34,12 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "signal": _ids(
         "answers-more by-thread bytes-only early ended-once left-open partial products-pending silent "
-        "silent-rest"
+        "silent-rest unused-third"
     ),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids(
         "early early-exit freed-early init-order left-over no-group-sync no-sync not-all-threads not-free "
-        "not-ready never-waits others-waited shared-id sync"
+        "lane-for-warp not-ready never-waits others-waited shared-id sync"
     ),
     # of slips.toml
     "accumulate": _ids("accumulate"),
@@ -50,14 +51,17 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "pair": _ids(
         "both-multiply early-exit incomplete-output misrouted no-pair "
-        "one-cta own-barrier pair same-tile silent-here tiles-overlap"
+        "one-cta own-barrier pair same-tile silent-here stores-diagonal tiles-overlap"
     ),
-    "roles": _ids("alloc issuers not-all-threads role-ended role-twice silent-here sync two-roles"),
+    "roles": _ids(
+        "alloc issuers not-all-threads role-by-turns role-ended role-in-two-warps role-twice "
+        "silent-here sync two-roles"
+    ),
     "store": _ids("groups late not-free"),
     "tmem": _ids("freed-early other-columns unset"),
     "tile": _ids(
         "first-tiles grid incomplete-output outside "
-        "same-row same-tile tiles-overlap tiles-too-many useless-loads useless-stores"
+        "same-row same-tile stores-diagonal tiles-overlap tiles-too-many useless-loads useless-stores"
     ),
 }
 # Repairs that somebody would try at once: as advice for another family they lead astray.

@@ -58,6 +58,16 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the store is waited for at the barrier of the loads, to which a store": "awaited-elsewhere",
     "the wait for tensor memory is taken for that of the first K tile": "product-unwaited",
     "every CTA takes as many tiles, their number divided by that of the CTAs and": "tiles-too-many",
+    "K tiles are loaded in pairs into two buffers, each load arrives at the one": "own-twice",
+    "each tile is stored in the next turn, beside that turn's loads, and behind": "last-left-out",
+    "the columns of D begin at the CTA's own rows of B: those of CTA 1 lie half": "stores-diagonal",
+    "in place of the CTA barrier between the copies and the MMA lane 0 of each": "lane-for-warp",
+    "tensor memory is waited for whenever the ring comes back to stage 0, not at": "uneven",
+    "the warps take turns in loading and multiplying, by the column of the tile": "role-by-turns",
+    "the product and its return are the two slots of one array of barriers": "commit-for-threads",
+    "the threads that write back hand the stages back too, all of the ring": "unused-third",
+    "two warps multiply the even and the odd K tiles into the same columns: MMAs": "role-in-two-warps",
+    "the product and its return take turns on one barrier, whose phases are the": "both-ways",
 }
 
 

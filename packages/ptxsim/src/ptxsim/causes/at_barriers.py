@@ -328,8 +328,8 @@ AT_BARRIERS = (
         185,
         "a thread that signals in every round must wait for the answer in every round: is one of the two "
         "in another loop, or under a condition?",
-        text="{who} has signalled {array} {times} times (line {line}), but waited for its answer, "
-        "{answer}, {waits} times",
+        text="{who} has signalled {array} {times} (line {line}), but waited for its answer, {answer}, "
+        "{waits}",
     ),
     Cause(
         "ahead-rounds",

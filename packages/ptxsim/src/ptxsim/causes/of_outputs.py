@@ -73,6 +73,13 @@ OF_OUTPUTS = (
         "grid where the CTA's rank in its cluster is meant, or scaled twice?",
     ),
     Cause(
+        "stores-diagonal",
+        280,
+        "the CTAs of a cluster share rows or columns of the output, and a tile is one rectangle: the CTA's "
+        "rank belongs into one coordinate of the store. Is the other taken from that of a load, whose rows "
+        "each CTA has of its own?",
+    ),
+    Cause(
         "stores-past",
         80,
         "the only stores are for a tile past the last one: do they stand in the loop over the tiles, in "
@@ -89,6 +96,12 @@ OF_OUTPUTS = (
         280,
         "does the loop over tiles go on to the next one before the first is stored, or begin behind it? Does "
         "a condition keep the first CTA or the first tile out?",
+    ),
+    Cause(
+        "last-left-out",
+        280,
+        "is the last tile stored, too? Where a tile is stored a round later, beside the next one's work, the "
+        "last one's store comes behind the loop. Or does the loop over tiles end one tile too early?",
     ),
     Cause(
         "adds-to-nothing",

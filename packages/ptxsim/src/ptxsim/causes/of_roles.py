@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.causes.cause import Cause
+from ptxsim.causes.cause import ERRORS, Cause
 
 OF_ROLES = (
     Cause(
@@ -57,5 +57,71 @@ OF_ROLES = (
         "bar.sync 0 is for all threads of the CTA: for one role alone, use a barrier with its number of "
         "threads (bar.sync id, count); for all threads, take it out of the condition",
         text="{waits} at {wants}: {state}, and nobody else comes to {line}",
+    ),
+    Cause(
+        "own-twice",
+        185,
+        "init(count) is the number of arrivals that one wait is for: count each of these, or wait after "
+        "each. Or is each meant for an element of its own?",
+        text="{who}, which alone signals it and waits for it itself, arrives {times} in a row "
+        "({line}), with no wait in between, and init({count}) makes {count} of them a phase",
+    ),
+    Cause(
+        "unused-third",
+        150,
+        "hand back a stage for each one that was used, and no other: who waits for the product of a whole "
+        "tile knows that its stages are free, but not which these are",
+        text="{who} {signals} {name} {times} (line {line}), which says that stages are free, but anybody "
+        "who uses {array} has waited for it only {waits}",
+    ),
+    Cause(
+        "both-ways",
+        165,
+        "give each direction a barrier of its own: on one for both, only every second phase is a side's own, "
+        "so that its waits ask for the same parity in each round. Or is a phase meant to have both: does "
+        "init(count) count them?",
+        text="{name}, init({count}), is signalled by {one} ({line}) and by {other} ({there}), and both "
+        "wait for it: each side's signal ends a phase by itself",
+    ),
+    Cause(
+        "commit-for-threads",
+        185,
+        "a commit is one arrival, and all elements of an array have one init(count): what a commit signals "
+        "needs a barrier, or an array, with init(1)",
+        text="{name} never completes phase {phase}: {has} of {expected} arrivals came, a commit by {who} "
+        "({line}), and nothing else has ever signalled it",
+    ),
+    Cause(
+        "partial-late",
+        185,
+        "is the number in init(count) right for this barrier, and is who waits there meant to signal it "
+        "without that wait?",
+        text="{name} never completes phase {phase}: {has} of {expected} arrivals came ({arrived}); {late} "
+        "would signal it ({line}), and waits for {wants}: {state}",
+    ),
+    Cause(
+        "lane-for-warp",
+        165,
+        "every thread that writes arrives, and init counts them all; or __syncwarp() comes in front of "
+        "the one arrive of each warp",
+        text="at {name}, which was waited for, {who} {arrives}{line}, and {writer} of its warp does not: "
+        "nothing orders what it writes before that",
+    ),
+    Cause(
+        "role-by-turns",
+        215,
+        "one warp goes round a ring from its first round to its last: or, where a role goes from warp to "
+        "warp, stage and phase must go with it, not begin at 0 in each",
+        text="{waits} for phase {phase} of {name}, which is in phase {now} already: {others} waited at "
+        "{line}, too; each of these warps signals it, and has seen a part of its phases",
+    ),
+    Cause(
+        "role-in-two-warps",
+        110,
+        "one thread issues all MMAs of a product, and commits them: those of two threads are in no order, "
+        "where they add to the same columns. Or does a condition keep this warp's MMAs away? Or is the test "
+        "of the warp wrong?",
+        text="both {one} and {other} wait for {name} ({line}): this role runs in both",
+        explains=ERRORS,
     ),
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ptxsim.checks.static_flow import wait_rows
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
@@ -188,14 +189,15 @@ def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
 
 
 def never_waited(cluster: Cluster, histories: dict, reporter: Reporter) -> list[str]:
-    """Names of the barrier arrays that are signalled although no thread has waited at any of their elements.
+    """Names of the barrier arrays that are signalled although nothing waits at any of their elements, neither
+    in this run nor by the text.
 
     Where there is none, the arrays that are initialised and that nobody waits at.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     signalled: dict = {}
     silent: dict = {}
-    waited: set = set()
+    waited = {reporter.shared_array(at) for offsets in wait_rows(cluster.launch).values() for at in offsets}
     for place, history in histories.items():
         array = reporter.shared_array(place[1])
         if history.waits or place in waiting:

@@ -7,9 +7,10 @@ stage) counts as 0, so that a row is known by the first element of the barrier a
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 from ptxsim.events.views import Launch
-from ptxsim.frontend.ast import Imm, Instr, Pair, Reg, Sym, Vec, registers_of
+from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
 from ptxsim.lowering.cfg import next_rows
 from ptxsim.units.registry import signalled
 
@@ -21,13 +22,44 @@ def signal_rows(launch: Launch) -> dict[int, set[int]]:
     """Rows that arrive on a barrier, or whose copy or commit reports to one -> window offsets of the
     barriers.
     """
-    program = launch.program
+    return _rows_of(launch, signalled)
+
+
+def signal_ranks(launch: Launch) -> dict[int, int]:
+    """Rows that signal a barrier of one CTA of the cluster, whoever executes them -> its rank."""
     values = _Values(launch)
     found = {}
-    for row, instr in enumerate(program.instrs):
+    for row, instr in enumerate(launch.program.instrs):
         operand = signalled(instr) if instr is not None else None
+        rank = values.rank(operand.base) if operand is not None else None
+        if rank is not None:
+            found[row] = rank
+    return found
+
+
+def wait_rows(launch: Launch) -> dict[int, set[int]]:
+    """Rows that wait for a barrier -> window offsets of the barriers."""
+    return _rows_of(launch, _awaited)
+
+
+def waits_for_phase(instr) -> bool:
+    """Does an instruction ask whether a phase of an mbarrier is over?"""
+    return instr is not None and instr.op == "mbarrier" and instr.mods[:1] in (("test_wait",), ("try_wait",))
+
+
+def _awaited(instr: Instr) -> Mem | None:
+    if not waits_for_phase(instr):
+        return None
+    return next((operand for operand in instr.operands if isinstance(operand, Mem)), None)
+
+
+def _rows_of(launch: Launch, barrier_of: Callable[[Instr], Mem | None]) -> dict[int, set[int]]:
+    values = _Values(launch)
+    found = {}
+    for row, instr in enumerate(launch.program.instrs):
+        operand = barrier_of(instr) if instr is not None else None
         if operand is not None:
-            found[row] = values.of(operand.base) and {v + operand.offset for v in values.of(operand.base)}
+            found[row] = {v + operand.offset for v in values.of(operand.base)}
     return {row: offsets for row, offsets in found.items() if offsets}
 
 
@@ -52,6 +84,23 @@ class _Values:
         for instr in self.defined[operand.name][:8]:
             found |= self._defined_by(instr, depth + 1, seen | {operand.name})
         return found
+
+    def rank(self, operand, depth: int = 0) -> int | None:
+        """The CTA that an address was mapped to, where that is a number; None: unknown, or not mapped."""
+        defined = self.defined[operand.name] if isinstance(operand, Reg) and depth < _DEPTH else []
+        if len(defined) != 1 or defined[0].op not in {*_PASS, "add"}:
+            return None
+        if defined[0].op != "mapa":
+            return self.rank(defined[0].operands[1], depth + 1)
+        return self._number(defined[0].operands[2])
+
+    def _number(self, operand, depth: int = 0) -> int | None:
+        if isinstance(operand, Imm):
+            return operand.bits
+        defined = self.defined[operand.name] if isinstance(operand, Reg) and depth < _DEPTH else []
+        if len(defined) != 1 or defined[0].op not in ("mov", "cvt"):
+            return None
+        return self._number(defined[0].operands[1], depth + 1)
 
     def _defined_by(self, instr: Instr, depth: int, seen: frozenset) -> set[int]:
         sources = instr.operands[1:]

@@ -55,6 +55,16 @@ OF_PLACES = {
         "stores went past the end of the output instead: is their row (m_st) or column (n_st) taken from bx, "
         "where the CTA's rank in its cluster (cbx) is meant, or scaled twice?"
     ),
+    "stores-diagonal": (
+        "the CTAs of a pair store rows of their own and the same columns: cbx belongs into the row of the "
+        "store (m_st) alone. Is its column taken from n_st, this CTA's rows of B, where the columns of the "
+        "whole tile are meant (n_idx times MMA_N)?"
+    ),
+    "last-left-out": (
+        "is the last tile of each CTA stored, too? Where a tile is stored a turn later, beside the next "
+        "one's work, the last one's store comes behind the loop. Or do the loop, `while valid()` or the "
+        "number given to init end one tile too early?"
+    ),
     "useless-stores": (
         "make one CTA, or one round of the scheduler, for each tile of the output: is the grid too large, "
         "or the number of tiles?"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.carriers import (
     awaited_in_a_peer,
     carriers,
@@ -39,6 +40,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     cleared_unordered,
     edge,
     groups_pending,
+    lane_for_warp,
     no_barrier,
     others_waited,
     passed_at_once,
@@ -142,6 +144,7 @@ def _wait(races, pair: AccessPair) -> Edge:
     found = found or loaded_too_soon(races, pair) or other_columns(races, pair) or sent_by_both(races, pair)
     found = found or stage_handed_back_early(races, pair) or product_unwaited(races, pair)
     found = found or arrives_for_readers(races, pair)
+    found = found or lane_for_warp(races, pair)
     found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
     found = found or other_slot(races, pair, forward) or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
@@ -239,6 +242,9 @@ def _one_too_many(races, pair: AccessPair) -> Edge | None:
     """A barrier counted fewer arrivals than came: the first access comes after one that it did not need."""
     warp, histories = pair.second.warp(races), history_of(races.cluster)
     for place in carriers(races, pair.first):
+        turns = both_ways(races.cluster, place, races.reporter) if (warp, place) in pair.seen else None
+        if turns is not None:
+            return Edge(turns.cause, turns.text)
         stray = races.clocks.signals[place].stray
         counted = place in histories and not room_for_all(races.cluster, place)
         if stray is not None and counted and (warp, place) in pair.seen:

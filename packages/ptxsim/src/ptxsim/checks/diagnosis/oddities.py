@@ -18,6 +18,7 @@ from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.overruns import overruns
 from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.two_warps import role_in_two_warps
 from ptxsim.checks.diagnosis.unseen_arrival import never_waits
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.static_flow import reachable, signal_rows
@@ -102,8 +103,10 @@ class Oddities(Observer):
                 self._add(cluster, "collective", cta, row, text, cause, ("bar", number))
         for line, (row, thread, cta) in self.empty.items() if _mma_matters(self.reporter) else ():
             if thread not in self.issuers and _mma_row(cluster) is not None:
-                text = self._commit(cluster, thread)
-                self._add(cluster, "mbarrier", cta, row, text, CAUSES["empty-commit"], ("commit", line))
+                twice = role_in_two_warps(cluster, thread, self.issuers, self.reporter)
+                text = self._commit(cluster, thread) + (f"; {twice.text}" if twice is not None else "")
+                cause = CAUSES["empty-commit"] if twice is None else twice.cause
+                self._add(cluster, "mbarrier", cta, row, text, cause, ("commit", line))
 
         for finding in self.reporter.by_identity.values():
             if (

@@ -16,13 +16,15 @@ from ptxsim.checks.barrier_history import (
     times_waited,
     waited_at,
 )
+from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.excess_arrivals import arriving, issuers, several_lines
 from ptxsim.checks.diagnosis.fresh_late import fresh_late
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
-from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.ring_short import ring_short
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
+from ptxsim.checks.diagnosis.standing import ahead_of, own_twice
 from ptxsim.checks.diagnosis.too_many_arrive import all_at_each, each_for_all
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
@@ -31,9 +33,10 @@ from ptxsim.events.views import Cluster
 def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
     """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
     history = histories[place]
-    found = loads_and_commits(cluster, place, reporter) or missent(cluster, histories, reporter)
+    found = loads_and_commits(cluster, place, reporter) or both_ways(cluster, place, reporter)
+    found = found or missent(cluster, histories, reporter)
     found = found or several_lines(cluster, place, history, reporter) or each_for_all(cluster, history)
-    found = found or all_at_each(cluster, histories, place, reporter)
+    found = found or all_at_each(cluster, histories, place, reporter) or own_twice(cluster, place, reporter)
     ignored = never_waited(cluster, histories, reporter)
     if found is None and ignored:
         return misnamed(cluster, histories, reporter) or reason("ahead-unwaited", names=" or ".join(ignored))
@@ -138,6 +141,33 @@ def _unused_handed_back(cluster: Cluster, histories: dict, place: Place, reporte
                     waiter = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
                     return reason("lanes-apart", row, line=line, waiter=waiter, **facts)
                 return reason("unused-back", row, line=line, waits=phrases.times(passed), **facts)
+        found = _by_a_third(cluster, histories, full, free, reporter)
+        if found is not None:
+            return found
+    return None
+
+
+def _by_a_third(cluster: Cluster, histories: dict, full: list, free: list, reporter) -> Reason | None:
+    """Who hands elements back waits for another barrier than this ring, and has handed back more of them than
+    anybody has waited for.
+    """
+    offsets = {offset for _, offset in full}
+    everywhere = [p for p in histories if p[1] in offsets]  # in the other CTAs of the cluster, too
+    waiters = {w for p in everywhere for w in histories[p].waits} | waiting_for(cluster, everywhere)
+    fillers = {w for p in full for _, w, _ in histories[p].sources}
+    passed = sum(waits.count for p in everywhere for waits in histories[p].waits.values())
+    for warp in sorted({w for p in free for _, w, _ in histories[p].sources} - waiters - fillers):
+        row, signals = signals_by(histories, free, warp)[0]
+        times = times_signalled(histories, free, warp)
+        if times <= passed:
+            continue
+        lanes = {w: s.lanes for p in free for (_, w, at), s in histories[p].sources.items() if at == row}
+        cta = warp // cluster.warps_per_cta
+        who = role(cluster, cta, {w: m for w, m in lanes.items() if w // cluster.warps_per_cta == cta})
+        facts = {"name": reporter.shared_array(free[0][1]), "array": reporter.shared_array(full[0][1])}
+        facts |= {"signals": agree(who, "signals"), "times": phrases.times(times)}
+        line = cluster.program.instrs[row].src or row
+        return reason("unused-third", row, who=who, line=line, waits=phrases.times(passed), **facts)
     return None
 
 
@@ -183,13 +213,16 @@ def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
         times = sum(s.each for s in totals)
         for other in (p for p in histories if p not in ring and warp in histories[p].waits):
             answers = ring_of(histories, other, array_of)
+            waits = times_waited(histories, answers, warp)
+            if how == "load" or len(answers) != len(ring) or times <= waits:
+                continue
             answered = {w for p in answers for _, w, _ in histories[p].sources}
-            waits = sum(histories[p].waits[warp].count for p in answers if warp in histories[p].waits)
-            if how != "load" and len(answers) == len(ring) and answered & waiters and times > waits:
+            if answered & waiters or set(ahead_of(cluster, answers, array_of)) & waiters:
                 who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
                 names = {"array": array_of(place[1]), "answer": array_of(other[1])}
                 line = cluster.program.instrs[row].src
-                return reason("uneven", row, who=who, times=times, waits=waits, line=line, **names)
+                numbers = {"times": phrases.times(times), "waits": phrases.times(waits)}
+                return reason("uneven", row, who=who, line=line, **names, **numbers)
     return None
 
 

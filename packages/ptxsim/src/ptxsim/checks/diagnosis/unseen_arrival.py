@@ -19,7 +19,7 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
-from ptxsim.checks.static_flow import reachable
+from ptxsim.checks.static_flow import reachable, waits_for_phase
 from ptxsim.lowering.cfg import next_rows
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
@@ -227,6 +227,31 @@ def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     return _alone(races, place, lanes, thread_of(races, first.by))
 
 
+def lane_for_warp(races, pair: AccessPair) -> Edge | None:
+    """A unit uses what a thread writes, and who issued its work has waited for an mbarrier at which other
+    lanes of that thread's warp arrive, and this one does not.
+    """
+    both = zip((pair.first, pair.second), pair.issued, strict=True)
+    sides = {access.kind in _ASYNC_READERS: (access, op) for access, op in both}
+    if sides.keys() != {True, False} or sides[False][0].kind != "thread" or pair.space != "shared":
+        return None
+    (write, _), (_, op) = sides[False], sides[True]
+    warp = write.warp(races)
+    if op is None or warp is None or write.by is None or write.verb != "write":
+        return None
+    issuer = races.clocks.warp_of(op.thread)
+    for place in (p for w, p in pair.seen if w == issuer):
+        lanes = _arriving(races, place)
+        if lanes.get(warp) and not lanes[warp] >> (write.by % 32) & 1:
+            sources = history_of(races.cluster)[place].sources
+            row = next(row for how, w, row in sources if (how, w) == ("arrive", warp))
+            who = role(races.cluster, warp // races.cluster.warps_per_cta, {warp: lanes[warp]})
+            facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
+            facts |= {"name": barrier_of(races, place), "writer": thread_of(races, write.by)}
+            return edge("lane-for-warp", **facts)
+    return None
+
+
 def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
     """A warp that waits for none of the barriers to which loads report, though others do."""
     rows: dict[int, int] = {}  # warp -> a row of its waits
@@ -267,4 +292,4 @@ def _synchronises(instr) -> bool:
         return False
     if instr.op in ("bar", "barrier"):
         return "warp" not in instr.mods
-    return instr.op == "mbarrier" and instr.mods[:1] in (("test_wait",), ("try_wait",))
+    return waits_for_phase(instr)

@@ -46,6 +46,8 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
     """A finding for every array of which a part, and not all, still holds its mark."""
     outside = [f for f in reporter.by_identity.values() if f.evidence.get("cause") == "useless-stores"]
     far = "".join(_where(finding) for finding in outside if finding.evidence.get("edge"))
+    diagonal = next((text for f in outside if (text := f.evidence.get("diagonal"))), "")
+    far += f"; {diagonal}" if diagonal else ""
     for output in marked:
         left = (_bits(output.array) == output.mark).reshape(output.array.shape)
         count = int(left.sum())
@@ -65,8 +67,8 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
             f"{output.name}: {count} of {left.size} elements were never written{where}{own} "
             f"(the first one is {output.name}{list(first)}){far}",
             CAUSES[
-                "stores-outside" if outside else "columns-of-a-warp" if own else
-                cause
+                "stores-diagonal" if diagonal else "stores-outside" if outside else
+                "columns-of-a-warp" if own else cause
             ],
             key=("output", output.name), buffer=output.name,
         )  # fmt: skip
@@ -156,7 +158,8 @@ def _blocks(left: np.ndarray) -> tuple[str, str]:
         if len(set(ends - starts)) == len(set(np.diff(starts))) == 1:
             return f"{text} of every {starts[1] - starts[0]}", "left-blocks"
         return f"{text} and others", "incomplete-output"
-    return _corner(left)
+    corner = _corner(left)
+    return corner if corner[0] else _last_tile(left)
 
 
 def _corner(left: np.ndarray) -> tuple[str, str]:
@@ -167,3 +170,14 @@ def _corner(left: np.ndarray) -> tuple[str, str]:
     if rows % _TILE or columns % _TILE or left[:rows, :columns].sum() != left.sum():
         return "", "incomplete-output"
     return f", rows 0 to {rows - 1} of columns 0 to {columns - 1}", "first-left-out"
+
+
+def _last_tile(left: np.ndarray) -> tuple[str, str]:
+    """`, rows 128 to 255 of columns 256 to 383`: one block in the last corner, with whole tiles around it."""
+    if left.ndim != 2 or _corner(left[::-1, ::-1])[1] != "first-left-out":
+        return "", "incomplete-output"
+    row, column = (int(np.argmax(side)) for side in (left[:, -1], left[-1]))
+    rows, columns = left.shape
+    if rows % (rows - row) or columns % (columns - column):  # no tile
+        return "", "incomplete-output"
+    return f", rows {row} to {rows - 1} of columns {column} to {columns - 1}", "last-left-out"

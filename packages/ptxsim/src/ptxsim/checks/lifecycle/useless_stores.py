@@ -6,12 +6,14 @@ is noted until the launch knows whether the output is complete (unwritten_output
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.events.views import Cluster, Launch, Split
+
+_KEPT = 16  # stores of a CTA
 
 
 @dataclass
@@ -22,6 +24,7 @@ class Stores:
     outside: int = 0
     first: tuple[BulkCopy, Split] | None = None  # outside, and where it was issued
     far: tuple[BulkCopy, Split] | None = None  # more than a box outside
+    starts: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)  # rank of the CTA -> its first
 
 
 class UselessStores(Observer):
@@ -36,6 +39,9 @@ class UselessStores(Observer):
             return
         tensor = copy.tensor
         stores = self.stores.setdefault(tensor.segment, Stores())
+        starts = stores.starts.setdefault(split.cta, [])
+        if len(starts) < _KEPT:
+            starts.append(tuple(copy.start))
         if not tensor.misses(copy.start):
             stores.inside += 1
             return
@@ -55,7 +61,10 @@ class UselessStores(Observer):
             name, cause = tensor.name or "a tensor", CAUSES["useless-stores"]
             if stores.inside:
                 message, key = f"TMA stores lie outside of {name}, from {at} on", ("edge", name)
-                self.reporter.add("out-of-bounds", "review", message, cause, where, key, edge=stores.outside)
+                found = self.reporter.add(
+                    "out-of-bounds", "review", message, cause, where, key, edge=stores.outside
+                )
+                found.evidence["diagonal"] = _diagonal(stores, where.cta)
                 continue
             message = (
                 f"all TMA stores of CTA {cluster.cta_ids[where.cta]} lie outside of {name}, from {at} on "
@@ -72,3 +81,16 @@ def _is_far(copy: BulkCopy) -> bool:
     tensor = copy.tensor
     axes = zip(copy.start, tensor.dims, tensor.box, strict=True)
     return any(not -box < at < extent + box for at, extent, box in axes)
+
+
+def _diagonal(stores: Stores, rank: int) -> str:
+    """`CTA 1 stores 128 columns and 128 rows behind CTA 0, each time`: along both axes; "" if it does not."""
+    mine, theirs = stores.starts.get(rank, []), stores.starts.get(0, [])
+    pairs = zip(mine, theirs, strict=False) if len(mine) == len(theirs) else ()
+    apart = {tuple(a - b for a, b in zip(one, other, strict=True)) for one, other in pairs}
+    if not rank or len(apart) != 1:
+        return ""
+    distance = apart.pop()
+    if len(distance) != 2 or not all(distance):
+        return ""
+    return f"CTA {rank} stores {distance[0]} columns and {distance[1]} rows behind CTA 0, each time"

@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxsim.checks import phrases
+from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.collectives import alloc, collective, pair, registers, warpgroup
-from ptxsim.checks.diagnosis.deadlock.missing_arrivals import misrouted, partial, rows_of_others
+from ptxsim.checks.diagnosis.deadlock.missing_arrivals import (
+    misrouted,
+    partial,
+    partial_late,
+    rows_of_others,
+)
 from ptxsim.checks.diagnosis.deadlock.missing_bytes import (
     bytes_only,
     late_loaders,
@@ -199,7 +205,7 @@ DETECTORS = (
     wrong_name,
     misrouted,
     _ahead,
-    _by_rival(loads_and_commits),
+    _by_rival(loads_and_commits, both_ways),
     out_of_turn,
     not_flipped,
     bytes_only,
@@ -216,5 +222,6 @@ DETECTORS = (
     _sync,
     _fresh,
     _signals_less,
+    partial_late,
     _ring,
 )

@@ -7,8 +7,9 @@ from collections import Counter
 from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
-from ptxsim.checks.diagnosis.deadlock.uses import strange_commit
+from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.static_flow import signal_ranks
 from ptxsim.events.records import Place
 
 
@@ -17,6 +18,9 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or not 0 < barrier.pending < barrier.expected:
         return None
+    alone = commit_for_threads(model, waiter)
+    if alone is not None:
+        return alone
     arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
     rows = rows_of_others(model, waiter)
     late = [
@@ -29,7 +33,9 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     twice = strange_commit(model, waiter) or roles.role_twice(model, waiter, arrived)
     if twice is not None:
         return twice
-    elsewhere = _elsewhere(model, waiter)
+    if _to_come(model, waiter, rows, late):
+        return None
+    elsewhere = _elsewhere(model, waiter, barrier.pending)
     facts = {
         "name": model.name(waiter.place),
         "phase": barrier.phase,
@@ -40,6 +46,22 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     if elsewhere:
         return blame("partial-apart", waiter, elsewhere=elsewhere, **facts)
     return blame("partial", waiter, **facts)
+
+
+def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -> list[tuple[Waiter, int]]:
+    """Of those who may come to a line that signals it: who signalled no other barrier there, and where."""
+    found = []
+    for other in late:
+        ahead = rows & model.reach(other)
+        elsewhere = {
+            row
+            for place, history in model.histories.items()
+            for _, warp, row in history.sources
+            if place != waiter.place and warp in other.lanes
+        }
+        if ahead - elsewhere:
+            found.append((other, min(ahead - elsewhere)))
+    return found
 
 
 def _signallers(model: Model, place: Place) -> set[int]:
@@ -67,8 +89,28 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
     return f"{model.role(first, mine)}{more}, line {', '.join(map(str, sorted(lines)[:3]))}"
 
 
-def _elsewhere(model: Model, waiter: Waiter) -> str:
-    """Barriers that the lines meant for this one signal in its place; a commit to both comes here, too."""
+def partial_late(model: Model, waiter: Waiter) -> Blame | None:
+    """Some arrivals came, and somebody who never signalled it may do so behind a wait of its own."""
+    barrier, history = barrier_of(model, waiter)
+    if history is None or not 0 < barrier.pending < barrier.expected:
+        return None
+    rows, signallers = rows_of_others(model, waiter), _signallers(model, waiter.place)
+    others = [w for w in model.waiters if w is not waiter and not signallers & set(w.lanes)]
+    late = _to_come(model, waiter, rows, [w for w in others if rows & model.reach(w)])
+    if not late or rows & model.reach(waiter):
+        return None
+    other, row = late[0]
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+    facts |= {"has": barrier.expected - barrier.pending, "arrived": _arrived(model, waiter, history)}
+    facts |= {"late": other.who, "line": model.line(row), "wants": other.wants, "state": other.state}
+    return blame("partial-late", waiter, **facts)
+
+
+def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
+    """Barriers that the lines meant for this one signal in its place; a commit to both comes here, too.
+
+    room: arrivals that it lacks. More threads than that, of other CTAs at their own barrier, are not meant.
+    """
     rank, offset = waiter.place
     rows, found, own = model.rows_for(waiter.place), [], model.histories[waiter.place].sources
     for place, history in model.histories.items():
@@ -77,6 +119,7 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
         if (
             place[1] == offset
             and place[0] != rank
+            and (room is None or _threads(history, rows) <= room)
             and not all(source in own and source[0] == "commit" for source in history.sources)
             or model.array(place[1]) != model.array(offset)
             or place[0] == rank
@@ -84,6 +127,12 @@ def _elsewhere(model: Model, waiter: Waiter) -> str:
         ):
             found.append(place)
     return ", ".join(model.name(p) for p in found)
+
+
+def _threads(history, rows: set[int]) -> int:
+    """Threads that signal a barrier by these rows, loads apart."""
+    sources = history.sources.items()
+    return sum(s.lanes.bit_count() for (how, _, row), s in sources if how != "load" and row in rows)
 
 
 def misrouted(model: Model, waiter: Waiter) -> Blame | None:
@@ -97,6 +146,8 @@ def misrouted(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def rows_of_others(model: Model, waiter: Waiter) -> set[int]:
-    """Rows that signal its barrier, but for loads."""
+    """Rows that signal its barrier, but for loads, and for those that by the text are another CTA's."""
     rows = model.rows_for(waiter.place) if waiter.kind == "mbarrier" else set()
+    ranks = signal_ranks(model.cluster.launch) if model.cluster.ctas > 1 else {}
+    rows = {r for r in rows if ranks.get(r, waiter.place[0]) == waiter.place[0]}
     return {r for r in rows if model.program.instrs[r].op != "cp"}

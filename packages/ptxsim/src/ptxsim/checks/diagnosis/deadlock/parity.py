@@ -56,7 +56,7 @@ def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
     if seen >= missed or not ring or _is_faulty(model, waiter):
         return None
     if (seen + 1) & 1 == waiter.detail["parity"] and history.seen > seen:
-        return _lapped(model, waiter, history, seen + 1)
+        return _by_turns(model, waiter, history, seen + 1) or _lapped(model, waiter, history, seen + 1)
     fresh = _passed_fresh(model, waiter, history) if not missed else None
     if fresh is not None:
         return fresh
@@ -64,6 +64,23 @@ def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
     first += f"; {itself(waiter)}" if len(ring) == 1 else ""
     facts = {"phase": barrier.phase, "name": model.name(waiter.place), "missed": missed, "first": first}
     return blame("flipped-early", waiter, **facts)
+
+
+def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Blame | None:
+    """Other warps of its CTA have waited at its very line, and each that waits there signals it, too."""
+    line, per_cta = model.line(waiter.row), model.cluster.warps_per_cta
+    others = {
+        warp: waits.lanes
+        for warp, waits in history.waits.items()
+        if warp not in waiter.lanes and {model.line(row) for row in waits.rows} == {line}
+    }
+    signal = {warp for _, warp, _ in history.sources}
+    alike = {*others, *waiter.lanes}
+    if not others or not alike <= signal or {warp // per_cta for warp in alike} != {waiter.cta}:
+        return None
+    who = model.role(waiter.cta, others)
+    facts = {"name": model.name(waiter.place), "phase": phase, "others": who, "line": line}
+    return blame("role-by-turns", waiter, now=model.cluster.mbarriers[waiter.place].phase, **facts)
 
 
 def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:

@@ -10,6 +10,8 @@ from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
 from ptxsim.events.records import Place
 
+_WARP = 32  # threads
+
 
 def wrong_name(model: Model, waiter: Waiter) -> Blame | None:
     """A wait or a signal names another barrier than is meant; told of whoever stands at a barrier."""
@@ -101,6 +103,26 @@ def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
     facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
     facts |= {"line": model.line(min(arrive)), "there": model.line(row)}
     return blame("strange-commit", waiter, who=who, commits=agree(who, "commits"), **facts)
+
+
+def commit_for_threads(model: Model, waiter: Waiter) -> Blame | None:
+    """Commits alone have ever signalled this element, fewer than the whole warps that it counts, and the
+    threads that by the text arrive at its array are those that wait here.
+    """
+    barrier, history = barrier_of(model, waiter)
+    if history is None or barrier.expected % _WARP or not history.sources:
+        return None
+    commits = {(warp, row): s.lanes for (how, warp, row), s in history.sources.items() if how == "commit"}
+    rows = {row for _, row in commits}
+    mine = model.reach(waiter) & model.rows_for(waiter.place) - rows
+    others = [p for p in ring_of(model.histories, waiter.place, model.array) if p != waiter.place]
+    if len(commits) != len(history.sources) or len(commits) >= barrier.expected or not (mine and others):
+        return None
+    (warp, row), lanes = next(iter(commits.items()))
+    who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+    facts |= {"has": barrier.expected - barrier.pending, "line": model.line(row)}
+    return blame("commit-for-threads", waiter, who=who, **facts)
 
 
 _SIGNALS = ("arrive", "commit")

@@ -1,0 +1,71 @@
+"""One mbarrier for both directions: two sides signal it, each for a phase of its own, and both wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.standing import ahead_of, held_at
+from ptxsim.checks.phrases import source_line
+from ptxsim.events.records import Place
+from ptxsim.events.views import Cluster
+
+_ALL = 0xFFFF_FFFF  # lanes
+
+
+@dataclass
+class Side:
+    """Who signals a barrier by one line."""
+
+    row: int
+    how: str
+    lanes: dict[int, int] = field(default_factory=dict)  # warp -> mask
+
+    @property
+    def threads(self) -> int:
+        return sum(mask.bit_count() for mask in self.lanes.values())
+
+
+def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
+    """Two sides signal it by a line each, as many threads of each as it counts, and each waits for it. The
+    other side may still stand at its first wait: then the text says that it comes to such a line.
+    """
+    history = history_of(cluster).get(place)
+    if history is None:
+        return None
+    sides = _sides(cluster, history)
+    if any(side.threads != history.count for side in sides):
+        return None
+    waiters = set(history.waits) | held_at(cluster, place)
+    if len(sides) == 1 and (other := _to_come(cluster, place, sides[0], reporter)) is not None:
+        sides.append(other)
+    if len(sides) != 2 or not all(waiters & set(side.lanes) for side in sides):
+        return None
+    if set(sides[0].lanes) & set(sides[1].lanes) or {side.how for side in sides} != {"arrive", "commit"}:
+        return None  # two lines of arrivals may be of one phase
+    who = [role(cluster, min(side.lanes) // cluster.warps_per_cta, side.lanes) for side in sides]
+    lines = [source_line(cluster.program, side.row) for side in sides]
+    facts = {"one": who[0], "other": who[1], "line": lines[0], "there": lines[1], "count": history.count}
+    return reason("both-ways", sides[1].row, name=reporter.shared_name(place[1]), **facts)
+
+
+def _to_come(cluster: Cluster, place: Place, side: Side, reporter) -> Side | None:
+    """Who stands at this barrier and will signal it, or another of its array, behind that wait."""
+    ahead = ahead_of(cluster, [place], reporter.shared_array)
+    mine = {warp: rows for warp, rows in ahead.items() if warp in held_at(cluster, place) - set(side.lanes)}
+    rows = {row for rows in mine.values() for row in rows}
+    if not rows:
+        return None
+    arrives = cluster.program.instrs[min(rows)].op == "mbarrier"
+    return Side(min(rows), "arrive" if arrives else "commit", dict.fromkeys(mine, _ALL))
+
+
+def _sides(cluster: Cluster, history) -> list[Side]:
+    lines: dict[int, Side] = {}
+    for (how, warp, row), signals in history.sources.items():
+        if how != "load":
+            side = lines.setdefault(cluster.program.instrs[row].src or -row, Side(row, how))
+            side.lanes[warp] = side.lanes.get(warp, 0) | signals.lanes
+    return list(lines.values())

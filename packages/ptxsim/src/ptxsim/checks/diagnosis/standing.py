@@ -1,0 +1,59 @@
+"""What those who stand at a barrier have done themselves, or would do next, by the record and by the text."""
+
+from __future__ import annotations
+
+from ptxsim.checks import phrases
+from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
+from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.race.barrier_record import record_of
+from ptxsim.checks.static_flow import signal_rows
+from ptxsim.events.records import Place
+from ptxsim.events.views import Cluster
+
+
+def own_twice(cluster: Cluster, place: Place, reporter) -> Reason | None:
+    """Who alone arrives on a barrier, and waits for it, arrives more often in a row than it counts."""
+    history, record = history_of(cluster)[place], record_of(cluster)
+    warps = {warp for how, warp, _ in history.sources if how != "load"}
+    if record is None or len(warps) != 1 or not warps & (set(history.waits) | held_at(cluster, place)):
+        return None
+    arrivals, most, rows = 0, 0, set[int]()
+    for step in record.steps[: record.taken or None]:
+        if step.warp in warps and step.kind == "wait":
+            arrivals = 0
+        elif step.warp in warps and step.kind in ("arrive", "commit") and place in step.places:
+            arrivals += max(1, step.amount) if step.kind == "arrive" else 1
+            most = max(most, arrivals)
+            rows.add(step.row)
+    if most <= history.count:
+        return None
+    lanes = {warp: signals.lanes for (how, warp, _), signals in history.sources.items() if how != "load"}
+    who = role(cluster, min(warps) // cluster.warps_per_cta, lanes)
+    facts = {"times": phrases.times(most), "line": phrases.source_line(cluster.program, min(rows))}
+    return reason("own-twice", min(rows), who=who, count=history.count, **facts)
+
+
+def ahead_of(cluster: Cluster, places: list[Place], array_of) -> dict[int, set[int]]:
+    """Warps that stand at a wait -> the rows that they may come to and that signal one of these, or their
+    array.
+    """
+    arrays = {array_of(offset) for _, offset in places}
+    rows = {row for row, at in signal_rows(cluster.launch).items() if arrays & {array_of(o) for o in at}}
+    found: dict[int, set[int]] = {}
+    if not rows or not cluster.waits:
+        return found
+    guards = Guards(cluster)
+    for number in cluster.waits:
+        split, warp = cluster.splits[number], number // 32
+        ahead = rows & guards.reach(split.row, warp, split.full_mask)
+        if ahead:
+            found.setdefault(warp, set()).update(ahead)
+    return found
+
+
+def held_at(cluster: Cluster, place: Place) -> set[int]:
+    """Warps that stand at a wait for this barrier."""
+    waits = cluster.waits.items()
+    return {g // 32 for g, w in waits if w.kind == "mbarrier" and w.detail["place"] == place}
