@@ -19,7 +19,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     "slot": _ids(
         "load-apart ahead-silent ahead-slots shifted misrouted "
-        "other-issuer outside-array out-of-turn past-shared "
+        "other-issuer outside-array out-of-turn past-shared skips-element "
         "silent silent-slot slot"
     ),
     "buffer": _ids("buffer"),

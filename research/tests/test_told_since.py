@@ -66,6 +66,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the warps take turns in loading and multiplying, by the column of the tile": "role-by-turns",
     "the product and its return are the two slots of one array of barriers": "commit-for-threads",
     "the threads that write back hand the stages back too, all of the ring": "unused-third",
+    "the second MMA warp begins one stage on, to keep out of the first one's way": "skips-element",
     "two warps multiply the even and the odd K tiles into the same columns: MMAs": "role-in-two-warps",
     "the product and its return take turns on one barrier, whose phases are the": "both-ways",
 }

@@ -96,7 +96,7 @@ AT_BARRIERS = (
         "again-ahead",
         140,
         _PHASE,
-        text="a thread that signals {name} also waits for it{line}, and that wait let {phase} pass a second "
+        text="a thread that signals it also waits for {name}{line}, and that wait let {phase} pass a second "
         "time",
     ),
     Cause(

@@ -124,4 +124,12 @@ OF_ROLES = (
         text="both {one} and {other} wait for {name} ({line}): this role runs in both",
         explains=ERRORS,
     ),
+    Cause(
+        "skips-element",
+        185,
+        "all who signal a ring begin at the same element and move on once a round: does its stage move on "
+        "before its first round, or begin elsewhere? Or does a condition keep it from this element?",
+        text="{name} never completes phase {phase}: only {count} of {expected} arrivals came ({arrived}); "
+        "{who} {has} signalled every other element of {array} ({line}), and never this one",
+    ),
 )

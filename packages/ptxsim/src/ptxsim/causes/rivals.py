@@ -167,7 +167,7 @@ SHOWN = _ids(
     "awaited-elsewhere own-twice unused-third both-ways "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
     "stores-diagonal by-exchange variable-of-all "
-    "role-in-two-warps"
+    "role-in-two-warps skips-element"
 )
 
 

@@ -73,7 +73,8 @@ def _overlap(races, pair: AccessPair) -> str:
         return ""
     one, two = (a.by // races.clocks.per_cta for a in (first, second))
     if one != two:
-        return f"CTA {one} and CTA {two} of the cluster both store it: their tile coordinates are the same"
+        same = "their tiles overlap" if _apart(pair) else "their tile coordinates are the same"
+        return f"CTA {one} and CTA {two} of the cluster both store it: {same}"
     if first.kind == "thread" == second.kind and first.by != second.by:
         names = threads_of(races, sorted({first.by, second.by}))
         return f"{names} both store it: their rows or columns overlap"
@@ -86,6 +87,12 @@ def _overlap(races, pair: AccessPair) -> str:
             return f"{who} stores this part of one tile, and begins its next tile with it: its tiles overlap"
         return f"{who} stores the same tile again: its coordinates did not change"
     return ""
+
+
+def _apart(pair: AccessPair) -> bool:
+    """Do two boxes begin at different elements?"""
+    starts = [tuple(op.copy.start) for op in pair.issued if op is not None and op.copy is not None]
+    return len(set(starts)) > 1
 
 
 def _inside_a_tile(races, pair: AccessPair) -> bool:

@@ -9,6 +9,7 @@ from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.checks.static_flow import signal_ranks
 from ptxsim.events.records import Place
 
@@ -18,7 +19,7 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if history is None or not 0 < barrier.pending < barrier.expected:
         return None
-    alone = commit_for_threads(model, waiter)
+    alone = commit_for_threads(model, waiter) or _skips_element(model, waiter, history)
     if alone is not None:
         return alone
     arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
@@ -46,6 +47,29 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     if elsewhere:
         return blame("partial-apart", waiter, elsewhere=elsewhere, **facts)
     return blame("partial", waiter, **facts)
+
+
+def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
+    """A warp has signalled every other element of this ring, and never this one, by a line at which others go
+    round the whole ring.
+    """
+    barrier, ring = model.cluster.mbarriers[waiter.place], ring_of(model.histories, waiter.place, model.array)
+    by: dict[int, dict[Place, tuple[int, int]]] = {}  # warp -> element -> (a row by which it signals, lanes)
+    for place in ring:
+        for (how, warp, row), signals in model.histories[place].sources.items():
+            if how != "load":
+                by.setdefault(warp, {})[place] = row, signals.lanes
+    round_all = {model.line(row) for own in by.values() if len(own) == len(ring) for row, _ in own.values()}
+    for warp, own in by.items():
+        row, lanes = min(own.values())
+        if waiter.place in own or len(own) < len(ring) - 1 or model.line(row) not in round_all:
+            continue
+        who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
+        names = {"name": model.name(waiter.place), "array": model.array(waiter.place[1])}
+        facts = {"phase": barrier.phase, "count": barrier.expected - barrier.pending, "line": model.line(row)}
+        facts |= {"expected": barrier.expected, "arrived": _arrived(model, waiter, history)}
+        return blame("skips-element", waiter, who=who, has=agree(who, "has"), **names, **facts)
+    return None
 
 
 def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -> list[tuple[Waiter, int]]:
