@@ -41,7 +41,7 @@ ISSUE = (
         ONE_TILE,
         (before("Tx.ptx.cp_async.bulk.commit_group()", "Tx.cuda.cta_sync()"),),
         kind="collective",
-        names="bar.sync",
+        names="cta_sync",
         why="One thread executes cta_sync, which is for all of the CTA.",
     ),
     Bug(
@@ -50,7 +50,7 @@ ISSUE = (
         ONE_TILE,
         (before("mma(stage, k != 0)", "Tx.cuda.cta_sync()"),),
         kind="collective",
-        names="bar.sync",
+        names="cta_sync",
         why="The same inside the K loop.",
     ),
     Bug(

@@ -115,7 +115,7 @@ TMEM = (
         ctas=2,
         edits=(replace("Tx.meta_var(k * BLK_K)", "Tx.meta_var((k + stage) * BLK_K)"),),
         kind="out-of-bounds",
-        names="of tma2mma bring nothing but zeros: all TMA loads lie outside of A and B",
+        names="of tma2mma brings nothing but zeros: all TMA loads lie outside of A and B",
         why="Both leave at K, in the second tile, whose first K tile is loaded into stage 1.",
         severity="review",
     ),
