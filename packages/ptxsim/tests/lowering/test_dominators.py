@@ -21,6 +21,11 @@ def graphs(draw) -> list[list[int]]:
     return [draw(some) for _ in range(count)]
 
 
+def blocks_of(leads: list[list[int]]) -> list[Block]:
+    """One instruction each."""
+    return [Block(b, b + 1, after) for b, after in enumerate(leads)]
+
+
 def reached(root: int, leads: dict[int, list[int]], without: int | None = None) -> set[int]:
     seen: set[int] = set()
     work = [root]
@@ -41,7 +46,7 @@ def immediate(root: int, leads: dict[int, list[int]]) -> dict[int, int]:
 
 @given(graphs())
 def test_dominators_are_those_of_the_definition(leads):
-    found = analysed([Block(b, b + 1, after) for b, after in enumerate(leads)])
+    found = analysed(blocks_of(leads))
     wanted = immediate(0, {EXIT: [], **dict(enumerate(leads))})
     wanted.pop(EXIT, None)
     assert {b: p for b, p in found.parent.items() if b} == wanted
@@ -62,14 +67,14 @@ def test_post_dominators_are_those_of_the_reversed_graph(leads):
 
 @given(graphs())
 def test_lanes_meet_at_the_post_dominator_wherever_there_is_one(leads):
-    meets = meeting_points([Block(b, b + 1, after) for b, after in enumerate(leads)])
+    meets = meeting_points(blocks_of(leads))
     assert all(post in (EXIT, meet) for post, meet in zip(post_dominators(leads), meets, strict=True))
 
 
 @given(graphs())
 def test_two_ways_at_least_lead_to_where_lanes_meet_that_stay(leads):
     ways = {EXIT: [], **dict(enumerate(leads))}
-    meets = meeting_points([Block(b, b + 1, after) for b, after in enumerate(leads)])
+    meets = meeting_points(blocks_of(leads))
     for after, post, meet in zip(leads, post_dominators(leads), meets, strict=True):
         if len(after) > 1 and post == EXIT != meet:
             assert sum(meet in reached(s, ways) for s in after) > 1
@@ -93,5 +98,5 @@ TWO_HALVES = [[1, 3], [2, 5], [4], [5], [EXIT], [EXIT]]  # if (a) { if (b) retur
     ids=["return inside", "work and return", "nothing to meet for", "in a loop", "two halves"],
 )
 def test_lanes_that_stay_meet_although_others_return(leads, leaving, meets):
-    found = meeting_points([Block(b, b + 1, after) for b, after in enumerate(leads)], leaving)
+    found = meeting_points(blocks_of(leads), leaving)
     assert {b: found[b] for b in meets} == meets

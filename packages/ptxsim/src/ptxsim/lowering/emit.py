@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim.frontend.ast import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
-from ptxsim.frontend.inline_calls import expand
 from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.memory_access import STRONG, access_form
 from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, type_bits
@@ -61,9 +60,8 @@ from ptxsim.lowering.instruction_selection import (
     well_formed,
 )
 from ptxsim.lowering.meeting_points import meeting_points
+from ptxsim.lowering.plain_form import plain_form
 from ptxsim.lowering.register_allocation import RegisterAllocator
-from ptxsim.lowering.split_b128 import split_wide
-from ptxsim.lowering.thread_stack import with_stack
 from ptxsim.machine.arena import Arena
 from ptxsim.units.registry import FastForm, gathers
 
@@ -144,7 +142,7 @@ class Program:
 def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
     """`hot` numbers the scalar operations of the main loop. PtxError names what is not modelled."""
     with explain_newer(module.version):
-        return _lower(split_wide(with_stack(expand(function, module))), module, hot)
+        return _lower(plain_form(function, module), module, hot)
 
 
 def _lower(function: Function, module: Module, hot: dict[str, int]) -> Program:

@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ptxsim.frontend.ast import Function, Instr, Module, Pred, registers_of
-from ptxsim.frontend.inline_calls import expand
 from ptxsim.isa.syntax import explain_newer
 from ptxsim.lowering import cfg
 from ptxsim.lowering.instruction_selection import Row, classify, jumps
-from ptxsim.lowering.split_b128 import split_wide
-from ptxsim.lowering.thread_stack import with_stack
+from ptxsim.lowering.plain_form import plain_form
 
 
 def unset_reads(module: Module, kernel: str) -> dict[str, Instr]:
     """Register, predicates among them -> the first instruction that reads it. PtxError as of a load."""
     with explain_newer(module.version):
-        function = split_wide(with_stack(expand(module.functions[kernel], module)))
+        function = plain_form(module.functions[kernel], module)
         rows, labels = classify(function)
         blocks = cfg.build_blocks(len(rows), *jumps(rows, labels, function))
     needs = [one for block in blocks for one in _needed(rows[block.start : block.end], function)]
