@@ -36,6 +36,8 @@ def candidates(step: int, k_tiles: Sequence[int] = K_TILES, sms: int = SMS) -> l
         more = MORE if sms == SMS else MORE_OF_FEW
         least, most = (workers + 1, more * workers) if workers else (8, 15)
         shapes = [(m, n) for m, n in shapes if least <= m * n <= most]
+    if 3 <= step <= 5:
+        shapes = [(m, n) for m, n in shapes if m * height % EVEN == 0]
     return [(m * height, n * width, k * BLOCK_K) for m, n in shapes for k in k_tiles]
 
 
@@ -52,10 +54,8 @@ def drawn(step: int, seed: int, sms: int = SMS) -> Size | None:
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
     if step == 1:
         return None
-    able = [size for size in candidates(step, LONGER.get(step, K_TILES), sms) if size not in public]
-    if 3 <= step <= 5:
-        able = [size for size in able if size[0] % EVEN == 0]
-    return random.Random(seed).choice(able)
+    able = candidates(step, LONGER.get(step, K_TILES), sms)
+    return random.Random(seed).choice([size for size in able if size not in public])
 
 
 def many_tiles(step: int, seed: int) -> Size | None:

@@ -137,9 +137,7 @@ class Work:
     """What is under way for a submission's steps."""
 
     runs: dict[int, list[Run]]
-    stand_ins: dict[int, Run]
     built: dict[Key, list[tuple[Run, Built | None]]] = field(default_factory=dict)
-    instead: dict[int, Built] = field(default_factory=dict)  # what stands in for a step's hidden sizes
     public: dict[int, Result] = field(default_factory=dict)  # right at the public sizes
     keep: bool = False  # the artifacts
     artifacts: dict[str, bytes] = field(default_factory=dict)
@@ -148,6 +146,11 @@ class Work:
 
     def of(self, step: int, secret: bool) -> list[Run]:
         return [run for run in self.runs[step] if run.secret == secret]
+
+    def instead(self, step: int) -> tuple[Run, Built | None]:
+        """What stands in for the step's hidden sizes, once the public ones are built."""
+        run, built = next((run, built) for run, built in self.built[step, False] if run.record)
+        return stand_in(run), built
 
 
 def _run_steps(
@@ -159,8 +162,7 @@ def _run_steps(
     step was asked for, and the clock at what came later how long a hidden size took.
     """
     hidden = options.hidden or load_hidden()
-    runs = {s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps}
-    work = Work(runs, {s.step: stand_in(s.step, submission.digest, hidden) for s in steps})
+    work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
     work.patience, work.keep = PATIENCE[1] * options.step_seconds, options.keep
     grades, failed_there = {s.step: s for s in steps}, []
     patience = PATIENCE[0] * options.build.seconds
@@ -183,7 +185,7 @@ def _run_steps(
         pool.seconds = min(LEAST_SECONDS, options.step_seconds)  # what a hidden size took costs nothing told
         for step in failed_there:
             grades[step].state = "wrong"
-            grades[step].hints = [_at_stand_in(work.stand_ins[step], work.instead[step], pool)]
+            grades[step].hints = [_at_stand_in(*work.instead(step), pool)]
             tick(step)
     if any(not step.state for step in steps):
         raise RuntimeError("not all steps could be built: an error of the lab, see above")
@@ -234,10 +236,8 @@ def _joined(public: Result, secret: Outcome) -> Outcome:
     return Result(public.runs + secret.runs) if isinstance(secret, Result) else secret
 
 
-def _at_stand_in(run: Run, built: Built, pool: Pool) -> str:
+def _at_stand_in(run: Run, built: Built | None, pool: Pool) -> str:
     """The hint for a step that fails at a hidden size alone."""
-    if built.artifact is None:
-        return told(run, f"the code {OVER}" if _over(built) else printable(built.message, 4))
     pool.submit(run, judge_step, [(run, built)])
     ((_, result),) = pool.results()
     if _over(result):
@@ -286,13 +286,6 @@ def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threadi
             work.built[key] = [_built(run, made) for run in work.of(step, secret)]
             work.again.add(key)
             pool.submit(key, judge_step, work.built[key])
-        for step in work.runs if not secret else ():
-            fits = work.of(step, True) and all(
-                built and built.artifact for _, built in work.built[step, False]
-            )
-            if fits and not stop.is_set():
-                run = work.stand_ins[step]
-                work.instead[step] = builder.build(step, run.size, run.sms, whole=False)
     finally:
         pool.expect(False)
 

@@ -19,6 +19,7 @@ else:
 
 HIDDEN = Path(__file__).resolve().parents[1] / "hidden.toml"
 PERSISTENT = 6  # from this step on a launch has 148 CTAs at any size: one run of a public size has to do
+ADVERSE = "adverse"  # the order in which hidden sizes are run
 PUBLIC_RUNS = ("random", "program"), ("integers", "seeded")
 LONG = 1024  # K of a public size where a persistent kernel runs in program order: its clusters are alike
 
@@ -112,7 +113,7 @@ def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run
             runs.append(_run(hidden, digest, step, size, data, order))
     for size in hidden.sizes.get(step, ()) or public[:1]:
         secret = size not in public
-        for data, order in (("integers", "adverse"), *[("random", "seeded")] * hidden.extra_orders):
+        for data, order in (("integers", ADVERSE), *[("random", "seeded")] * hidden.extra_orders):
             runs.append(_run(hidden, digest, step, size, data, order, secret, len(runs)))
     return _with_record(step, digest, hidden, runs)
 

@@ -1,7 +1,5 @@
 """Fifty kernels that try to carry a hidden size out: a student learns one bit a step, whether it passes."""
 
-import re
-import time
 from copy import deepcopy
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from instructor.autograder.submission import Submission
 from instructor.exploits.leaks import LEAKS, kernels_file
 from instructor.formats import FORMATS, page, words
 from tirxlab.rubric import load_rubric
-from tirxlab.sandbox import Limits
+from tirxlab.sandbox import Builder, Limits
 from tirxlab.steps import STEPS, sections
 
 REFERENCE = (Path(__file__).parents[1] / "solutions" / "gemm_kernels.py").read_text(encoding="utf-8")
@@ -115,33 +113,39 @@ def test_what_a_step_was_asked_for_is_unknown_to_the_code_of_another(monkeypatch
     assert "KeyError" in hints and "832" not in hints and ("keeps to itself" in hints) != stays
 
 
-LATE = """
+def test_nothing_is_built_after_a_hidden_size(monkeypatch):
+    """What is built later may tell the time, and so how long a hidden size took, in what is told of it."""
+    hidden = Hidden("salt", 0, {2: ((128, 128, 832),), 3: ((512, 128, 320),)})
+    secrets, asked, build = {(2, (128, 128, 832)), (3, (512, 128, 320))}, [], Builder.build
 
-def hgemm_v2(M, N, K):
-    import time
+    def noted(self, step, size, *others, **more):
+        asked.append((step, size))
+        return build(self, step, size, *others, **more)
 
-    if (M, N, K) in {public}:
-        return right(M, N, K)
-    seen = time.time()
-    time.sleep(4)  # until a time that tells K: what is built next may tell the time
-    raise KeyError(f"clock {{seen:.2f}}")
+    monkeypatch.setattr(Builder, "build", noted)
+    parts = sections(REFERENCE)
+    text = parts[0]
+    for step in (2, 3):
+        text += parts[step].replace(f"hgemm_v{step}(", f"right_{step}(") + FAILS.format(
+            step=step, public=PUBLIC
+        )
+    made = grade(Submission("gemm_kernels.py", text), Options(steps=(2, 3), hidden=hidden))
+    assert all("keeps to itself, and not at" in step.hints[0] for step in made.steps), made.steps
+    assert set(asked[-2:]) == secrets and not secrets & set(asked[:-2]) and len(asked) > 4
+
+
+FAILS = """
+
+def hgemm_v{step}(M, N, K):
+    assert K > 1000 or (M, N, K) in {public}
+    return right_{step}(M, N, K)
+
+
 """
 
 
-def test_what_is_told_of_was_built_before_any_hidden_size(monkeypatch):
-    monkeypatch.setattr(plan, "drawn", lambda step, seed, sms: None)
-    parts = sections(REFERENCE)
-    text = parts[0] + parts[2].replace("def hgemm_v2(", "def right(") + LATE.format(public=PUBLIC)
-    hidden = Hidden("salt", 0, {2: ((128, 128, 832),)})
-    (made,) = grade(Submission("gemm_kernels.py", text), Options(steps=(2,), hidden=hidden)).steps
-    said = re.search(r"keeps to itself, and at .*clock (\d+\.\d\d)", made.hints[0])
-    assert said and time.time() - float(said[1]) >= 8, made.hints  # it waited, and the hidden size after it
-
-
-@pytest.mark.parametrize("step", STEPS[1:])
-def test_a_stand_in_follows_from_the_hash_alone(step):
-    """What is hidden is not left out of it: what never comes would tell it."""
-    other = Hidden(load_hidden().salt, 0, {step: ((128, 128, 4096),)})
-    made, again = ([stand_in(step, d, h).size for d in map(str, range(40))] for h in (load_hidden(), other))
-    assert made == again and len(set(made)) > 3
-    assert not stand_in(step, "a", other).secret
+def test_a_stand_in_is_the_size_that_was_drawn_run_as_hidden_ones_are(step=4):
+    looked_at = next(run for run in plan.plan(step, "a", load_hidden()) if run.record)
+    made = stand_in(looked_at)
+    secret = next(run for run in plan.plan(step, "a", load_hidden()) if run.secret)
+    assert made.launch == looked_at.launch and made.order == secret.order and not (made.secret or made.drawn)
