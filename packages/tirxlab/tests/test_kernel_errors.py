@@ -31,6 +31,11 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         "no_st = 0; no_st = i * EPI_N; Tx.cast(Dreg_16b[no_st : no_st + EPI_N], Dreg[:])",
         "no_st = Tx.meta_var(...)", "no_st = 0; no_st",
     ),
+    "a name that is not ASCII": (
+        1, (128, 128, 64),
+        "pool = Tx.PoolAllocator()", "größe = Tx.alloc_local((4,), F32); pool = Tx.PoolAllocator()",
+        "letters of ASCII alone in names: rename größe", "größe = Tx.alloc_local(",
+    ),
     "a barrier's buffer asked to wait": (
         1, (128, 128, 64), "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), 0)", "mma_bar.wait(0, 0)",
         "write Tx.ptx.mbarrier.try_wait(bar.ptr_to([i]), phase)", "mma_bar.wait(0, 0)",

@@ -51,7 +51,15 @@ def _user(name: str, kernel, file: str) -> int | None:
 def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
     """NVRTC's first error, at the student's line that its CUDA line belongs to."""
     reason, line = nvrtc.first_error(error, cuda)
+    if reason.startswith(nvrtc.NO_ASCII.format("")):
+        line = _first_line_with(reason.split()[-1], info)
     return BuildError(reason, info.file, line or info.line)
+
+
+def _first_line_with(name: str, info) -> int:
+    """The kernel's first line with this name; 0 if it has none."""
+    lines = enumerate(linecache.getlines(info.file)[info.line - 1 :], info.line)
+    return next((line for line, text in lines if re.search(rf"\b{name}\b", text)), 0)
 
 
 # What TVM says of a tile operation's shapes, as a regular expression -> the same for a student.

@@ -30,6 +30,10 @@ SOURCE_MARK = (
     "lab_src"  # `lab_src(N);` in the CUDA text: what follows comes from line N of the student's file
 )
 _MARK = re.compile(rf"\b{SOURCE_MARK}\((\d+)\);")
+_FOREIGN_NAME = re.compile(
+    r"\b(?=\w*[^\W\x00-\x7f])\w+?(?=(?:_buf)?(?:_ptr)?(?:_\d+)?\b)"
+)  # without TVM's endings
+NO_ASCII = "CUDA takes letters of ASCII alone in names: rename {}"
 _MAX_LINES, _MAX_WIDTH = 12, 400  # of a message
 T = TypeVar("T")
 
@@ -145,6 +149,8 @@ def first_error(error: CompileError, cuda: str) -> tuple[str, int]:
         return "the generated CUDA does not assemble: " + "\n".join(lines), 0
     line, message = error.errors[0]
     text = cuda.splitlines()[line - 1].strip() if 0 < line <= cuda.count("\n") + 1 else ""
+    if foreign := _FOREIGN_NAME.search(text):
+        return NO_ASCII.format(foreign[0]), 0
     reason = f"the generated CUDA does not compile: {message}\n    CUDA line {line}: {text[:_MAX_WIDTH]}"
     return reason, source_line(cuda, line) or 0
 
