@@ -69,6 +69,11 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the second MMA warp begins one stage on, to keep out of the first one's way": "skips-element",
     "two warps multiply the even and the odd K tiles into the same columns: MMAs": "role-in-two-warps",
     "the product and its return take turns on one barrier, whose phases are the": "both-ways",
+    "tensor memory is taken for one of the whole grid: its first CTA alone": "own-alloc",
+    "the phase lies in shared memory, one word for the CTA, and each of its": "shared-word",
+    "the leader of the pair is named by its number in the grid, where its rank": "no-rank",
+    "the loading warp loads the K tile one ring ahead, as in the loop of step 5": "useless-loads",
+    "each turn loads the next K tile into the next stage, as with a double": "loaded-again",
 }
 
 

@@ -20,6 +20,9 @@ ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x; mul.wide.u32 %wide, %t, 4; setp.n
 LINES = ".loc 1 7 0\n"
 COUNTS = f"{LINES} ld.global.u32 %x, [counter]; add.u32 %x, %x, 1; st.global.u32 [counter], %x;"
 ALONE = "@!%p ld.global.u32 %x, [counter]; add.u32 %x, %x, 1; @!%p st.global.u32 [counter], %x;"
+PHASE = (
+    ".shared .align 4 .u32 phase; ld.shared.u32 %x, [phase]; xor.b32 %x, %x, 1; st.shared.u32 [phase], %x;"
+)
 MINE = "mov.u64 %at, table; add.u64 %at, %at, %wide; ld.global.u32 %x, [%at]; st.global.u32 [%at], %x;"
 CONSTANT = "ld.const.u32 %x, [factor];"
 
@@ -49,3 +52,9 @@ def test_ctas_that_change_one_variable_are_a_race(body, grid):
     found = findings(body, grid)
     assert "error" in {f.severity for f in found} and all("blockIdx" in f.hint for f in found if body == MINE)
     assert not any("tile" in f.hint or "__syncthreads" in f.hint for f in found)
+
+
+def test_a_phase_of_all_threads_belongs_in_a_register_of_each():
+    told = findings(LINES + PHASE)[0]
+    assert (told.kind, told.evidence["cause"]) == ("race", "shared-word")
+    assert "both store this one variable" in told.message and "register of its own" in told.hint

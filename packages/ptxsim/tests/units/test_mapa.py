@@ -41,3 +41,16 @@ def test_the_peers_word(generic, space):
     out = np.zeros(2, np.uint32)
     result = ptxsim.load(TEXT.format(generic=generic, space=space)).launch("k", grid=2, cluster=2, args=[out])
     assert out.tolist() == [8, 7] and result.verdict == "clean"
+
+
+@pytest.mark.parametrize(
+    "generic, space", [("", ".shared::cluster"), ("cvta.shared.u64 %d2, %d2;", "")], ids=["window", "generic"]
+)
+def test_a_rank_that_the_cluster_has_not_is_named(generic, space):
+    text = TEXT.format(generic=generic, space=space).replace("xor.b32 %r2, %r1, 1", "mov.u32 %r2, 4")
+    result = ptxsim.load(text).launch("k", grid=2, cluster=2, args=[np.zeros(2, np.uint32)])
+    told = result.findings[0]
+    assert (told.kind, told.evidence["cause"]) == ("cluster", "no-rank")
+    assert (
+        "at CTA rank 4 of a cluster of 2: word" in told.message and "not its number in the grid" in told.hint
+    )

@@ -219,7 +219,7 @@ def test_remote_arrivals_and_bytes(order):
     ("@%p mbarrier.init.shared.b64 [%sm+8], 0;", "mbarrier"),
     ("@%p mbarrier.init.shared.b64 [%sm+12], 1;", "misaligned"),
     ("@%p mbarrier.expect_tx.shared.b64 [%sm], 1048576;", "tx-count"),
-    ("@%p mbarrier.arrive.shared.b64 _, [%sm+16777216];", "out-of-bounds"),
+    ("@%p mbarrier.arrive.shared.b64 _, [%sm+16777216];", "cluster"),
     ("WAIT: mbarrier.try_wait.parity.shared.b64 %q, [%sm], 0; @!%q bra WAIT;", "deadlock"),
     ("WAIT: mbarrier.test_wait.parity.shared.b64 %q, [%sm], 0; @!%q bra WAIT;", "deadlock"),
 ])  # fmt: skip

@@ -215,6 +215,14 @@ AT_RINGS = (
         text="the thread loads both to one place in one round ({lines}), and both report to {name}",
     ),
     Cause(
+        "loaded-again",
+        170,
+        "each tile is loaded once: where loads stand in front of a loop, the loop begins with the tile "
+        "behind theirs, and loads each into the place that its round has used",
+        text="the thread loads this tile to this place a second time ({lines}), and has not waited for the "
+        "first load",
+    ),
+    Cause(
         "loads-first",
         170,
         "load, wait and use belong to one round of one loop; to load ahead, each load needs its own stage",

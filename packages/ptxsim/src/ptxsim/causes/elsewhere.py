@@ -68,6 +68,19 @@ ELSEWHERE = (
         "the rest counted in the buffer's elements?",
     ),
     Cause(
+        "no-rank",
+        20,
+        "a CTA's rank in its cluster is meant, from 0 to the cluster's size - 1: not its number in the grid",
+        explains=ERRORS,
+    ),
+    Cause(
+        "own-alloc",
+        20,
+        "every CTA allocates tensor memory of its own: no condition may keep one away; and alloc comes "
+        "first, then a barrier of the threads, then all read the address",
+        explains=ERRORS,
+    ),
+    Cause(
         "no-pair",
         20,
         "launch the kernel with clusters of two CTAs; and both take their rank in the cluster from it",

@@ -24,6 +24,13 @@ OF_OUTPUTS = (
         text="{threads} use one word, and not by an atomic",
     ),
     Cause(
+        "shared-word",
+        170,
+        "what each thread counts for itself (a phase, a stage, its rounds) belongs in a register of its own; "
+        "what all share one thread writes, and a barrier stands before and behind",
+        text="{threads} both store this one variable, of which the CTA has one for all of them",
+    ),
+    Cause(
         "variable-of-all",
         170,
         "all CTAs of a grid share a variable: does the index depend on blockIdx? Nothing orders CTAs but "

@@ -314,6 +314,10 @@ class Reporter:
         """Whether a window offset lies in a buffer that has a name."""
         return any(start <= offset < start + size for _, _, start, size in self.names)
 
+    def is_one_word(self, offset: int) -> bool:
+        """Whether a window offset lies in a named variable of eight bytes or fewer."""
+        return any(start <= offset < start + size <= start + 8 for _, _, start, size in self.names)
+
     def fault(self, where: Split, code: int, address: int, lanes: int, of: int = 0) -> None:
         """An access that left its memory. where: the first of the `lanes` that do; `of` so many
         lanes that execute it, where that is known.
@@ -322,6 +326,9 @@ class Reporter:
         what = _ACCESS.get(where.instr.op, where.instr.op)
         inside = _in_shared(where.instr, address)
         hint = CAUSES["past-shared"] if inside and code == FAULT_BOUNDS else hint
+        rank, size = shared_place(address)[0], where.cluster.ctas
+        if code == FAULT_OTHER_CTA and rank >= size:
+            text, hint = f"at CTA rank {rank} of a cluster of {size}", CAUSES["no-rank"]
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
         place = self._address_text(address, inside, of > lanes)
         hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint

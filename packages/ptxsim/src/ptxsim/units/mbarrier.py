@@ -8,7 +8,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Arrival
-from ptxsim.isa.address_map import SPACE_CLUSTER, SPACE_GENERIC
+from ptxsim.isa.address_map import FAULT_OTHER_CTA, SPACE_CLUSTER, SPACE_GENERIC
 from ptxsim.jit.translate import resolve, shared_fault, shared_place
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MBarrier, MBarrierError, TooManyBytes
@@ -29,8 +29,12 @@ def place_of(cluster: Cluster, split: Lanes, address: int, generic: bool) -> tup
     place = _place(address, generic, split.cta, cluster.ctas, cluster.launch.shared_end)
     if isinstance(place, str):
         message, cause = f"address {address:#x} is {_WRONG[place]}", None
+        rank, offset = shared_place(address)
+        if place == "cluster":
+            message = f"{_WRONG[place].format(rank, cluster.ctas)}: {cluster.reporter.shared_name(offset)}"
+            cause = CAUSES["no-rank"]
         if place == "out-of-bounds":
-            message = f"{message}: {cluster.reporter.outside_shared(shared_place(address)[1])}"
+            message = f"{message}: {cluster.reporter.outside_shared(offset)}"
             cause = CAUSES["past-shared"]
         cluster.reporter.add(place, "error", message, cause or "", split=split)
         return None
@@ -40,6 +44,7 @@ def place_of(cluster: Cluster, split: Lanes, address: int, generic: bool) -> tup
 _WRONG = {
     "mbarrier": "not in shared memory",
     "out-of-bounds": "outside the shared memory of this cluster",
+    "cluster": "an address in CTA rank {} of a cluster of {}",
 }  # by kind of finding
 
 
@@ -50,6 +55,8 @@ def _place(address: int, generic: bool, cta: int, ctas: int, shared_end: int) ->
     if space != SPACE_CLUSTER:
         return "mbarrier"
     outside = shared_fault(space, inside, 1, cta, ctas, shared_end)
+    if outside == FAULT_OTHER_CTA:
+        return "cluster"
     return "out-of-bounds" if outside else shared_place(inside)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.causes.cause import Cause
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split, Wait
 from ptxsim.machine.tensor_memory import COLUMNS, NEVER_WRITTEN, split_address
@@ -45,6 +46,7 @@ def alloc(instr):
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
         columns = cluster.scalar(split, args[1]) & 0xFFFF_FFFF
+        cluster.unit_state["tmem-asked", split.cta] = True
         has_pair(cluster, split, group)
         if not _allowed(cluster, split, columns):
             return None
@@ -133,9 +135,13 @@ def unwritten(cluster: Cluster, where, what: str) -> None:
     """An access to tensor memory whose address is as shared memory was at the start."""
     message = f"{what} {_NO_ADDRESS}: tcgen05.alloc has not put it there, or not yet"
     put = cluster.unit_state.get(("tmem-put", where.cta))
+    hint: Cause | str = _READ_EARLY
     if put is not None:
         message += f"; it has put one at {cluster.reporter.shared_name(put)}"
-    cluster.reporter.add("tmem-alloc", "error", message, _READ_EARLY, where, key="unwritten")
+    elif not cluster.unit_state.get(("tmem-asked", where.cta)):
+        message += f"; no warp of CTA {cluster.cta_ids[where.cta]} has come to one"
+        hint = CAUSES["own-alloc"]
+    cluster.reporter.add("tmem-alloc", "error", message, hint, where, key="unwritten")
 
 
 def freed_by(cluster: Cluster, cta: int, column: int) -> str:

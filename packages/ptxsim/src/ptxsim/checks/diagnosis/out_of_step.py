@@ -185,12 +185,20 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
     between = [s for s in steps[one.at : other.at + 1] if s.warp == warp]
     alone = all(s.kind in ("load", "arrive") and s.places == places for s in between)
     ring = ring_of(history_of(races.cluster), places[0], races.reporter.shared_array) if places else []
+    lines = " and ".join(dict.fromkeys(source_line(races.launch.program, op.row) for op in (one, other)))
+    others = {s.places for s in between if s.kind == "load"} - {places}
+    if not alone and _one_box(one.copy, other.copy) and len(others) < len(ring) - 1:  # it has gone round
+        return edge("loaded-again", lines=lines)
     if not alone or not ring:
         return None
-    lines = " and ".join(dict.fromkeys(source_line(races.launch.program, op.row) for op in (one, other)))
     if len(ring) > 1:
         return edge("loaded-twice", lines=lines, name=barrier_of(races, places[0]))
     return edge("loads-first", lines=lines)
+
+
+def _one_box(one, other) -> bool:
+    """Do two copies bring the same part of one tensor?"""
+    return None not in (one, other) and one.tensor is other.tensor and tuple(one.start) == tuple(other.start)
 
 
 def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Edge | None:

@@ -16,6 +16,8 @@ def same_output(races, pair: AccessPair) -> Edge | None:
         both = sorted({pair.first.by, pair.second.by} - {None})
         who = threads_of(races, both) if len(both) == 2 else "threads of several CTAs"
         return edge("one-word", threads=who)
+    if _one_shared_word(races, pair):
+        return edge("shared-word", threads=threads_of(races, sorted({pair.first.by, pair.second.by})))
     text = _overlap(races, pair)
     return Edge(CAUSES[_cause(races, pair)], text) if text else None
 
@@ -27,6 +29,16 @@ def _one_word(races, pair: AccessPair) -> bool:
         return False
     word = pair.buffer in variables and variables.size(pair.buffer) <= _WORD
     return word and line_of(races, first.row) == line_of(races, second.row)
+
+
+def _one_shared_word(races, pair: AccessPair) -> bool:
+    """Does one line of several threads of a CTA write a variable in shared memory that is no array?"""
+    first, second = pair.first, pair.second
+    if pair.space != "shared" or not first.kind == second.kind == "thread" or first.by == second.by:
+        return False
+    offset = pair.position % races.history.window
+    one_line = line_of(races, first.row) == line_of(races, second.row)
+    return one_line and "write" == first.verb == second.verb and races.reporter.is_one_word(offset)
 
 
 def _cause(races, pair: AccessPair) -> str:

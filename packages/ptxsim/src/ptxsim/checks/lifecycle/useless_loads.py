@@ -44,9 +44,9 @@ class UselessLoads(Observer):
             self.inside[kind] = inside
             outside = _of_ctas_without(outside, inside)
         whole, before = not inside, self.inside.get(kind, [])
-        if before and outside and (whole and _go_on(outside, before) or _past_the_end(outside)):
+        if outside and (whole and before and _go_on(outside, before) or _past_the_end(outside)):
             array = self.reporter.shared_array(place[1])
-            self.apart.setdefault(array, _apart(before[0][0], outside[0][0]))
+            self.apart.setdefault(array, _apart(before[0][0], outside[0][0]) if before else (0, 0))
             self.whole.setdefault(array, whole)
             self.empty.setdefault(array, []).append(outside)
 
