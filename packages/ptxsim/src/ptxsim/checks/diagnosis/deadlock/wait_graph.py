@@ -253,17 +253,18 @@ class Model:
         return [w for w in self.waiters if w.cta == cta and w is not waiter and rows & self.reach(w)]
 
     def _signallers(self, waiter: Waiter) -> list[Helper]:
-        """Those who signalled this barrier before; else those who, by the text, still can."""
+        """Those who signalled this barrier before; if none of these will, also those who by the text can."""
         history = self.histories.get(waiter.place)
         helpers = []
         for (how, row), lanes in self._sources(history).items():
             line = self.line(row)
             helpers += self._agents(how, line, lanes, self._copies(row))
-        if not helpers:
+        if all(helper.done for helper in helpers):
             rows = self.rows_for(waiter.place)
             able = {id(w): rows & self.reach(w) for w in self.waiters}
             others = [w for w in self.waiters if w is not waiter and able[id(w)]]
-            helpers = [self._would(w, able[id(w)]) for w in others or [waiter] if able[id(w)]]
+            others = others or ([] if helpers else [waiter])
+            helpers += [self._would(w, able[id(w)]) for w in others if able[id(w)]]
         return _distinct(helpers)
 
     def _would(self, other: Waiter, rows: set[int]) -> Helper:
