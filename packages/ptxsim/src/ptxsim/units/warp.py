@@ -86,7 +86,7 @@ def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
     Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
     """
     named = members
-    _require_member(cluster, split, members)
+    _require_member(cluster, split, members, split.mask)
     members &= cluster.alive[split.warp]
     if members & ~split.mask == 0:
         return split.mask & members, payload
@@ -112,12 +112,14 @@ def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
     return present & members, combined
 
 
-def _require_member(cluster: Cluster, split: Split, members: int) -> None:
-    outside = split.mask & ~members
+def _require_member(cluster: Cluster, split: Split, members: int, lanes: int) -> None:
+    """The lanes that give this mask are in it themselves."""
+    outside = lanes & ~members
     if outside:
         name = f"{split.instr.name.partition('.sync')[0]}.sync"
-        message = f"lanes {lanes_text(outside)} execute {name} with mask {members:#010x}, "
-        message += "which leaves them out"
+        one = outside & (outside - 1) == 0
+        who = f"lane {lanes_text(outside)} executes" if one else f"lanes {lanes_text(outside)} execute"
+        message = f"{who} {name} with mask {members:#010x}, which leaves {'it' if one else 'them'} out"
         hint = "the mask has a bit for every lane that takes part"
         cluster.reporter.add("collective", "error", message, hint, split, key="member")
 
@@ -138,6 +140,8 @@ def by_group(run):
             return run(cluster, split, args)
         whole, alive = split.mask, cluster.alive[split.warp]
         groups = {int(m): sum(1 << int(k) for k in split.lanes[masks == m]) for m in np.unique(masks)}
+        for members, there in groups.items():
+            _require_member(cluster, split, members, there)
         if any(members & alive != there for members, there in groups.items()):
             return run(cluster, split, args)
         for there in groups.values():
