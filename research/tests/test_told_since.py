@@ -75,6 +75,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the loading warp loads the K tile one ring ahead, as in the loop of step 5": "useless-loads",
     "each turn loads the next K tile into the next stage, as with a double": "loaded-again",
     "a warp of its own refills the ring, and its phase of the MMA's barrier": "lapped",
+    "each slot of the product's barriers counts a commit of both consumers": "partial",
 }
 
 

@@ -91,7 +91,7 @@ def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
     if members & ~split.mask == 0:
         return split.mask & members, payload
     key = ("meet", split.warp, named, split.instr.name)
-    done = cluster.unit_state.pop(("met", split.index), None)
+    done = cluster.unit_state.pop(("met", split.index, named), None)
     if done is not None:
         return done
     waiting = cluster.unit_state.setdefault(key, {})
@@ -107,7 +107,7 @@ def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
     del cluster.unit_state[key]
     for other in waiting:
         if other != split.index:
-            cluster.unit_state[("met", other)] = (present & members, combined)
+            cluster.unit_state[("met", other, named)] = (present & members, combined)
     cluster.wake(key)
     return present & members, combined
 
@@ -131,26 +131,43 @@ def member_mask(cluster: Cluster, split: Split, slot: int) -> int:
 def by_group(run):
     """Lanes that give different member masks, as the tiles of a warp do, act group by group.
 
-    The mask is the last operand. Groups that are not all there are left to `run`, which takes one mask.
+    The mask is the last operand. `run` takes one of them.
     """
 
     def grouped(cluster: Cluster, split: Split, args):
         masks = cluster.read(split, args[-1])[split.lanes] & np.uint64(0xFFFF_FFFF)
         if len(set(masks.tolist())) == 1:
             return run(cluster, split, args)
-        whole, alive = split.mask, cluster.alive[split.warp]
+        whole = split.mask
         groups = {int(m): sum(1 << int(k) for k in split.lanes[masks == m]) for m in np.unique(masks)}
         for members, there in groups.items():
             _require_member(cluster, split, members, there)
-        if any(members & alive != there for members, there in groups.items()):
-            return run(cluster, split, args)
-        for there in groups.values():
-            split.mask = there
-            run(cluster, split, args)
+        outcome = _each(cluster, split, groups, lambda: run(cluster, split, args))
         split.mask = whole
-        return None
+        return outcome
 
     return grouped
+
+
+def _each(cluster: Cluster, split: Split, groups: dict[int, int], run) -> str | None:
+    """Runs each group (mask -> its lanes here) once all of its lanes have come; sleeps while one is missing.
+
+    All groups come at once: what one waits for may itself wait for another one.
+    """
+    acted = cluster.unit_state.setdefault(("acted", split.index), set())
+    missing = []
+    for members in groups.keys() - acted:
+        split.mask = groups[members]
+        if run() is BLOCK:
+            wait = cluster.waits.pop(split.index)
+            cluster.waiting[wait.key].remove(split.index)
+            missing.append(wait)
+        else:
+            acted.add(members)
+    if missing:
+        return cluster.wait(split, missing[0])
+    del cluster.unit_state["acted", split.index]
+    return None
 
 
 def _own(cluster: Cluster, split: Split, args) -> np.ndarray:
@@ -267,7 +284,9 @@ _WHOLE_WARP_MEETS = FastForm(lambda instr, args, unset: Block(args[0]), called=n
 @by_group
 def warp_sync(cluster: Cluster, split: Split, args):
     members = member_mask(cluster, split, args[0])
-    if become_one(cluster, split, ("meet", split.warp, members, split.instr.name)):
+    if split.mask == split.full_mask and become_one(
+        cluster, split, ("meet", split.warp, members, split.instr.name)
+    ):
         return BLOCK
     met = converge(cluster, split, members, np.zeros(32, np.uint64))
     if met is None:

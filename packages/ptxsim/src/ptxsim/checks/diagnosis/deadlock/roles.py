@@ -80,8 +80,9 @@ def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
         warp, *more = other.lanes
         if more or other.kind != "mbarrier" or warp in arrived or other is waiter:
             continue
-        group = warp // _WARPGROUP
-        own = next((w for w in sorted(_at_line(model, other)) if w // _WARPGROUP != group), None)
+        group, cta = warp // _WARPGROUP, warp // model.cluster.warps_per_cta
+        there = [w for w in sorted(_at_line(model, other)) if w // model.cluster.warps_per_cta == cta]
+        own = next((w for w in there if w // _WARPGROUP != group), None)
         if barrier is None or own is None or not any(w // _WARPGROUP == group for w in arrived):
             continue
         facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
