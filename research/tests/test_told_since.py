@@ -76,6 +76,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "each turn loads the next K tile into the next stage, as with a double": "loaded-again",
     "a warp of its own refills the ring, and its phase of the MMA's barrier": "lapped",
     "each slot of the product's barriers counts a commit of both consumers": "partial",
+    "one barrier stands for a K tile and counts its two arrivals": "own-behind",
 }
 
 

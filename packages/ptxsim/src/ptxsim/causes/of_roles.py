@@ -29,6 +29,14 @@ OF_ROLES = (
         "comes to only after this one",
     ),
     Cause(
+        "own-behind",
+        185,
+        "no thread can wait for what it does itself behind the wait: that data have come, and that they were "
+        "used, are told by a barrier each",
+        text="{name} never completes phase {phase}: {count} of {expected} arrivals came, and the missing one "
+        "is that of {who}, which waits here ({line}, behind this wait)",
+    ),
+    Cause(
         "both-multiply",
         185,
         "with cta_group::2 one CTA of the pair waits for the operands and issues the MMAs for both: test "

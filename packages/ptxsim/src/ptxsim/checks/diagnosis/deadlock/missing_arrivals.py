@@ -31,7 +31,8 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
         return None
     if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
         return roles.role_later(model, waiter, rows)
-    twice = strange_commit(model, waiter) or roles.role_twice(model, waiter, arrived)
+    twice = strange_commit(model, waiter) or _own_behind(model, waiter, history, rows)
+    twice = twice or roles.role_twice(model, waiter, arrived)
     if twice is not None:
         return twice
     if _to_come(model, waiter, rows, late):
@@ -47,6 +48,19 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     if elsewhere:
         return blame("partial-apart", waiter, elsewhere=elsewhere, **facts)
     return blame("partial", waiter, **facts)
+
+
+def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame | None:
+    """The missing arrival is its own, by a line behind its wait at which nobody has signalled the barrier."""
+    barrier = model.cluster.mbarriers[waiter.place]
+    lines = {model.line(row) for _, _, row in history.sources}
+    own = [row for row in sorted(rows & model.reach(waiter)) if model.line(row) not in lines]
+    lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
+    if not own or barrier.pending not in (1, lanes):
+        return None
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+    facts |= {"count": barrier.expected - barrier.pending, "who": waiter.who, "line": model.line(own[0])}
+    return blame("own-behind", waiter, **facts)
 
 
 def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
