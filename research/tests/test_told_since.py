@@ -77,6 +77,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "a warp of its own refills the ring, and its phase of the MMA's barrier": "lapped",
     "each slot of the product's barriers counts a commit of both consumers": "partial",
     "one barrier stands for a K tile and counts its two arrivals": "own-behind",
+    "Dsmem has two parts by turns, and as there are two, two stores may be": "groups-allowed",
 }
 
 

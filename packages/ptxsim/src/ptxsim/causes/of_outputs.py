@@ -11,6 +11,13 @@ OF_OUTPUTS = (
         "is the grid too large for the output, or the number of tiles that a CTA runs through?",
     ),
     Cause(
+        "groups-allowed",
+        170,
+        "wait_group N lets the last N groups go on: N is one less than the buffer has parts, and 0 where it "
+        "has one, in front of the barrier behind which a part is written again",
+        text="its thread's wait_group{line} lets {count} be pending, and this is one of them",
+    ),
+    Cause(
         "same-tile",
         170,
         "the tile's row and column must differ for every CTA that stores: do they depend on every index of "

@@ -164,7 +164,7 @@ SHOWN = _ids(
     "moved-first past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
     "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "
     "one-memory other-columns phase-of-many answers-more waits-first one-word product-unwaited "
-    "own-behind loaded-again "
+    "own-behind loaded-again groups-allowed "
     "shared-word no-rank own-alloc awaited-elsewhere own-twice unused-third both-ways "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
     "stores-diagonal by-exchange variable-of-all "

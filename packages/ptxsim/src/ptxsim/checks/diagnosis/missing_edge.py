@@ -99,6 +99,9 @@ def missing(races, pair: AccessPair) -> Edge:
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
         if first.kind in ("ld", "st"):
             return Edge(_cause(races, pair), own)
+        left = races.bulk.left_pending(races.clocks.queue(first.agent).owner, first.epoch)
+        if left is not None:
+            return edge("groups-allowed", count=left[0], line=line_text(races, left[1]))
         return Edge(CAUSES["stores-pending"], group)
     return _wait(races, pair)
 

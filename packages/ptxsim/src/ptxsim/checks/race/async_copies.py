@@ -31,6 +31,7 @@ class BulkCopyOrder(Observer):
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.committed = np.zeros(cluster.warps * 32, np.int64)  # bulk groups of each thread
         self.storing: set[int] = set()  # threads
+        self.waits: dict[int, list[tuple[int, int, int]]] = {}  # agent -> groups done, committed; row
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Issued:
         op = Issued.of(copy.kind, split, self.clocks)
@@ -107,11 +108,19 @@ class BulkCopyOrder(Observer):
 
     def bulk_wait(self, cluster: Cluster, split: Split, allowed: int, reading: bool) -> None:
         for thread in self.storing.intersection((split.warp * 32 + split.lanes).tolist()):
-            done, agent = self.committed.item(thread) - allowed, self.clocks.agent_of(thread)
+            committed, agent = self.committed.item(thread), self.clocks.agent_of(thread)
+            done = committed - allowed
+            if allowed:
+                self.waits.setdefault(agent, []).append((done, committed, split.row))
             for kind in ("source",) if reading else ("source", "result"):
                 column = self.clocks.columns.get((kind, agent))
                 if column is not None:
                     self.clocks.learn(agent, column, done)
+
+    def left_pending(self, agent: int, group: int) -> tuple[int, int] | None:
+        """(groups that a wait of the thread leaves pending, its row), if this group was one of them."""
+        waits = self.waits.get(agent, [])
+        return next((((c - done), row) for done, c, row in waits if done < group <= c), None)
 
 
 @dataclass(eq=False)

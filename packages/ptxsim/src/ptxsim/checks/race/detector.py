@@ -42,12 +42,13 @@ class RaceDetector(Observer):
         self.fences = ProxyFences(self)
         self.threads = ThreadAccesses(self)
         self.tensor_memory = TensorMemoryAccesses(self)
+        self.bulk = BulkCopyOrder(self)
         self.copies = ThreadCopies(self)
         self.idle_loads = IdleLoads(self)
         self.parts = (
             self.barrier_init, self.handshakes, CtaBarrierPhases(self), LoadUses(self), self.synchronization,
             MissedPhases(self), EarlyCopies(self), self.fences, self.threads,
-            BulkCopyOrder(self), self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
+            self.bulk, self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
             self.idle_loads, self.history,
         )  # fmt: skip
 
