@@ -142,6 +142,8 @@ def by_group(run):
         groups = {int(m): sum(1 << int(k) for k in split.lanes[masks == m]) for m in np.unique(masks)}
         for members, there in groups.items():
             _require_member(cluster, split, members, there)
+        if any(there & ~members for members, there in groups.items()):
+            return run(cluster, split, args)  # undefined, and told: it goes on with one mask
         outcome = _each(cluster, split, groups, lambda: run(cluster, split, args))
         split.mask = whole
         return outcome
