@@ -33,7 +33,7 @@ from ptxsim.machine.late_operations import base_of
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
 
-WORTHWHILE = 2.0  # seconds of remaining work below which forking does not pay
+WORTHWHILE = 0.8  # seconds of remaining work below which forking does not pay (it costs about 0.1)
 WORTH_COMPARING = 3  # clusters of a launch
 _COUNTS = ("warp_instructions", "tma_bytes", "tensor_operations", "clusters")
 
