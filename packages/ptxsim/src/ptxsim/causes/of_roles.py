@@ -96,7 +96,7 @@ OF_ROLES = (
         185,
         "a commit is one arrival, and all elements of an array have one init(count): what a commit signals "
         "needs a barrier, or an array, with init(1)",
-        text="{name} never completes phase {phase}: {has} of {expected} arrivals came, a commit by {who} "
+        text="{name} never completes phase {phase}: {count} of {expected} arrivals came, a commit by {who} "
         "({line}), and nothing else has ever signalled it",
     ),
     Cause(
@@ -104,7 +104,7 @@ OF_ROLES = (
         185,
         "is the number in init(count) right for this barrier, and is who waits there meant to signal it "
         "without that wait?",
-        text="{name} never completes phase {phase}: {has} of {expected} arrivals came ({arrived}); {late} "
+        text="{name} never completes phase {phase}: {count} of {expected} arrivals came ({arrived}); {late} "
         "would signal it ({line}), and waits for {wants}: {state}",
     ),
     Cause(

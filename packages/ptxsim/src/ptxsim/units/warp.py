@@ -154,11 +154,11 @@ def by_group(run):
 def _each(cluster: Cluster, split: Split, groups: dict[int, int], run) -> str | None:
     """Runs each group (mask -> its lanes here) once all of its lanes have come; sleeps while one is missing.
 
-    All groups come at once: what one waits for may itself wait for another one.
+    All groups come at once, in the order of their masks: what one waits for may itself wait for another one.
     """
     acted = cluster.unit_state.setdefault(("acted", split.index), set())
     missing = []
-    for members in groups.keys() - acted:
+    for members in sorted(groups.keys() - acted):
         split.mask = groups[members]
         if run() is BLOCK:
             wait = cluster.waits.pop(split.index)

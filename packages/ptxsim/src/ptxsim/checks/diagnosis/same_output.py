@@ -24,21 +24,25 @@ def same_output(races, pair: AccessPair) -> Edge | None:
 
 def _one_word(races, pair: AccessPair) -> bool:
     """Does one line of all threads read and write, or write, a variable of the module that is no array?"""
-    first, second, variables = pair.first, pair.second, races.launch.variables
-    if pair.space != "memory" or {first.kind, second.kind} - {"thread", "other"} or first.by == second.by:
-        return False
-    word = pair.buffer in variables and variables.size(pair.buffer) <= _WORD
-    return word and line_of(races, first.row) == line_of(races, second.row)
+    variables = races.launch.variables
+    word = pair.space == "memory" and pair.buffer in variables and variables.size(pair.buffer) <= _WORD
+    return word and _at_one_line(races, pair, {"thread", "other"})
 
 
 def _one_shared_word(races, pair: AccessPair) -> bool:
     """Does one line of several threads of a CTA write a variable in shared memory that is no array?"""
-    first, second = pair.first, pair.second
-    if pair.space != "shared" or not first.kind == second.kind == "thread" or first.by == second.by:
+    if pair.space != "shared" or not "write" == pair.first.verb == pair.second.verb:
         return False
-    offset = pair.position % races.history.window
-    one_line = line_of(races, first.row) == line_of(races, second.row)
-    return one_line and "write" == first.verb == second.verb and races.reporter.is_one_word(offset)
+    word = races.reporter.is_one_word(pair.position % races.history.window)
+    return word and _at_one_line(races, pair, {"thread"})
+
+
+def _at_one_line(races, pair: AccessPair, kinds: set[str]) -> bool:
+    """Do two agents of these kinds meet at one line of the source?"""
+    first, second = pair.first, pair.second
+    if {first.kind, second.kind} - kinds or first.by == second.by:
+        return False
+    return line_of(races, first.row) == line_of(races, second.row)
 
 
 def _cause(races, pair: AccessPair) -> str:

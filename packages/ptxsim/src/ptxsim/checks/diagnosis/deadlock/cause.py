@@ -55,6 +55,13 @@ def barrier_of(model: Model, waiter: Waiter):
     return model.cluster.mbarriers[waiter.place], model.histories.get(waiter.place)
 
 
+def awaited(model: Model, waiter: Waiter) -> dict[str, str | int]:
+    """Facts of the mbarrier it waits for: its name and phase, and the arrivals expected and come."""
+    barrier = model.cluster.mbarriers[waiter.place]
+    name, came = model.name(waiter.place), barrier.expected - barrier.pending
+    return {"name": name, "phase": barrier.phase, "expected": barrier.expected, "count": came}
+
+
 def itself(waiter: Waiter) -> str:
     ends = next(h.what for h in waiter.helpers if h.waiter is waiter)
     return f"what would end this wait comes after it: {ends}"

@@ -6,7 +6,7 @@ from collections import Counter
 
 from ptxsim.checks.barrier_history import ring_of
 from ptxsim.checks.diagnosis.deadlock import roles
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
@@ -38,13 +38,7 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     if _to_come(model, waiter, rows, late):
         return None
     elsewhere = _elsewhere(model, waiter, barrier.pending)
-    facts = {
-        "name": model.name(waiter.place),
-        "phase": barrier.phase,
-        "count": barrier.expected - barrier.pending,
-        "expected": barrier.expected,
-        "arrived": _arrived(model, waiter, history),
-    }
+    facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
     if elsewhere:
         return blame("partial-apart", waiter, elsewhere=elsewhere, **facts)
     return blame("partial", waiter, **facts)
@@ -58,16 +52,14 @@ def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame 
     lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
     if not own or barrier.pending not in (1, lanes):
         return None
-    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
-    facts |= {"count": barrier.expected - barrier.pending, "who": waiter.who, "line": model.line(own[0])}
-    return blame("own-behind", waiter, **facts)
+    return blame("own-behind", waiter, who=waiter.who, line=model.line(own[0]), **awaited(model, waiter))
 
 
 def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
     """A warp has signalled every other element of this ring, and never this one, by a line at which others go
     round the whole ring.
     """
-    barrier, ring = model.cluster.mbarriers[waiter.place], ring_of(model.histories, waiter.place, model.array)
+    ring = ring_of(model.histories, waiter.place, model.array)
     by: dict[int, dict[Place, tuple[int, int]]] = {}  # warp -> element -> (a row by which it signals, lanes)
     for place in ring:
         for (how, warp, row), signals in model.histories[place].sources.items():
@@ -79,10 +71,9 @@ def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
         if waiter.place in own or len(own) < len(ring) - 1 or model.line(row) not in round_all:
             continue
         who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
-        names = {"name": model.name(waiter.place), "array": model.array(waiter.place[1])}
-        facts = {"phase": barrier.phase, "count": barrier.expected - barrier.pending, "line": model.line(row)}
-        facts |= {"expected": barrier.expected, "arrived": _arrived(model, waiter, history)}
-        return blame("skips-element", waiter, who=who, has=agree(who, "has"), **names, **facts)
+        facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
+        facts |= {"array": model.array(waiter.place[1]), "line": model.line(row)}
+        return blame("skips-element", waiter, who=who, has=agree(who, "has"), **facts)
     return None
 
 
@@ -138,8 +129,7 @@ def partial_late(model: Model, waiter: Waiter) -> Blame | None:
     if not late or rows & model.reach(waiter):
         return None
     other, row = late[0]
-    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
-    facts |= {"has": barrier.expected - barrier.pending, "arrived": _arrived(model, waiter, history)}
+    facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
     facts |= {"late": other.who, "line": model.line(row), "wants": other.wants, "state": other.state}
     return blame("partial-late", waiter, **facts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import ring_of, times_signalled, times_waited
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
 
@@ -85,12 +85,7 @@ def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
         own = next((w for w in there if w // _WARPGROUP != group), None)
         if barrier is None or own is None or not any(w // _WARPGROUP == group for w in arrived):
             continue
-        facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
-        facts |= {
-            "count": barrier.expected - barrier.pending,
-            "late": other.who,
-            "line": model.line(other.row),
-        }
+        facts = awaited(model, waiter) | {"late": other.who, "line": model.line(other.row)}
         role = model.role(own // model.cluster.warps_per_cta, {own: _FULL})
         return blame(
             "role-twice", waiter, owner=role, does=agree(other.who, "does not arrive, but waits"), **facts

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import BarrierHistory
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 
 
 def silent(model: Model, waiter: Waiter) -> Blame | None:
-    barrier, history = barrier_of(model, waiter)
+    _, history = barrier_of(model, waiter)
     if history is None or history.sources or waiter.helpers:
         return None
-    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
+    facts = awaited(model, waiter)
     if model.cluster.index and model.cluster.ctas > 1:
         ctas = " and ".join(map(str, model.cluster.cta_ids[:: model.cluster.ctas - 1]))
         return blame("silent-here", waiter, ctas=ctas, **facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import ring_of
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import agree
@@ -100,8 +100,7 @@ def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
         return None
     _, warp, row = here[0]
     who = model.role(warp // model.cluster.warps_per_cta, {warp: history.sources[here[0]].lanes})
-    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
-    facts |= {"line": model.line(min(arrive)), "there": model.line(row)}
+    facts = awaited(model, waiter) | {"line": model.line(min(arrive)), "there": model.line(row)}
     return blame("strange-commit", waiter, who=who, commits=agree(who, "commits"), **facts)
 
 
@@ -120,9 +119,7 @@ def commit_for_threads(model: Model, waiter: Waiter) -> Blame | None:
         return None
     (warp, row), lanes = next(iter(commits.items()))
     who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
-    facts = {"name": model.name(waiter.place), "phase": barrier.phase, "expected": barrier.expected}
-    facts |= {"has": barrier.expected - barrier.pending, "line": model.line(row)}
-    return blame("commit-for-threads", waiter, who=who, **facts)
+    return blame("commit-for-threads", waiter, who=who, line=model.line(row), **awaited(model, waiter))
 
 
 _SIGNALS = ("arrive", "commit")
