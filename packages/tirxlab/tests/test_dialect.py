@@ -92,6 +92,14 @@ WRONG = {
     "undefined variable": ("R[tid] = foo", "foo"),
     "group, not instruction": ("Tx.ptx.mbarrier()", "is a group of instructions"),
     "argument missing": ("bar.wait(0)", "missing 1 required positional argument: 'phase'"),
+    "arrival count of an instruction": (
+        "Tx.ptx.mbarrier.init(bar.ptr_to([0]), 0)",
+        "Tx.ptx.mbarrier.init(bar, thread_count): count is a number of arrivals from 1 to 1048575, not 0",
+    ),
+    "arrival count by name": (
+        "Tx.ptx.mbarrier.init(bar.ptr_to([0]), thread_count=1 << 20)",
+        "count is a number of arrivals from 1 to 1048575, not 1048576",
+    ),
     "arrival count": ("bar.init(0)", "count is a number of arrivals from 1 to 1048575, not 0"),
     "alloc after commit": ('b = pool.alloc((2,), "uint32")', "pool.alloc() after pool.commit()"),
     "commit twice": ("pool.commit()  # here", "pool.commit() is called twice"),

@@ -16,7 +16,7 @@ from tvm.tirx import BufferLoad, is_buffer_var
 from .debug import printf
 from .docs import documented
 from .groups import one_group
-from .sync import BarrierArray
+from .sync import BarrierArray, countable
 
 _POINTER_FIRST = {
     "ptx.mbarrier.init": "bar.ptr_to([i])",
@@ -57,6 +57,9 @@ class Checked:
         self._check_pointer(args)
         self._check_group(args, kwargs)
         args = _tmem(self._path, self._target, args, kwargs)
+        if self._path == "ptx.mbarrier.init":
+            for count in [*args[1:2], *(v for k, v in kwargs.items() if k == "thread_count")]:
+                countable(f"Tx.{self._path}(bar, thread_count)", count)
         try:
             return self._target(*args, **kwargs)
         except TypeError as error:
