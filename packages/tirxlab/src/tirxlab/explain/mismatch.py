@@ -329,6 +329,10 @@ def _sources(block: Block, given: np.ndarray, right: np.ndarray) -> np.ndarray |
     return nearest if np.mean(good) >= SHARE else None
 
 
+_FILLED_AGAIN = "is a buffer filled again before what it holds was stored"
+_FILLED_LATE = "is what a buffer or register held before stored, as its read, cast or copy comes too late"
+
+
 def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, str]:
     """(what moved where, advice)."""
     pairs = dict(zip(numbers.tolist(), source.tolist(), strict=True))
@@ -336,9 +340,9 @@ def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, 
     if len(shift) == 1:
         by = shift.pop()
         where = f"{abs(by)} {'further on' if by > 0 else 'before'}"
+        when = _FILLED_AGAIN if by > 0 else _FILLED_LATE
         return f"{unit}s {mapping(numbers, source)}, those {where}", (
-            f"look at the {unit} offset of the load, the tensor memory read, or the store; or is a buffer "
-            "filled again before what it holds was stored?"
+            f"look at the {unit} offset of the load, the tensor memory read, or the store; or {when}?"
         )
     if all(pairs.get(s) == n for n, s in pairs.items()):
         ranges = mapping(numbers, source)
