@@ -47,7 +47,7 @@ AT_RINGS = (
     ),
     Cause(
         "outside-array",
-        110,
+        38,  # in front of `no-slot`: a slot yet further on, in a barrier that nobody initialised
         "stages run from 0 to depth - 1: does the stage wrap at the depth of this array, and has the array "
         "as many elements as its ring?",
         text="stage {size} of {array}, a barrier array of {size}, is used at line {line}: that is {name}",
