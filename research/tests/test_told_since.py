@@ -78,6 +78,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "each slot of the product's barriers counts a commit of both consumers": "partial",
     "one barrier stands for a K tile and counts its two arrivals": "own-behind",
     "Dsmem has two parts by turns, and as there are two, two stores may be": "groups-allowed",
+    "the states of loads and MMAs are as deep as a tile has K tiles": "outside-array",
 }
 
 
