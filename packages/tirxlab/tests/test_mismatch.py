@@ -167,17 +167,6 @@ def test_pattern_is_named(name, size):
     assert words in problem.said(computed(problem))
 
 
-@pytest.mark.parametrize(
-    ("half", "words"),
-    [(0, "as its read, cast or copy comes too late?"), (1, "filled again before what it holds")],
-)
-def test_a_half_that_stands_in_both(half, words):
-    """The turn before left it in the buffer, or the turn behind put it there too early."""
-    problem = Problem(SIZES[-1], seed=3)
-    halves = problem.R.reshape(problem.M, -1, 2, 64)
-    assert words in problem.said(np.repeat(halves[:, :, [half]], 2, axis=2).reshape(problem.R.shape))
-
-
 @pytest.mark.parametrize("name", SEVERAL)
 def test_pattern_of_several_tiles_is_named(name):
     problem = Problem(SIZES[-1], seed=len(name))
