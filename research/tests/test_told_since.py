@@ -79,6 +79,9 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "one barrier stands for a K tile and counts its two arrivals": "own-behind",
     "Dsmem has two parts by turns, and as there are two, two stores may be": "groups-allowed",
     "the states of loads and MMAs are as deep as a tile has K tiles": "outside-array",
+    "the number of the tile is a word of shared memory that one thread moves": "word-moves-on",
+    "the chunks of the tile are thought to be shared out to the CTAs by turns": "parts-apart",
+    "the rows go through Asmem in two halves of the columns, to write D in full": "written-again",
 }
 
 

@@ -386,7 +386,8 @@ AT_BARRIERS = (
     Cause(
         "more-waits",
         240,
-        "the loop that waits runs once too often for the one that signals: compare their bounds",
+        "it is to be signalled as often as it is waited for: compare the bounds of the loops that wait and "
+        "of those that signal, and the conditions in them",
         text="{waits} for {wants}, though each of its {rounds} so far has been waited for: {itself}",
     ),
     Cause(

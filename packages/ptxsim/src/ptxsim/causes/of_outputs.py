@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.causes.cause import Cause
+from ptxsim.causes.cause import ERRORS, Cause
 
 OF_OUTPUTS = (
     Cause(
@@ -14,7 +14,8 @@ OF_OUTPUTS = (
         "groups-allowed",
         170,
         "wait_group N lets the last N groups go on: N is one less than the buffer has parts, and 0 where it "
-        "has one, in front of the barrier behind which a part is written again",
+        "has one, in front of the barrier behind which a part is written again. Or is a part taken twice in "
+        "a row, where the next one is meant?",
         text="its thread's wait_group{line} lets {count} be pending, and this is one of them",
     ),
     Cause(
@@ -32,10 +33,20 @@ OF_OUTPUTS = (
     ),
     Cause(
         "shared-word",
-        170,
+        94,
         "what each thread counts for itself (a phase, a stage, its rounds) belongs in a register of its own; "
         "what all share one thread writes, and a barrier stands before and behind",
         text="{threads} both store this one variable, of which the CTA has one for all of them",
+        explains=ERRORS,
+    ),
+    Cause(
+        "word-moves-on",
+        95,
+        "a barrier of all its threads stands between the write and the reads, and another one between the "
+        "reads and the next write; or each thread counts for itself, in a register of its own",
+        text="it is one variable of the CTA, and what is read there depends on who comes first: threads may "
+        "go on with different numbers",
+        explains=ERRORS,
     ),
     Cause(
         "variable-of-all",
@@ -60,6 +71,14 @@ OF_OUTPUTS = (
         170,
         "tiles of the output must lie as far apart as a tile is large: is the index of the tile scaled by "
         "the rows, or columns, that the whole tile has, those of a pair of CTAs included?",
+    ),
+    Cause(
+        "parts-apart",
+        170,
+        "the parts of a tile follow one another: part i begins i times its width behind the start of the "
+        "tile. Or are they shared out to CTAs, or warps, that have rows of their own: then each stores all "
+        "of them",
+        text="{who} stores parts of {size} {unit} that lie {step} apart, and so reaches into its next tile",
     ),
     Cause(
         "same-part",

@@ -65,4 +65,12 @@ OF_PLACES = (
         text="{waits} for {wants}, and each of the {phases} of {name} has been waited for already ({at}): "
         "nothing signals it again",
     ),
+    Cause(
+        "written-again",
+        230,
+        "a barrier of all who read it stands behind the reads, in front of the next write: the one between "
+        "write and read lets each thread go on as soon as it has read itself",
+        text="a barrier stands between the write and the read, and none on the way from the read{read} "
+        "to the next write{write}",
+    ),
 )

@@ -34,8 +34,8 @@ RIVALS = (
     _rival(
         "kept-away",
         "does a condition (on the CTA, the warp, the lane or the round) keep an arrival away that is meant",
-        "partial arrivals silent silent-slot silent-rest signals-less bytes-only ended-once ahead-arrives "
-        "uneven",
+        "partial arrivals more-waits silent silent-slot silent-rest signals-less bytes-only ended-once "
+        "ahead-arrives uneven",
         "mbarrier",
     ),
     _rival(
@@ -165,7 +165,8 @@ SHOWN = _ids(
     "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "
     "one-memory other-columns phase-of-many answers-more waits-first one-word product-unwaited "
     "own-behind loaded-again groups-allowed "
-    "shared-word no-rank own-alloc awaited-elsewhere own-twice unused-third both-ways "
+    "shared-word word-moves-on parts-apart no-rank own-alloc awaited-elsewhere own-twice unused-third "
+    "both-ways written-again "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
     "stores-diagonal by-exchange variable-of-all "
     "role-in-two-warps skips-element"

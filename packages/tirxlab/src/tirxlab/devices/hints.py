@@ -295,6 +295,10 @@ OF_CAUSES = {
     ),
     "tcgen05-fence": "to hand tensor memory over: before_thread_sync, then the barrier, then "
     "after_thread_sync",
+    "written-again": (
+        "cta_sync (or warpgroup_sync) stands behind the reads, too, in front of the next write: the one "
+        "between write and read lets each thread go on as soon as it has read itself"
+    ),
     "not-ready": "before reading, wait on the barrier that signals that the data has arrived",
     "not-free": "before overwriting a buffer, wait on the barrier that marks it free",
     "freed": ("wait for it, and read the product (the write-back), before tensor memory is freed"),

@@ -46,6 +46,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     passed_at_once,
     stored_by_another_group,
 )
+from ptxsim.checks.diagnosis.written_again import written_again
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
@@ -232,7 +233,8 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
         found = others_waited(races, pair, backward[0])
         text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
         return found or Edge(_cause(races, pair), text)
-    return stored_by_another_group(races, pair) or Edge(_cause(races, pair), "no barrier between them")
+    found = stored_by_another_group(races, pair) or written_again(races, pair)
+    return found or Edge(_cause(races, pair), "no barrier between them")
 
 
 def _one_group(races, first: Access, second: Access) -> bool:

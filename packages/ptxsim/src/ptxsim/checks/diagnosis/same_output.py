@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
+
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.race.conflict import AccessPair
@@ -17,7 +20,13 @@ def same_output(races, pair: AccessPair) -> Edge | None:
         who = threads_of(races, both) if len(both) == 2 else "threads of several CTAs"
         return edge("one-word", threads=who)
     if _one_shared_word(races, pair):
-        return edge("shared-word", threads=threads_of(races, sorted({pair.first.by, pair.second.by})))
+        if line_of(races, pair.first.row) == line_of(races, pair.second.row):
+            return edge("shared-word", threads=threads_of(races, sorted({pair.first.by, pair.second.by})))
+        if pair.first.verb != pair.second.verb:
+            return edge("word-moves-on")
+    apart = _parts_apart(races, pair)
+    if apart is not None:
+        return apart
     text = _overlap(races, pair)
     return Edge(CAUSES[_cause(races, pair)], text) if text else None
 
@@ -25,24 +34,19 @@ def same_output(races, pair: AccessPair) -> Edge | None:
 def _one_word(races, pair: AccessPair) -> bool:
     """Does one line of all threads read and write, or write, a variable of the module that is no array?"""
     variables = races.launch.variables
-    word = pair.space == "memory" and pair.buffer in variables and variables.size(pair.buffer) <= _WORD
-    return word and _at_one_line(races, pair, {"thread", "other"})
+    first, second = pair.first, pair.second
+    if pair.space != "memory" or {first.kind, second.kind} - {"thread", "other"} or first.by == second.by:
+        return False
+    word = pair.buffer in variables and variables.size(pair.buffer) <= _WORD
+    return word and line_of(races, first.row) == line_of(races, second.row)
 
 
 def _one_shared_word(races, pair: AccessPair) -> bool:
-    """Does one line of several threads of a CTA write a variable in shared memory that is no array?"""
-    if pair.space != "shared" or not "write" == pair.first.verb == pair.second.verb:
-        return False
-    word = races.reporter.is_one_word(pair.position % races.history.window)
-    return word and _at_one_line(races, pair, {"thread"})
-
-
-def _at_one_line(races, pair: AccessPair, kinds: set[str]) -> bool:
-    """Do two agents of these kinds meet at one line of the source?"""
+    """Do two threads of a CTA meet in a variable in shared memory that is no array, and one writes it?"""
     first, second = pair.first, pair.second
-    if {first.kind, second.kind} - kinds or first.by == second.by:
+    if pair.space != "shared" or not first.kind == second.kind == "thread" or first.by == second.by:
         return False
-    return line_of(races, first.row) == line_of(races, second.row)
+    return races.reporter.is_one_word(pair.position % races.history.window)
 
 
 def _cause(races, pair: AccessPair) -> str:
@@ -51,7 +55,7 @@ def _cause(races, pair: AccessPair) -> str:
     if between_ctas(races, pair):
         return "variable-of-all"
     if memory and first.kind == "result" and first.by == second.by:
-        return "tiles-overlap" if _inside_a_tile(races, pair) else "same-tile-again"
+        return "same-tile-again" if _tile_step(races, pair) is None else "tiles-overlap"
     if first.kind != "other" and _of_two_groups(races, first.by, second.by):
         return "same-part"
     return "same-tile" if memory else "same-row"
@@ -99,7 +103,7 @@ def _overlap(races, pair: AccessPair) -> str:
         return f"{names} both store it: their tile coordinates do not tell them apart"
     if first.kind == "result" and first.by == second.by and first.detail == second.detail:
         who = thread_of(races, first.by)
-        if _inside_a_tile(races, pair):
+        if _tile_step(races, pair) is not None:
             return f"{who} stores this part of one tile, and begins its next tile with it: its tiles overlap"
         return f"{who} stores the same tile again: its coordinates did not change"
     return ""
@@ -111,20 +115,39 @@ def _apart(pair: AccessPair) -> bool:
     return len(set(starts)) > 1
 
 
-def _inside_a_tile(races, pair: AccessPair) -> bool:
-    """The first store goes on where the one before it ended; the second does not, and so begins a tile."""
+def _parts_apart(races, pair: AccessPair) -> Edge | None:
+    """One thread's stores of a tile leave gaps between them, so that its tile reaches into the next one."""
+    by, issued = pair.first.by, pair.issued[0]
+    own = pair.space == "memory" and pair.first.kind == pair.second.kind == "result"
+    if not own or by is None or by != pair.second.by or issued is None or issued.copy is None:
+        return None
+    box, steps = issued.copy.tensor.box, _tile_step(races, pair) or ()
+    moved = [(axis, step) for axis, step in enumerate(steps) if step]
+    if len(moved) != 1 or moved[0][1] <= box[moved[0][0]]:
+        return None
+    axis, step = moved[0]
+    unit = ("columns", "rows")[axis] if axis < 2 == len(box) else f"elements of axis {axis}"
+    return edge("parts-apart", who=thread_of(races, by), step=step, size=box[axis], unit=unit)
+
+
+def _tile_step(races, pair: AccessPair) -> tuple[int, ...] | None:
+    """How far one store of a tile lies behind the one before it, where the first of the two comes in the
+    middle of a tile, and the second begins one; else None.
+    """
     one, other = pair.issued
-    if one is None or other is None:
-        return False
+    if one is None or other is None or one.copy is None:
+        return None
     ops = [op for _, op in races.transfers.of_queue.get(one.queue, ()) if op.copy is not None]
     line = line_of(races, one.row)
     boxes = [op.copy for op in ops if op.copy.kind == "store" and line_of(races, op.row) == line]
     places = [next((n for n, copy in enumerate(boxes) if copy is op.copy), 0) for op in (one, other)]
-    goes_on, begins = (n > 0 and _is_next(boxes[n - 1], boxes[n]) for n in sorted(places))
-    return goes_on and not begins and abs(places[0] - places[1]) > 1
+    steps = [_step(one, other) for one, other in pairwise(boxes)]
+    (usual, often), *_ = Counter(steps).most_common(1) or [((), 0)]
+    goes_on, begins = (n > 0 and steps[n - 1] == usual for n in sorted(places))
+    inside = often > 1 and goes_on and not begins and abs(places[0] - places[1]) > 1
+    return usual if inside else None
 
 
-def _is_next(one, other) -> bool:
-    """Is the second box beside the first, on one axis?"""
-    steps = [(b - a, box) for a, b, box in zip(one.start, other.start, one.tensor.box, strict=True) if a != b]
-    return len(steps) == 1 and steps[0][0] == steps[0][1]
+def _step(one, other) -> tuple[int, ...]:
+    """How far the second box lies behind the first, on each axis."""
+    return tuple(b - a for a, b in zip(one.start, other.start, strict=True))

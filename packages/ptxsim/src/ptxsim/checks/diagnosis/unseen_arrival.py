@@ -54,7 +54,7 @@ def no_barrier(races, pair: AccessPair) -> Edge | None:
     writer, reader = flow
     if writer.kind != "thread" or reader.kind not in _ASYNC_READERS:
         return None
-    if not _way_without_barrier(races.launch.program, writer.row, reader.row):
+    if not way_without_barrier(races.launch.program, writer.row, reader.row):
         return None
     unit, group = UNITS[reader.kind].partition(" (")[0], _warpgroup(races, writer, reader)
     return edge("no-group-sync", unit=unit, group=group) if group else edge("no-sync", unit=unit)
@@ -155,7 +155,7 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
         lanes[other] = lanes.get(other, 0) | mask
     first = min(lanes) // per_cta
     waiter = role(races.cluster, first, {w: m for w, m in lanes.items() if w // per_cta == first})
-    bare = any(_way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)
+    bare = any(way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)
     return edge(
         "never-waits" if _waits_for_none(races, flow[0], warp, place) else "others-waited",
         name=barrier_of(races, place),
@@ -282,7 +282,7 @@ def _waits_for_none(races, written, warp: int, place: tuple[int, int]) -> bool:
     return written.kind == "bytes" and not any(warp in history.waits for history in ring)
 
 
-def _way_without_barrier(program, start: int, end: int) -> bool:
+def way_without_barrier(program, start: int, end: int) -> bool:
     """Can control get from row to row without a barrier of the CTA or cluster, or a wait on an mbarrier?"""
     return any(end in reachable(program, row, stops=_synchronises) for row in next_rows(program, start))
 

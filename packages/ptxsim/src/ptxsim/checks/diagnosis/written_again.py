@@ -1,0 +1,18 @@
+"""Threads that hand shared memory to one another at a barrier, with none behind the reads."""
+
+from __future__ import annotations
+
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, data_flow, edge, way_without_barrier
+from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.wording import line_text
+
+
+def written_again(races, pair: AccessPair) -> Edge | None:
+    """By the text a barrier stands on every way from the write to the read, and on one way back none does."""
+    flow = data_flow(pair)
+    if flow is None or pair.space != "shared" or not flow[0].kind == flow[1].kind == "thread":
+        return None
+    program, (writer, reader) = races.launch.program, (access.row for access in flow)
+    if way_without_barrier(program, writer, reader) or not way_without_barrier(program, reader, writer):
+        return None
+    return edge("written-again", read=line_text(races, reader), write=line_text(races, writer))
