@@ -13,10 +13,11 @@ from collections.abc import Iterable
 
 from tvm.tirx import BufferLoad, is_buffer_var
 
+from .counts import countable
 from .debug import printf
 from .docs import documented
 from .groups import one_group
-from .sync import BarrierArray, countable
+from .sync import BarrierArray
 
 _POINTER_FIRST = {
     "ptx.mbarrier.init": "bar.ptr_to([i])",

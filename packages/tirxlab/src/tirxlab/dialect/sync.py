@@ -10,18 +10,10 @@ from tvm.backend.cuda.lang import tile_scheduler as _tvm_scheduler
 from tvm.script import tirx as T
 from tvm.tirx import IntImm
 
+from .counts import WANTED, countable
 from .groups import one_group
 from .reach import ever_comes_here, furthest
 from .state import state
-
-_WANTED = "count is a number of arrivals from 1 to 1048575"  # PTX ISA 9.7.13.15.9
-
-
-def countable(where: str, count) -> None:
-    """ValueError where a number that is known here is no count of arrivals; ptxas crashes over a 0."""
-    known = int(count) if isinstance(count, int | IntImm) else None
-    if isinstance(count, bool) or known is not None and not 1 <= known < 1 << 20:
-        raise ValueError(f"{where}: {_WANTED}, not {count!r}")
 
 
 class BarrierArray:
@@ -47,7 +39,7 @@ class BarrierArray:
         if self._remote_cta_id is not None:
             raise ValueError(f"{kind}.remote_view(...) cannot be initialised; each CTA initialises its own")
         if not isinstance(count, int):
-            raise ValueError(f"{kind}.init(count): {_WANTED}, not {count!r}")
+            raise ValueError(f"{kind}.init(count): {WANTED}, not {count!r}")
         countable(f"{kind}.init(count)", count)
         self._init(count)
 

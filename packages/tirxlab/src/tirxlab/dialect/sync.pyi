@@ -1,8 +1,6 @@
 # For editors: barrier arrays, pipeline state, tile scheduler. Docstrings as in __init__.pyi.
 from typing import Any
 
-def countable(where: str, count: Any) -> None: ...
-
 class _BarrierArray:
     def __init__(self, pool: Any, depth: int, name: str | None = None, leader: Any = None) -> None: ...
     def init(self, count: int) -> None:
