@@ -39,7 +39,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids(
         "early early-exit freed-early init-order left-over no-group-sync no-sync not-all-threads not-free "
-        "lane-for-warp not-ready never-waits others-waited shared-id sync"
+        "lane-for-warp not-ready never-waits others-waited shared-id sync word-moves-on written-again"
     ),
     # of slips.toml
     "accumulate": _ids("accumulate"),
@@ -61,7 +61,8 @@ FAMILIES: dict[str, frozenset[str]] = {
     "tmem": _ids("freed-early other-columns unset"),
     "tile": _ids(
         "first-tiles grid incomplete-output outside "
-        "same-row same-tile stores-diagonal tiles-overlap tiles-too-many useless-loads useless-stores"
+        "parts-apart same-row same-tile stores-diagonal tiles-overlap tiles-too-many useless-loads "
+        "useless-stores"
     ),
 }
 # Repairs that somebody would try at once: as advice for another family they lead astray.
