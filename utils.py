@@ -21,13 +21,13 @@ import numpy as np
 from ptxsim import times_text
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, get_device
+from tirxlab.explain.blocks import TILE, wrong_tiles
 from tirxlab.explain.mismatch import explain
 from tirxlab.explain.mismatch_map import MismatchMap, mismatch_map
 from tirxlab.rubric import load_rubric
 
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
 ALSO = 5  # findings that are told after the first error
-TILE = 128  # rows and columns of the tiles that `verify` speaks of
 # Outputs start as these NaNs, whose payload no arithmetic produces: what still holds them was never written.
 CANARY = {"float16": 0x7E5A, "bfloat16": 0x7FDA, "float32": 0x7FC05A5A}
 
@@ -290,7 +290,7 @@ def _describe(wrong, actual, expected, rtol: float, atol: float) -> str:
     got, want = float(actual[i, j]), float(expected[i, j])
     bits = actual.view(f"u{actual.itemsize}")
     unwritten = int((bits == CANARY[actual.dtype.name]).sum())
-    tiles = np.unique(np.stack([rows // TILE, columns // TILE], 1), axis=0)
+    tiles = wrong_tiles(wrong)
     total = -(-wrong.shape[0] // TILE) * -(-wrong.shape[1] // TILE)
     shown = ", ".join(f"({r}, {c})" for r, c in tiles[:8].tolist()) + (", ..." if len(tiles) > 8 else "")
     allowed = atol + rtol * abs(want)
@@ -303,8 +303,8 @@ def _describe(wrong, actual, expected, rtol: float, atol: float) -> str:
             + (f"{unwritten} of them were never written" if unwritten else "all were written"),
             f"  first: {first}",
             f"  {TILE}x{TILE} tiles with wrong elements: {len(tiles)} of {total}: {shown}",
-            f"  rows: {_ranges(np.unique(rows))}",
-            f"  columns: {_ranges(np.unique(columns))}",
+            f"  rows: {_ranges(np.flatnonzero(wrong.any(1)))}",
+            f"  columns: {_ranges(np.flatnonzero(wrong.any(0)))}",
         ]
     )
 

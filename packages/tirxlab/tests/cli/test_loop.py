@@ -68,6 +68,12 @@ def test_score_runs_the_orders_that_check_runs(run, kernels):
     assert not outcomes[1].passed and "depends on the order" in outcomes[1].message
 
 
+@pytest.mark.parametrize("verdict", ["clean", "review", "incomplete", "error"])
+def test_a_run_that_was_given_up_passes_no_more_than_one_with_an_error(verdict):
+    outcome = Outcome(4, "512", "sim", "program", True, verdict, 1.0)
+    assert outcome.passed == (verdict in ("clean", "review"))
+
+
 def test_a_text_that_was_clean_is_clean_when_it_comes_back(run, kernels):
     file = kernels(1)
     run("check", "1", "--kernels", file)

@@ -82,3 +82,10 @@ def times_of(block: Block, products: np.ndarray) -> np.ndarray | None:
     if np.abs(solution - times).max() > 0.05 or (times < 0).any():
         return None
     return times if block.agrees((times @ products).reshape(block.D.shape)) else None
+
+
+def wrong_tiles(wrong: np.ndarray) -> np.ndarray:
+    """(row, column) of each output tile that has a wrong element; (tiles, 2), row by row."""
+    for axis, length in enumerate(wrong.shape):
+        wrong = np.logical_or.reduceat(wrong, np.arange(0, length, TILE), axis)
+    return np.argwhere(wrong)

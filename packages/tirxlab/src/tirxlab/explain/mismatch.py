@@ -12,7 +12,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tirxlab.explain.blocks import K_TILE, SHARE, TILE, Block, Found, products_of, share, times_of
+from tirxlab.explain.blocks import (
+    K_TILE,
+    SHARE,
+    TILE,
+    Block,
+    Found,
+    products_of,
+    share,
+    times_of,
+    wrong_tiles,
+)
 from tirxlab.explain.chains import find_chain
 from tirxlab.explain.coarse import coarse
 from tirxlab.explain.half_lanes import half_lanes
@@ -87,8 +97,7 @@ def _in_parts(block: Block) -> Found:
 
 def _blocks(actual, expected, A, B, wrong, tolerance):
     """Up to _TILES wrong tiles, spread evenly, as blocks."""
-    rows, columns = np.nonzero(wrong)
-    tiles = np.unique(np.stack([rows // TILE, columns // TILE], 1), axis=0)
+    tiles = wrong_tiles(wrong)
     chosen = tiles[np.unique(np.linspace(0, len(tiles) - 1, _TILES).astype(int))]
     A, B, R = (x.astype(np.float32) for x in (A, B, expected))
     for r, c in chosen.tolist():
@@ -263,7 +272,11 @@ def _tile_sentence(block: Block, other: tuple[int, int]) -> Found:
     if (s, d) == (c, r) and r != c:
         return "m_st and n_st, or bx and by, are exchanged", text
     if d == c:
-        return "its rows of A are those of another tile: look at m_st, and at where D is stored", text
+        advice = (
+            "its rows of A are those of another tile: look at the row at which each load of A begins (m_st, "
+            "and what is added to it), and at where D is stored"
+        )
+        return advice, text
     if s == r:
         advice = (
             "its rows of B are those of another tile: look at n_st, at which columns of tensor memory are "

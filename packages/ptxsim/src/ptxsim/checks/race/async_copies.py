@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from ptxsim.events.views import Cluster, Split
 from ptxsim.jit.bytecode import LOG_PLACE
 
 _NOTHING = np.zeros(0, np.int32)
-_REMEMBERED = 256  # cp.async instructions whose sources are known
+_REMEMBERED = 64  # cp.async instructions of a warp whose sources are known
 
 
 class BulkCopyOrder(Observer):
@@ -134,6 +135,19 @@ class Copies:
     queues: int  # the queue of agent 0
     logs: tuple  # (reads, writes)
 
+
+@dataclass(eq=False)
+class Brought:
+    """What the cp.async of one executed instruction bring, lane by lane."""
+
+    agents: np.ndarray  # that issued it
+    epochs: np.ndarray  # of these
+    logs: tuple  # (reads, writes)
+
+    @functools.cached_property
+    def epoch_of(self) -> dict[int, int]:
+        return dict(zip(self.agents.tolist(), self.epochs.tolist(), strict=True))
+
     def source(self, agent: int) -> int | None:
         """Source minus target of this agent's copy; None: it writes zeros."""
         reads, writes = self.logs
@@ -151,7 +165,7 @@ class ThreadCopies(Observer):
 
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
-        self.latest: deque[Copies] = deque(maxlen=_REMEMBERED)
+        self.latest: dict[int, deque[Brought]] = {}  # by the first agent of the warp
         self.told: dict[tuple, deque] = {}  # (agent, place) -> (epoch, what it brings) of arrivals to come
         self.last = np.zeros(self.clocks.threads, np.int32)  # epoch of each agent's last copy
 
@@ -166,16 +180,18 @@ class ThreadCopies(Observer):
         token = Copies(agents, first, clocks.clock[agents, agents], rows, queues, (reads, writes))
         clocks.clock[agents, agents] += 1
         self.last[agents] = token.epochs
-        self.latest.append(token)
+        latest = self.latest.setdefault(first, deque(maxlen=_REMEMBERED))
+        latest.append(Brought(agents, token.epochs, token.logs))
         return token
 
     def same_twice(self, agent: int, *epochs: int) -> bool:
         """Do two copies of one queue bring the same bytes to the same place?"""
         agent -= self.clocks.first_copy
+        first = self.clocks.first_agent(self.clocks.warp_of(agent))
         sources = {
-            token.source(agent)
-            for token in self.latest
-            if agent in token.agents and token.epochs[token.agents == agent][0] in epochs
+            copies.source(agent)
+            for copies in self.latest.get(first, ())
+            if copies.epoch_of.get(agent) in epochs
         }
         return len(sources) == 1 and sources != {None}
 
