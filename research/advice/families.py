@@ -60,7 +60,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "store": _ids("groups late not-free"),
     "tmem": _ids("freed-early other-columns unset"),
     "tile": _ids(
-        "first-tiles grid incomplete-output outside "
+        "first-tiles grid incomplete-output outside boxes-overlap "
         "parts-apart same-row same-tile stores-diagonal tiles-overlap tiles-too-many useless-loads "
         "useless-stores"
     ),

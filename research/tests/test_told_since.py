@@ -82,6 +82,8 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the number of the tile is a word of shared memory that one thread moves": "word-moves-on",
     "the chunks of the tile are thought to be shared out to the CTAs by turns": "parts-apart",
     "the rows go through Asmem in two halves of the columns, to write D in full": "written-again",
+    "each barrier is thought to have to be armed for its phase, that of the MMA": "several-lines",
+    "the write-backs go down the rows of one tile of 128 rows, 64 each": "boxes-overlap",
     "the fence in front of the MMA is left out for a tile's first K tile": "tcgen05-fence",
 }
 

@@ -313,9 +313,10 @@ AT_BARRIERS = (
     Cause(
         "several-lines",
         185,
-        "init(count) is the number of arrivals in a phase: announce the bytes of all copies in one arrive, "
-        "or count each arrive",
-        text="{who} arrives on it at {lines} with no wait in between, but it has init({count})",
+        "init(count) is the number of arrivals in a phase, and each arrive is one, of 0 bytes too, as each "
+        "commit is: is one of these too many, or meant for another barrier? Announce the bytes of all copies "
+        "in one arrive",
+        text="{who} signals it at {lines} with no wait{its} in between, but it has init({count})",
     ),
     Cause(
         "ahead-issuers",

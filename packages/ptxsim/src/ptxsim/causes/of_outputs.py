@@ -81,6 +81,13 @@ OF_OUTPUTS = (
         text="{who} stores parts of {size} {unit} that lie {step} apart, and so reaches into its next tile",
     ),
     Cause(
+        "boxes-overlap",
+        170,
+        "what each of them stores begins as far from the next one as it is high (or wide): is its number "
+        "multiplied by the rows, or columns, of one part?",
+        text="{who} store {size} {unit} each, and these begin only {step} apart",
+    ),
+    Cause(
         "same-part",
         170,
         "each warpgroup stores to a part of its own: does the index of the part name the warpgroup, and "

@@ -47,7 +47,8 @@ RIVALS = (
     ),
     _rival(
         "meant-to",
-        "are all of them meant to: should init(count) then count them, or each name a part of its own",
+        "are all of them meant to: should init(count) then count them, or each name a part of its own, or, "
+        "where they take turns, the stages and phases of each move on over the rounds of the others, too",
         "issuers ahead-issuers",
     ),
     _rival(
@@ -165,8 +166,8 @@ SHOWN = _ids(
     "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "
     "one-memory other-columns phase-of-many answers-more waits-first one-word product-unwaited "
     "own-behind loaded-again groups-allowed "
-    "shared-word word-moves-on parts-apart no-rank own-alloc awaited-elsewhere own-twice unused-third "
-    "both-ways written-again "
+    "shared-word word-moves-on parts-apart boxes-overlap no-rank own-alloc awaited-elsewhere own-twice "
+    "unused-third both-ways written-again "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
     "stores-diagonal by-exchange variable-of-all "
     "role-in-two-warps skips-element"

@@ -310,6 +310,11 @@ class Reporter:
         """The same, without the distance from where it begins."""
         return self.shared_array(offset).split(" + ")[0]
 
+    def shared_extent(self, offset: int) -> tuple[int, int]:
+        """Start and bytes of the buffer that a window offset lies in; (offset, 0) where none is known."""
+        held = (at for at in self.names if at[2] <= offset < at[2] + at[3])
+        return next(((start, size) for _, _, start, size in held), (offset, 0))
+
     def knows(self, offset: int) -> bool:
         """Whether a window offset lies in a buffer that has a name."""
         return any(start <= offset < start + size for _, _, start, size in self.names)

@@ -258,8 +258,9 @@ OF_CAUSES = {
         "2 * stage + 1; or take two arrays"
     ),
     "several-lines": (
-        "init(count) is the number of arrivals per round: announce the bytes of all copies in one arrive, or "
-        "count each arrive"
+        "init(count) is the number of arrivals per round, and each arrive is one, of 0 bytes too, as each "
+        "commit is: is one of these too many, or meant for another barrier? Announce the bytes of all copies "
+        "in one arrive"
     ),
     "partial-apart": "check the slot index, and cta_id, of the arrivals that went elsewhere",
     "two-uses": (

@@ -13,15 +13,18 @@ from ptxsim.checks.race.wording import line_of
 from ptxsim.events.views import Cluster
 
 
-def several_lines(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
-    """One thread signals it by several lines with no wait in between, and it counts fewer arrivals."""
+def several_lines(cluster: Cluster, place, history: BarrierHistory, reporter, own=False) -> Reason | None:
+    """One thread signals it by several lines with no wait in between, and it counts fewer arrivals.
+
+    own: it is the thread that waits for it, too, and waits for other barriers do not count.
+    """
     record = record_of(cluster)
     warps = {warp for how, warp, _ in history.sources if how != "load"}
     if record is None or len(warps) != 1:
         return None
     rows: dict = {}  # line -> a row, since the last wait
     for step in record.steps:
-        if step.warp in warps and step.kind == "wait":
+        if step.warp in warps and step.kind == "wait" and (not own or place in step.places):
             rows.clear()
         if step.warp in warps and step.kind in ("arrive", "commit") and place in step.places:
             rows[line_of(record.races, step.row)] = step.row
@@ -32,7 +35,8 @@ def several_lines(cluster: Cluster, place, history: BarrierHistory, reporter) ->
                 if apart:
                     names = " and ".join(reporter.shared_name(p[1]) for p in apart)
                     return reason("elements-meet", step.row, who=who, lines=lines, names=names)
-                return reason("several-lines", step.row, who=who, lines=lines, count=history.count)
+                its = " for it" if own else ""
+                return reason("several-lines", step.row, who=who, lines=lines, its=its, count=history.count)
     return None
 
 

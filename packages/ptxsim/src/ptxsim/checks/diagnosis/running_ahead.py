@@ -54,8 +54,17 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
         or issuers(cluster, place, history, reporter)
         or uneven(cluster, histories, place, reporter)
         or ring_short(cluster, histories, place, reporter)
+        or _own_lines(cluster, histories, place, reporter)
         or _count(history)
     )
+
+
+def _own_lines(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
+    """The thread that waits for this barrier signals it by several lines in between its waits for it."""
+    signallers = {warp for how, warp, _ in histories[place].sources if how != "load"}
+    if not signallers & (set(histories[place].waits) | waiting_for(cluster, [place])):
+        return None
+    return several_lines(cluster, place, histories[place], reporter, own=True)
 
 
 def _all_at_one(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:

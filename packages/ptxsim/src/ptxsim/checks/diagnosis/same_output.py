@@ -24,7 +24,7 @@ def same_output(races, pair: AccessPair) -> Edge | None:
             return edge("shared-word", threads=threads_of(races, sorted({pair.first.by, pair.second.by})))
         if pair.first.verb != pair.second.verb:
             return edge("word-moves-on")
-    apart = _parts_apart(races, pair)
+    apart = _parts_apart(races, pair) or _boxes_overlap(races, pair)
     if apart is not None:
         return apart
     text = _overlap(races, pair)
@@ -126,8 +126,29 @@ def _parts_apart(races, pair: AccessPair) -> Edge | None:
     if len(moved) != 1 or moved[0][1] <= box[moved[0][0]]:
         return None
     axis, step = moved[0]
-    unit = ("columns", "rows")[axis] if axis < 2 == len(box) else f"elements of axis {axis}"
-    return edge("parts-apart", who=thread_of(races, by), step=step, size=box[axis], unit=unit)
+    facts = {"step": step, "size": box[axis], "unit": _unit(axis, box)}
+    return edge("parts-apart", who=thread_of(races, by), **facts)
+
+
+def _boxes_overlap(races, pair: AccessPair) -> Edge | None:
+    """By one line, boxes of two threads of a cluster begin less than a box apart."""
+    first, second = pair.first, pair.second
+    own = pair.space == "memory" and first.kind == second.kind == "result" and first.by != second.by
+    copies = [op.copy for op in pair.issued if op is not None and op.copy is not None]
+    if not own or None in (first.by, second.by) or len(copies) != 2:
+        return None
+    if line_of(races, first.row) != line_of(races, second.row):
+        return None
+    box = copies[0].tensor.box
+    moved = [(axis, abs(step)) for axis, step in enumerate(_step(*copies)) if step]
+    if len(moved) != 1 or moved[0][1] >= box[moved[0][0]]:
+        return None
+    (axis, step), names = moved[0], threads_of(races, sorted({first.by, second.by}))
+    return edge("boxes-overlap", who=names, size=box[axis], unit=_unit(axis, box), step=step)
+
+
+def _unit(axis: int, box) -> str:
+    return ("columns", "rows")[axis] if axis < 2 == len(box) else f"elements of axis {axis}"
 
 
 def _tile_step(races, pair: AccessPair) -> tuple[int, ...] | None:

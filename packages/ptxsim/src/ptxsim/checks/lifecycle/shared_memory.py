@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.checks.lifecycle.written_parts import told_of
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.events.views import Cluster, Launch, Split
@@ -20,6 +21,10 @@ _LIMIT = 16  # unwritten loads noted per piece of log
 _WRITE_FIRST = (
     "fill all that is read, and wait until it is filled: does every thread write its own part, at the place "
     "that is read?"
+)
+_ELSEWHERE = (
+    "is it read before its writers come? Does every thread write its own part, at the place that is read? A "
+    "number that one thread alone moves on, such as a stage, is another one in all the others"
 )
 _ROW, _THREAD, _PLACE, _SIZE = bytecode.LOG_ROW, bytecode.LOG_THREAD, bytecode.LOG_PLACE, bytecode.LOG_SIZE
 _BASE, _END, _SHIFT, _MASK = SHARED_BASE, SHARED_END, RANK_SHIFT, OFFSET_MASK
@@ -109,7 +114,7 @@ class SharedMemory(Observer):
         if bad.any():
             first = int(np.argmax(bad)) * width
             byte = int(span.chunks.reshape(-1)[first // 16]) * 16 + first % 16
-            self._unread(token, "a TMA store", int(bad.sum()) * width, bad.size * width, byte)
+            self._unread(token, "a TMA store", (int(bad.sum()) * width, bad.size * width), (span.rank, byte))
 
     def tensor_execute(self, cluster: Cluster, works: list) -> None:
         for work in works:
@@ -132,17 +137,25 @@ class SharedMemory(Observer):
             return
         first = int(np.argmin(flags))
         byte = int(span.chunks.reshape(-1)[first // 16]) * 16 + first % 16
-        self._unread(where, who, int((flags == 0).sum()), len(flags), byte)
+        self._unread(where, who, (int((flags == 0).sum()), len(flags)), (span.rank, byte))
 
     # ---- findings ----
 
-    def _unread(self, where, who: str, missing: int, size: int, byte: int) -> None:
+    def _unread(self, where, who: str, missing_of: tuple[int, int], place: tuple[int, int]) -> None:
+        """missing_of: bytes that lack, of so many; place: (rank, offset) of the first."""
+        (missing, size), (rank, byte) = missing_of, place
         name = self.reporter.shared_name(byte)
         buffer = self.reporter.shared_buffer(byte)
+        of_cta = f" of CTA {rank}" if self.launch.ctas_per_cluster > 1 else ""
+        start, length = self.reporter.shared_extent(byte)
+        flags = self.written[rank, start : start + length]
+        elsewhere = told_of(flags, buffer + of_cta, "bytes") if length > size else ""
         self.reporter.add(
             "uninitialized", "error",
-            f"{who} reads {name}, which nobody has written: {missing} of {size} B of this operand",
-            _WRITE_FIRST, where, key=("shared", buffer), buffer=buffer, reader=who,
+            f"{who} reads {name}{of_cta}, which nobody has written: {missing} of {size} B of this operand"
+            + elsewhere,
+            _ELSEWHERE if elsewhere and flags.any() else _WRITE_FIRST, where, key=("shared", buffer),
+            buffer=buffer, reader=who,
         )  # fmt: skip
 
     def _loaded(self, cluster: Cluster, entry: np.ndarray, byte: int) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.lifecycle.written_parts import told_of
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
@@ -153,6 +154,8 @@ class TmemLife(Observer):
                 f"tcgen05.ld reads tensor memory columns {bare[0]}..{bare[-1]}, which nothing has written "
                 f"since they were allocated"
             )
+            columns = np.any(self.written[cells.rank, first : first + 32], axis=0)
+            message += told_of(columns, "its lanes", "columns") if columns.any() else ""
             if self.multiplied:
                 self._bare(message, _READ, split)
             else:  # perhaps none will be
