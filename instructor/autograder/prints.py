@@ -113,7 +113,10 @@ def plainer(text: str, gaps: bool = False, bare: bool = False) -> str:
         own = _own(tree) if bare else set()
         for _ in range(ROUNDS):  # what is read by an idle statement alone is idle itself
             loaded = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            _Busy(loaded, own, gaps, bare).visit(tree)
+            busy = _Busy(loaded, own, gaps, bare)
+            busy.visit(tree)
+            if not busy.changed:
+                break
         return ast.unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
@@ -161,9 +164,17 @@ class _Busy(ast.NodeTransformer):
 
     def __init__(self, loaded: set[str], own: set[str], gaps: bool, bare: bool):
         self.loaded, self.own, self.gaps, self.bare = loaded, own, gaps, bare
+        self.changed = False
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
-        node = self.generic_visit(node)
+        if not (node._fields or isinstance(node, ast.Pass)):
+            return node  # Load, Add, ..: nearly half of a tree
+        left = self._left(self.generic_visit(node))
+        self.changed = self.changed or left is not node
+        return left
+
+    def _left(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
+        """What is left of it."""
         if isinstance(node, ast.Call) and self._hands_back(node):
             return node.args[0]
         if (same := _same(node, self.bare)) is not None:
@@ -172,9 +183,10 @@ class _Busy(ast.NodeTransformer):
             return node.body if node.test.value else node.orelse
         if isinstance(node, ast.stmt) and self._idle(node):
             return None
-        parts = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
-        folds = isinstance(node, ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare)
-        return ast.Constant(0) if folds and all(isinstance(one, ast.Constant) for one in parts) else node
+        if not isinstance(node, ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare):
+            return node
+        parts = (one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr))
+        return ast.Constant(0) if all(isinstance(one, ast.Constant) for one in parts) else node
 
     def _hands_back(self, node: ast.Call) -> bool:
         """Whether a function of the file's own gets one argument, which it may give back as it is."""
