@@ -32,6 +32,7 @@ class Synchronization(Observer):
         self.meetings: dict[object, list] = {}
         self.own: dict[object, dict[int, int]] = {}  # mbarrier -> arrivals that each warp made lane by lane
         self.made: dict[object, ThreadPhases] = {}  # of mbarriers
+        self.fenced: dict[int, tuple[tuple, int]] = {}  # warp -> (its state, lanes that have fenced in it)
 
     # ---- barriers of threads ----
 
@@ -261,7 +262,28 @@ class Synchronization(Observer):
     # ---- tensor memory ----
 
     def tcgen05_fence(self, cluster: Cluster, split: Split, after: bool) -> None:
-        self.clocks.tcgen05_fence(self.clocks.agents(split), after)
+        but = [] if after else self._of_all_lanes(cluster, split)
+        self.clocks.tcgen05_fence(self.clocks.agents(split), after, but)
+
+    def _of_all_lanes(self, cluster: Cluster, split: Split) -> list[int]:
+        """Columns of a warp's tcgen05.ld and st where some lane has not executed before_thread_sync since:
+        the warp executes these as a whole, and a fence is each thread's own (PTX ISA 9.7.16.10).
+        """
+        if split.warp not in self.fenced and not cluster.alive[split.warp] & ~split.mask:
+            return []
+        known = (self.clocks.columns.get((kind, split.warp)) for kind in ("ld", "st"))
+        columns = [column for column in known if column is not None]
+        counts = [self.clocks.queue(column).count for column in columns]
+        agents = self.clocks.agents_of(split.warp, 0xFFFF_FFFF)
+        state = counts, self.clocks.clock[agents, agents].tolist()  # whose epochs end with what tells others
+        before, lanes = self.fenced.get(split.warp, (state, 0))
+        lanes = (lanes if before == state else 0) | split.mask
+        if not cluster.alive[split.warp] & ~lanes:
+            if before == state:
+                self.fenced.pop(split.warp, None)
+            return []
+        self.fenced[split.warp] = state, lanes
+        return [column - self.clocks.threads for column in columns]
 
     def tmem_wait(self, cluster: Cluster, split: Split, kind: str) -> None:
         clocks, agents = self.clocks, self.clocks.agents(split)

@@ -14,6 +14,7 @@ says so, though of memory PTX denies it (8.9.1.1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -306,11 +307,16 @@ class VectorClocks:
                 relaxed.pending = None
             relaxed.fence = self.release(agent)
 
-    def tcgen05_fence(self, agents: np.ndarray, after: bool) -> None:
-        """Joins what threads know into what their tcgen05 instructions come after, or the other way round."""
+    def tcgen05_fence(self, agents: np.ndarray, after: bool, but: Sequence[int] = ()) -> None:
+        """Joins what threads know into what their tcgen05 instructions come after, or the other way round.
+
+        but: columns of the clocks that stay as they are.
+        """
         self.changes += 1
         rows = rows_of(agents)
         both = np.maximum(self.tcgen05_clock[rows], self.thread_clock[rows])
+        if but:
+            both[:, but] = self.thread_clock[rows][:, but]
         (self.tcgen05_clock if after else self.thread_clock)[rows] = both
 
     def snapshot(self, agent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
