@@ -11,7 +11,7 @@ def _ids(text: str) -> frozenset[str]:
 FAMILIES: dict[str, frozenset[str]] = {
     "count": _ids(
         "ahead ahead-count announced-apart arrivals commit-for-threads left-open left-over one-cta "
-        "own-twice partial partial-late shared-id too-many"
+        "commit-uncounted own-twice partial partial-late shared-id too-many"
     ),
     "phase": _ids(
         "again again-ahead both-ways flipped-early fresh fresh-late fresh-read fresh-wait lapped missed "
@@ -20,7 +20,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "slot": _ids(
         "load-apart ahead-silent ahead-slots shifted misrouted "
         "other-issuer outside-array out-of-turn past-shared skips-element "
-        "silent silent-slot slot"
+        "silent silent-slot slot slot-by-cta"
     ),
     "buffer": _ids("buffer"),
     "loop": _ids(
@@ -39,7 +39,8 @@ FAMILIES: dict[str, frozenset[str]] = {
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids(
         "early early-exit freed-early init-order left-over no-group-sync no-sync not-all-threads not-free "
-        "lane-for-warp not-ready never-waits others-waited shared-id sync word-moves-on written-again"
+        "lane-for-warp warp-left-out not-ready never-waits others-waited shared-id sync word-moves-on "
+        "written-again"
     ),
     # of slips.toml
     "accumulate": _ids("accumulate"),

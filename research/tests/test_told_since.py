@@ -84,6 +84,12 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "the rows go through Asmem in two halves of the columns, to write D in full": "written-again",
     "each barrier is thought to have to be armed for its phase, that of the MMA": "several-lines",
     "the write-backs go down the rows of one tile of 128 rows, 64 each": "boxes-overlap",
+    "messages to the other CTA are thought to be dear, so one thread of CTA 1": "arrives-alone",
+    "a warp of each CTA waits for its loads and passes them on to CTA 0, and its": "fresh",
+    "the read of tensor memory is executed by a warp together, and so one": "tcgen05-fence",
+    "the MMA's barrier is taken for one at which the threads meet: all of": "commit-uncounted",
+    "tensor memory is handed back at the slot with the CTA's rank, not at": "slot-by-cta",
+    "the copies are handed to the MMA by an mbarrier in place of the CTA's, at": "warp-left-out",
     "the fence in front of the MMA is left out for a tile's first K tile": "tcgen05-fence",
 }
 

@@ -65,7 +65,8 @@ AT_RINGS = (
         "ring-short",
         185,
         "give the array an element for each round that may be under way, one for each stage of the buffers; "
-        "or let its signaller wait for an answer in every round",
+        "or let its signaller wait for an answer in every round, at all elements of it where each is "
+        "signalled by others",
         text="{who} {signals} {array}, which has {count}, and is held back by {other} alone, which has "
         "{more}: so many rounds may be ahead of the wait",
     ),

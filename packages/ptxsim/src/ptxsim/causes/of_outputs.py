@@ -110,7 +110,8 @@ OF_OUTPUTS = (
         "stores-outside",
         280,
         "stores went past the end of the output instead: is their row or column taken from an index of the "
-        "grid where the CTA's rank in its cluster is meant, or scaled twice?",
+        "grid where the CTA's rank in its cluster is meant, or scaled twice? Or are there more tiles along "
+        "an axis, for the scheduler or the grid, than the output has?",
     ),
     Cause(
         "stores-diagonal",
@@ -128,8 +129,8 @@ OF_OUTPUTS = (
     Cause(
         "first-tiles",
         280,
-        "is the number of tiles along this axis right, in the grid and in the scheduler? Is the store as "
-        "wide as the tile?",
+        "is the number of tiles along this axis right, in the grid and in the scheduler? Does every CTA take "
+        "its next tile along this axis, too, and from which index? Is the store as wide as the tile?",
     ),
     Cause(
         "first-left-out",

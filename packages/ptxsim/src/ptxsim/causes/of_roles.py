@@ -70,7 +70,7 @@ OF_ROLES = (
         "own-twice",
         185,
         "init(count) is the number of arrivals that one wait is for: count each of these, or wait after "
-        "each. Or is each meant for an element of its own?",
+        "each. Or is one of them one too many, or meant for an element of its own?",
         text="{who}, which alone signals it and waits for it itself, arrives {times} in a row "
         "({line}), with no wait in between, and init({count}) makes {count} of them a phase",
     ),
@@ -106,6 +106,30 @@ OF_ROLES = (
         "without that wait?",
         text="{name} never completes phase {phase}: {count} of {expected} arrivals came ({arrived}); {late} "
         "would signal it ({line}), and waits for {wants}: {state}",
+    ),
+    Cause(
+        "warp-left-out",
+        165,
+        "every thread that writes arrives there, and init counts them all; or a barrier of the whole CTA "
+        "stands in place of it",
+        text="at {name}, which was waited for, {who} {arrives}{line}, and {writer}, which writes by the same "
+        "line, does not: nothing orders what it writes before that",
+    ),
+    Cause(
+        "commit-uncounted",
+        110,
+        "a commit is one arrival more, beside those of the threads: either the commit alone ends the phase, "
+        "init(1), and the threads only wait; or init counts it, too",
+        text="{name} has init({count}), and {threads} threads arrive there{line}: its phase ends without the "
+        "commit ({commit})",
+    ),
+    Cause(
+        "slot-by-cta",
+        150,
+        "both ends name the slot by one and the same number: that of who waits there (the consumer, the "
+        "stage), not the CTA's rank",
+        text="at each slot of {array} ({line}) the threads of one CTA alone arrive, those of {groups} at "
+        "the same; {waiters} wait there, each at a slot of its own",
     ),
     Cause(
         "lane-for-warp",

@@ -53,7 +53,8 @@ RIVALS = (
     ),
     _rival(
         "too-many-arrive",
-        "do more threads, CTAs or rounds arrive than are meant, or those of two slots at one",
+        "do more threads, CTAs or rounds arrive than are meant, or those of two slots at one; or do two "
+        "groups go on at once that are meant to take turns, each with a phase that counts its own alone",
         "ahead-count ahead-commits too-many left-open arrivals",
     ),
     _rival(
@@ -169,6 +170,7 @@ SHOWN = _ids(
     "shared-word word-moves-on parts-apart boxes-overlap no-rank own-alloc awaited-elsewhere own-twice "
     "unused-third both-ways written-again "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
+    "warp-left-out commit-uncounted slot-by-cta "
     "stores-diagonal by-exchange variable-of-all "
     "role-in-two-warps skips-element"
 )

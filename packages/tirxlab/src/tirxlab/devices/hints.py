@@ -168,7 +168,7 @@ OF_CAUSES = {
     ),
     "ring-short": (
         "give the barrier a slot for each stage (PIPE_DEPTH), and use the stage's; or let its signaller wait "
-        "for an answer in every round"
+        "for an answer in every round, at all slots of it where each is signalled by others"
     ),
     "few": (
         "all threads that the barrier counts must come to it: warpgroup_sync is for all four warps, under no "

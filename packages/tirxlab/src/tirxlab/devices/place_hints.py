@@ -41,7 +41,8 @@ OF_PLACES = {
     ),
     "first-tiles": (
         "is the number of tiles along this axis right: the extents of cta_id, num_m_tiles and num_n_tiles of "
-        "the scheduler? Is the store as wide as the tile?"
+        "the scheduler? Does m_st (n_st) follow the scheduler's tile along this axis, in each round? Is the "
+        "store as wide as the tile?"
     ),
     "adds-to-nothing": (
         "to overwrite D, leave out use_tma_reduce; to add to it, D must be cleared first, and all who add "
@@ -53,7 +54,8 @@ OF_PLACES = {
     ),
     "stores-outside": (
         "stores went past the end of the output instead: is their row (m_st) or column (n_st) taken from bx, "
-        "where the CTA's rank in its cluster (cbx) is meant, or scaled twice?"
+        "where the CTA's rank in its cluster (cbx) is meant, or scaled twice? Or has the scheduler more rows "
+        "(num_m_tiles) or columns (num_n_tiles) of tiles than D?"
     ),
     "stores-diagonal": (
         "the CTAs of a pair store rows of their own and the same columns: cbx belongs into the row of the "

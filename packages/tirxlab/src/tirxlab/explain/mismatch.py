@@ -64,7 +64,7 @@ def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
     if not said and wrong.sum() < _FEW:
         return []
     if not said:
-        return ["what they hold fits no known pattern: not another tile, K tile, row, column or swizzle"]
+        return ["what they hold fits no known pattern as a whole (tiles, K tiles, rows, columns, swizzles)"]
     lines = []
     for advice, texts in said.items():
         more = f" (so in {len(texts)} of {len(blocks)} wrong tiles looked at)" if len(blocks) > 1 else ""
@@ -79,20 +79,21 @@ def _first(patterns: tuple, block: Block) -> Found:
 
 
 def _in_parts(block: Block) -> Found:
-    """The same of a part, where the block falls into parts of which each has a pattern of its own."""
+    """The same of parts, where the block falls into some that have a pattern each; else of the one half that
+    has one.
+    """
+    half: Found = None
     for axis, count in _CUTS:
         parts = block.cut(axis, count)
         if len(parts) < 2 or any(part.D.size < _FEW for part in parts):
             continue
-        found: list[tuple[str, str]] = []
-        for part in parts:
-            one = _first(_OF_PARTS, part)
-            if one is None:
-                break
-            found.append(one)
-        else:
+        each = [_first(_OF_PARTS, part) for part in parts]
+        found = [one for one in each if one is not None]
+        if len(found) == len(parts):
             return found[0][0], "; ".join(dict.fromkeys(text for _, text in found[:2]))
-    return None
+        if found and half is None:
+            half = found[0][0], f"{found[0][1]}; the rest of the tile fits no known pattern"
+    return half
 
 
 def _blocks(actual, expected, A, B, wrong, tolerance):
@@ -274,13 +275,13 @@ def _tile_sentence(block: Block, other: tuple[int, int]) -> Found:
     if d == c:
         advice = (
             "its rows of A are those of another tile: look at the row at which each load of A begins (m_st, "
-            "and what is added to it), and at where D is stored"
+            "and what is added to it), at the part of Asmem that the MMA takes, and at where D is stored"
         )
         return advice, text
     if s == r:
         advice = (
-            "its rows of B are those of another tile: look at n_st, at which columns of tensor memory are "
-            "read, and at where D is stored"
+            "its rows of B are those of another tile: look at n_st, at the part of Bsmem that the MMA takes, "
+            "at which columns of tensor memory are read, and at where D is stored"
         )
         return advice, text
     return "do the loads and the store of a tile use the same m_st and n_st?", text

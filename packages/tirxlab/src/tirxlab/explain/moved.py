@@ -52,7 +52,8 @@ def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, 
         where = f"{abs(by)} {'further on' if by > 0 else 'before'}"
         when = _FILLED_AGAIN if by > 0 else _FILLED_LATE
         return f"{unit}s {mapping(numbers, source)}, those {where}", (
-            f"look at the {unit} offset of the load, the tensor memory read, or the store; or {when}?"
+            f"look at the {unit} offset of the tensor memory read or the store, and at the first row of "
+            f"{'A' if unit == 'row' else 'B'} that the load brings and the MMA takes; or {when}?"
         )
     if all(pairs.get(s) == n for n, s in pairs.items()):
         ranges = mapping(numbers, source)

@@ -2,7 +2,7 @@
 
 The layouts are those of `tma_shared_layout` (PTX ISA 5.5.7): a tile is cut into columns of 16, 32, 64 or
 128 B, each a stack of rows; groups of 16 B change places by their row. A fifth keeps whole rows, one after
-the other, as threads write them that know of no layout.
+the other, as threads write them that know of no layout. Pieces may be rotated by hand, too.
 """
 
 from __future__ import annotations
@@ -36,4 +36,16 @@ def exchanges(rows: int, columns: int) -> tuple[tuple[str, str, np.ndarray], ...
         holds = np.empty(rows * columns, int)
         holds[places(written, rows, columns).reshape(-1)] = np.arange(rows * columns)
         found.append((NAMES[written], NAMES[read], holds[places(read, rows, columns).reshape(-1)]))
+    for way, by in (("further", 1), ("back", -1)):
+        pieces = f"pieces of 16 B that go one {way} from row to row"
+        found.append((pieces, "pieces in their places", rotated(rows, columns, by)))
     return tuple(found)
+
+
+def rotated(rows: int, columns: int, by: int) -> np.ndarray:
+    """Which element (flat) stands in the place of each where each row is rotated by `by` pieces more than the
+    one before it.
+    """
+    row, column = np.indices((rows, columns))
+    group = (column // _GROUP - by * row) % (columns // _GROUP)
+    return (row * columns + group * _GROUP + column % _GROUP).reshape(-1)

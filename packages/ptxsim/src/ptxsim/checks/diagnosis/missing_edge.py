@@ -19,6 +19,7 @@ from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
 from ptxsim.checks.diagnosis.in_memory import loaded_too_soon, one_memory, other_columns, product_unwaited
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.other_arrivals import slot_by_cta, uncounted
 from ptxsim.checks.diagnosis.other_element import other_slot
 from ptxsim.checks.diagnosis.out_of_step import (
     committed_early,
@@ -40,7 +41,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     cleared_unordered,
     edge,
     groups_pending,
-    lane_for_warp,
+    left_out,
     no_barrier,
     others_waited,
     passed_at_once,
@@ -61,6 +62,7 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of, threads_of
+from ptxsim.report.findings import lanes_text
 
 _COPIES = "copy, to one place"
 _MMAS = "MMA, and their columns overlap"
@@ -69,7 +71,7 @@ _MMAS = "MMA, and their columns overlap"
 def missing(races, pair: AccessPair) -> Edge:
     """What would order the two, and what to do about it."""
     first = pair.first
-    text = _fence(pair)
+    text = _fence(races, pair)
     if text:
         return Edge(_cause(races, pair), text)
     if pair.code == SAME_VALUE:
@@ -115,7 +117,7 @@ def _same_value(races, pair: AccessPair) -> Edge:
     return Edge(without.cause, f"{without.text}, but both write the same value in this run", without.at)
 
 
-def _fence(pair: AccessPair) -> str:
+def _fence(races, pair: AccessPair) -> str:
     first, second = pair.first, pair.second
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
         if pair.elsewhere is not None:
@@ -134,6 +136,9 @@ def _fence(pair: AccessPair) -> str:
     if first.kind == "mma":  # its commit includes the other fence
         later = UNITS.get(second.kind, "what comes later")
         return f"no tcgen05.fence::after_thread_sync between the wait and {later}"
+    some = _fence_of_some_lanes(races, first)
+    if some:
+        return some
     if second.kind == "thread":  # dealloc
         return "no tcgen05.fence::before_thread_sync between that and the barrier"
     return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
@@ -148,7 +153,7 @@ def _wait(races, pair: AccessPair) -> Edge:
     found = found or loaded_too_soon(races, pair) or other_columns(races, pair) or sent_by_both(races, pair)
     found = found or stage_handed_back_early(races, pair) or product_unwaited(races, pair)
     found = found or arrives_for_readers(races, pair)
-    found = found or lane_for_warp(races, pair)
+    found = found or left_out(races, pair) or uncounted(races, pair) or slot_by_cta(races, pair)
     found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
     found = found or other_slot(races, pair, forward) or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
@@ -291,6 +296,20 @@ def unwritten_reads(races, pair: AccessPair) -> list:
         if (finding.kind, finding.evidence.get("buffer")) == ("uninitialized", pair.buffer)
         and (finding.where.get("line") or ("ptx", finding.where.get("ptx_line"))) == line
     ]
+
+
+def _fence_of_some_lanes(races, first: Access) -> str:
+    """Some lanes of a warp have executed the fence behind its tcgen05.ld or st, and not all."""
+    if first.kind not in ("ld", "st"):
+        return ""
+    _, lanes = races.synchronization.fenced.get(races.clocks.queue(first.agent).owner, ((), 0))
+    if not lanes:
+        return ""
+    who = f"lane{'s' * (lanes & (lanes - 1) > 0)} {lanes_text(lanes)}"
+    return (
+        f"{who} of its warp alone executed tcgen05.fence::before_thread_sync behind it, which orders for the "
+        "thread that executes it: every lane that arrives needs one"
+    )
 
 
 def _cause(races, pair: AccessPair) -> Cause:

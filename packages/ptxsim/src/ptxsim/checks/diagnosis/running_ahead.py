@@ -162,6 +162,8 @@ def _by_a_third(cluster: Cluster, histories: dict, full: list, free: list, repor
     """
     offsets = {offset for _, offset in full}
     everywhere = [p for p in histories if p[1] in offsets]  # in the other CTAs of the cluster, too
+    if any(how == "load" for p in free for how, _, _ in histories[p].sources):
+        return None  # it says that data have come
     waiters = {w for p in everywhere for w in histories[p].waits} | waiting_for(cluster, everywhere)
     fillers = {w for p in full for _, w, _ in histories[p].sources}
     passed = sum(waits.count for p in everywhere for waits in histories[p].waits.values())

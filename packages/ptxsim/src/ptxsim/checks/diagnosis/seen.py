@@ -19,6 +19,7 @@ from ptxsim.events.views import Cluster, Launch
 
 _VERBS = {"arrive": "arrives", "commit": "commits", "load": "loads", "wait": "has passed its wait"}
 _NAMED = re.compile(r"(\w+)(?:\[\d+\])?(?: of CTA (\d+))?")
+_ASKS = "is each of these meant, by these threads, and as often as that?"
 _ARRAYS, _GROUPS, _SLOTS, _LINES = 2, 5, 8, 3  # shown at most
 
 
@@ -34,6 +35,7 @@ class Seen(Observer):
         if first is None or "seen" in first.evidence or not first.hint.endswith("?"):
             return
         lines = [line for ring in self._rings(cluster, first.message) for line in self._told(cluster, ring)]
+        lines += [_ASKS] if lines else []
         first.evidence["seen"] = lines
         first.message += "".join(f"\n  {line}" for line in lines)
 

@@ -114,9 +114,7 @@ def _group_of(races, warp: int) -> tuple[int, int]:
 
 def _warpgroup(races, writer, reader) -> str:
     """The one warpgroup of several that writes by this line and issues what reads; "" if there is none."""
-    last = races.history.shared.records[:, WRITE]
-    agents = np.unique(last[(last & ROW_MASK) == writer.row] >> AGENT_SHIFT)
-    warps = {races.clocks.warp_of(int(a)) for a in agents} | {writer.warp(races), reader.warp(races)}
+    warps = _writers(races, writer) | {writer.warp(races), reader.warp(races)}
     per_cta = races.cluster.warps_per_cta
     groups = {_group_of(races, w) for w in warps if w is not None}
     if per_cta <= 4 or per_cta % 4 or len(groups) != 1 or None in warps:
@@ -145,6 +143,11 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     warp = flow[1].warp(races) if flow else None
     if warp is None or history is None or not history.waits or warp in history.waits:
         return None
+    if any(how == "load" for how, _, _ in history.sources):  # and so a first wait with parity 1 is wrong
+        for other, waits in history.waits.items():
+            if waits.fresh is not None:
+                line = line_text(races, waits.fresh)
+                return edge("fresh", (other, waits.fresh), name=barrier_of(races, place), line=line)
     per_cta = races.cluster.warps_per_cta
     cta, base = warp // per_cta, warp - warp % per_cta % 4
     group = range(base, min(base + 4, (cta + 1) * per_cta)) if flow[1].kind == "ld" else [warp]
@@ -207,7 +210,7 @@ def _arriving_in_array(races, place: tuple[int, int]) -> set[int]:
 
 def _alone(races, place: tuple[int, int], lanes: dict[int, int], reader: str) -> Edge:
     sources = history_of(races.cluster)[place].sources
-    row = next(row for how, _, row in sources if how == "arrive")
+    row = next(row for how, warp, row in sources if how == "arrive" and warp in lanes)
     who = role(races.cluster, min(lanes) // races.cluster.warps_per_cta, lanes)
     facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
     return edge("arrives-alone", name=barrier_of(races, place), reader=reader, **facts)
@@ -217,19 +220,19 @@ def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     """What was waited for is signalled by some threads of the reader's warpgroup, for all of it: nothing
     orders what the others read before that.
     """
-    first, lanes = pair.first, _arriving(races, place)
+    first = pair.first
     warp, waits = first.warp(races), (pair.second.warp(races), place) in pair.seen
     if not waits or warp is None or first.by is None:
         return None
-    mine = lanes.get(warp, 0) >> (first.by % 32) & 1
-    if mine or not lanes or any(other // 4 != warp // 4 for other in lanes):
+    lanes = {w: mask for w, mask in _arriving(races, place).items() if w // 4 == warp // 4}
+    if not lanes or lanes.get(warp, 0) >> (first.by % 32) & 1:
         return None
     return _alone(races, place, lanes, thread_of(races, first.by))
 
 
-def lane_for_warp(races, pair: AccessPair) -> Edge | None:
-    """A unit uses what a thread writes, and who issued its work has waited for an mbarrier at which other
-    lanes of that thread's warp arrive, and this one does not.
+def left_out(races, pair: AccessPair) -> Edge | None:
+    """A unit uses what a thread writes, and who issued its work has waited for an mbarrier at which others
+    who write by the same line arrive, lanes of its warp or other warps, and this thread does not.
     """
     both = zip((pair.first, pair.second), pair.issued, strict=True)
     sides = {access.kind in _ASYNC_READERS: (access, op) for access, op in both}
@@ -242,14 +245,24 @@ def lane_for_warp(races, pair: AccessPair) -> Edge | None:
     issuer = races.clocks.warp_of(op.thread)
     for place in (p for w, p in pair.seen if w == issuer):
         lanes = _arriving(races, place)
-        if lanes.get(warp) and not lanes[warp] >> (write.by % 32) & 1:
-            sources = history_of(races.cluster)[place].sources
-            row = next(row for how, w, row in sources if (how, w) == ("arrive", warp))
-            who = role(races.cluster, warp // races.cluster.warps_per_cta, {warp: lanes[warp]})
-            facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
-            facts |= {"name": barrier_of(races, place), "writer": thread_of(races, write.by)}
-            return edge("lane-for-warp", **facts)
+        own, cause = {w: mask for w, mask in lanes.items() if w == warp}, "lane-for-warp"
+        if not own and set(lanes.values()) == {_FULL} and lanes.keys() & _writers(races, write):
+            own, cause = lanes, "warp-left-out"
+        if not own or own.get(warp, 0) >> (write.by % 32) & 1:
+            continue
+        sources = history_of(races.cluster)[place].sources
+        row = next(row for how, w, row in sources if how == "arrive" and w in own)
+        who = role(races.cluster, min(own) // races.cluster.warps_per_cta, own)
+        facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
+        return edge(cause, name=barrier_of(races, place), writer=thread_of(races, write.by), **facts)
     return None
+
+
+def _writers(races, write) -> set[int]:
+    """The warps that have written shared memory by this row, as far as it stands there still."""
+    last = races.history.shared.records[:, WRITE]
+    agents = np.unique(last[(last & ROW_MASK) == write.row] >> AGENT_SHIFT)
+    return {races.clocks.warp_of(int(agent)) for agent in agents}
 
 
 def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:

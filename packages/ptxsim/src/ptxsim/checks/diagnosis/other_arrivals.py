@@ -1,0 +1,69 @@
+"""Arrivals that come to a barrier and are not those that its waits mean: beside a commit, or by CTA."""
+
+from __future__ import annotations
+
+from ptxsim.checks.barrier_history import BarrierHistory, history_of, ring_of
+from ptxsim.checks.diagnosis.excess_arrivals import arriving
+from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.phrases import source_line
+from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.wording import barrier_of, line_text
+
+
+def uncounted(races, pair: AccessPair) -> Edge | None:
+    """What was waited for gets the commit of this MMA, and as many arrivals of threads as it counts."""
+    if pair.first.kind != "mma":
+        return None
+    committed = {place for _, place in races.transfers.commits.get(pair.first.agent, ())}
+    for place in sorted(committed):
+        history = history_of(races.cluster).get(place)
+        if history is None or (pair.second.warp(races), place) not in pair.seen:
+            continue
+        rows = {how: row for how, _, row in history.sources}
+        threads = sum(mask.bit_count() for mask in _by_threads(history).values())
+        if "commit" in rows and threads >= history.count:
+            facts = {"line": line_text(races, rows["arrive"]), "count": history.count, "threads": threads}
+            commit = source_line(races.launch.program, rows["commit"])
+            return edge("commit-uncounted", name=barrier_of(races, place), commit=commit, **facts)
+    return None
+
+
+def _by_threads(history: BarrierHistory) -> dict[int, int]:
+    """Warp -> its lanes that have arrived themselves."""
+    lanes: dict[int, int] = {}
+    for (how, warp, _), signals in history.sources.items():
+        if how == "arrive":
+            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    return lanes
+
+
+def slot_by_cta(races, pair: AccessPair) -> Edge | None:
+    """At each element of an array arrive threads of one CTA, of all warpgroups, and its waits are by warps
+    that each name one element.
+    """
+    warp, cluster = pair.first.warp(races), races.cluster
+    histories, array_of, per_cta = history_of(cluster), races.reporter.shared_array, cluster.warps_per_cta
+    for place in [p for p, history in histories.items() if warp in arriving(history)]:
+        ring = ring_of(histories, place, array_of)
+        lanes = [_by_threads(histories[p]) for p in ring]
+        ctas = [{w // per_cta for w in of} for of in lanes]
+        groups = [{w % per_cta // 4 for w in of} for of in lanes]
+        waits = [set(histories[p].waits) for p in ring]
+        apart = all(len(of) == 1 for of in ctas) and len(set.union(*ctas)) == len(ring) > 1
+        if not apart or groups[0] != groups[-1] or len(groups[0]) < 2 or not _each_its_own(waits):
+            continue
+        row = next(row for how, _, row in histories[place].sources if how == "arrive")
+        lanes_of = {w: histories[p].waits[w].lanes for p in ring for w in histories[p].waits}
+        facts = {
+            "line": source_line(races.launch.program, row),
+            "groups": " and ".join(f"WG{group}" for group in sorted(groups[0])),
+            "waiters": role(cluster, min(lanes_of) // per_cta, lanes_of),
+        }
+        return edge("slot-by-cta", array=array_of(place[1]), **facts)
+    return None
+
+
+def _each_its_own(waits: list[set[int]]) -> bool:
+    """Do other warps wait for each element?"""
+    return all(waits) and sum(map(len, waits)) == len(set.union(*waits))
