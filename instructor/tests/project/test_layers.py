@@ -109,7 +109,8 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
     """Every statement in the tree, those of inner blocks too: imports are no parts of expressions."""
     blocks = [tree]
     while blocks:
-        inner = [one for name in BLOCKS for one in getattr(blocks.pop(), name, ())]
+        block = blocks.pop()
+        inner = [one for name in BLOCKS for one in getattr(block, name, ())]
         yield from (one for one in inner if isinstance(one, ast.stmt))
         blocks += inner
 

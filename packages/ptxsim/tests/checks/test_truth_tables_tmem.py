@@ -171,23 +171,6 @@ ORDER = (
     ),
     Rule("before-fence", PASSED_ON, (BEFORE + " // 1", ""), "race", "review", words="tcgen05.fence", **WARPS),
     Rule("after-fence", PASSED_ON, (AFTER, ""), "race", "review", words="tcgen05.fence", **WARPS),
-    Rule(
-        "before-fence-of-all-lanes",
-        PASSED_ON,
-        (BEFORE + " // 1", "@%lead " + BEFORE),
-        "race",
-        "review",
-        words="lane 0 of its warp alone executed tcgen05.fence::before_thread_sync",
-        **WARPS,
-    ),
-    Rule(
-        "before-fence-lane-by-lane",
-        PASSED_ON.replace(BEFORE + " // 1", f"@%lead {BEFORE}\n@!%lead {BEFORE} // 1"),
-        (f"@!%lead {BEFORE} // 1", ""),
-        "race",
-        "review",
-        **WARPS,
-    ),
     Rule("barrier-between", PASSED_ON, (MEET, ""), "race", also=("uninitialized",), **WARPS),
     Rule(  # the use of the register is in order (9.7.16.6.4.5), the dealloc behind it is not
         "load-awaited-before-freed",
