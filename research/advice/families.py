@@ -25,7 +25,8 @@ FAMILIES: dict[str, frozenset[str]] = {
     "buffer": _ids("buffer"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait first-tiles grid "
-        "first-left-out incomplete-output last-left-out role-ended silent-rest stores-past unseen-load"
+        "first-left-out incomplete-output last-left-out left-loop role-ended silent-rest stores-past "
+        "unseen-load"
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
@@ -62,7 +63,8 @@ FAMILIES: dict[str, frozenset[str]] = {
     "tmem": _ids("freed-early other-columns unset"),
     "tile": _ids(
         "first-tiles grid incomplete-output outside boxes-overlap "
-        "parts-apart same-row same-tile stores-diagonal tiles-overlap tiles-too-many useless-loads "
+        "parts-apart same-row same-tile same-tile-of-warps stores-diagonal tiles-overlap tiles-too-many "
+        "useless-loads "
         "useless-stores"
     ),
 }

@@ -100,6 +100,10 @@ WRONG = {
         "Tx.ptx.mbarrier.init(bar.ptr_to([0]), thread_count=1 << 20)",
         "count is a number of arrivals from 1 to 1048575, not 1048576",
     ),
+    "mask of one CTA": (
+        "Tx.ptx.tcgen05.commit(bar.ptr_to([0]), cta_group=1, cta_mask=2)",
+        "cta_mask=2 names CTA 1 alone, and TVM compiles a mask of one bit to a commit at the own CTA's",
+    ),
     "arrival count": ("bar.init(0)", "count is a number of arrivals from 1 to 1048575, not 0"),
     "alloc after commit": ('b = pool.alloc((2,), "uint32")', "pool.alloc() after pool.commit()"),
     "commit twice": ("pool.commit()  # here", "pool.commit() is called twice"),

@@ -31,7 +31,9 @@ ELSEWHERE = (
     Cause(
         "shared-id",
         10,
-        "give each warpgroup a barrier id of its own, and keep 0 for the whole CTA",
+        "a barrier id has one number of threads, that of all who come to it, those who wait included: is one "
+        "of the two wrong? Or are these two barriers: then give each warpgroup an id of its own, and keep 0 "
+        "for the whole CTA",
         explains=ERRORS,
     ),
     Cause(

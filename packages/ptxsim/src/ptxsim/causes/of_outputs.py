@@ -25,6 +25,13 @@ OF_OUTPUTS = (
         "the CTA?",
     ),
     Cause(
+        "same-tile-of-warps",
+        170,
+        "what each of these threads stores needs a place of its own in the output: do its rows name the "
+        "warp, as its part of the buffer does? Or is one thread meant to store the whole tile: then elect "
+        "one of one warp",
+    ),
+    Cause(
         "one-word",
         170,
         "let one thread do it, or use an atomic (atomicAdd; atom, red): between the read of one thread and "

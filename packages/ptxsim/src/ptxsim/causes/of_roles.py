@@ -60,6 +60,14 @@ OF_ROLES = (
         text="{what}: it {does} ({line}), in a role of its own",
     ),
     Cause(
+        "left-loop",
+        10,
+        "all threads that meet in a loop must run it equally often: what its condition counts is a register "
+        "of each thread, and moves on in those alone that execute that line",
+        text="{what}: it has left the loop at {loop}, in which the others still are",
+        explains=ERRORS,
+    ),
+    Cause(
         "role-sync",
         240,
         "bar.sync 0 is for all threads of the CTA: for one role alone, use a barrier with its number of "

@@ -170,7 +170,7 @@ SHOWN = _ids(
     "shared-word word-moves-on parts-apart boxes-overlap no-rank own-alloc awaited-elsewhere own-twice "
     "unused-third both-ways written-again "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
-    "warp-left-out commit-uncounted slot-by-cta "
+    "warp-left-out commit-uncounted slot-by-cta same-tile-of-warps left-loop "
     "stores-diagonal by-exchange variable-of-all "
     "role-in-two-warps skips-element"
 )

@@ -46,7 +46,11 @@ OF_CAUSES = {
         "with next_tile()"
     ),
     "grid": ("is the grid one CTA (or cluster) for each tile of D? Compare Tx.cta_id with the shape of D"),
-    "shared-id": "give each warpgroup its own barrier id: warpgroup_sync(1 + wg_id), and keep 0 for cta_sync",
+    "shared-id": (
+        "a barrier id has one number of threads, that of all who come to it, those who wait included: is one "
+        "of the two wrong? Or are these two barriers: then give each warpgroup its own id, "
+        "warpgroup_sync(1 + wg_id), and keep 0 for cta_sync"
+    ),
     "not-all-threads": (
         "cta_sync() is for all threads of the CTA: it must not stand under a condition on the warp or "
         "warpgroup"

@@ -23,6 +23,11 @@ OF_PLACES = {
         "m_st, n_st and the row must differ for every CTA that stores: check them, the extents of cta_id, "
         "the scheduler's number of clusters and the number given to init"
     ),
+    "same-tile-of-warps": (
+        "what each of these threads stores needs rows of its own in D: does its first row name the warp "
+        "(m_st + warp_id * 32), as its part of Dsmem does? Or is one thread meant to store the whole tile: "
+        "then a test of warp_id keeps the other warps out"
+    ),
     "same-tile-again": (
         "the coordinates of the store must follow the tile of each round: its rows (m_st) come from m_idx, "
         "its columns (n_st, d_st) from n_idx"

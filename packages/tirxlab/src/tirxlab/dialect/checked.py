@@ -17,6 +17,7 @@ from .counts import countable
 from .debug import printf
 from .docs import documented
 from .groups import one_group
+from .masks import signalled
 from .sync import BarrierArray
 
 _POINTER_FIRST = {
@@ -61,6 +62,9 @@ class Checked:
         if self._path == "ptx.mbarrier.init":
             for count in [*args[1:2], *(v for k, v in kwargs.items() if k == "thread_count")]:
                 countable(f"Tx.{self._path}(bar, thread_count)", count)
+        if self._path == "ptx.tcgen05.commit":
+            for mask in [*args[2:3], *(v for k, v in kwargs.items() if k == "cta_mask")]:
+                signalled("Tx.ptx.tcgen05.commit", mask)
         try:
             return self._target(*args, **kwargs)
         except TypeError as error:

@@ -12,6 +12,7 @@ from tvm.tirx import IntImm
 
 from .counts import WANTED, countable
 from .groups import one_group
+from .masks import signalled
 from .reach import ever_comes_here, furthest
 from .state import state
 
@@ -102,6 +103,7 @@ class TCGen05Bar(BarrierArray, _tvm.TCGen05Bar):
         if isinstance(mask, list | tuple):
             raise TypeError("cta_mask is one number, a bit for each CTA of the cluster: 3 for CTAs 0 and 1")
         one_group("TCGen05Bar.arrive", cta_group)
+        signalled("TCGen05Bar.arrive", mask)
         return T.ptx.tcgen05.commit(self.buf.ptr_to([self._slot(stage)]), cta_group, mask, pred=pred)
 
 

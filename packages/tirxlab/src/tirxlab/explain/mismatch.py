@@ -65,6 +65,8 @@ def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
         return []
     if not said:
         return ["what they hold fits no known pattern as a whole (tiles, K tiles, rows, columns, swizzles)"]
+    if len(said.get(_EXCHANGED, blocks)) < len(blocks):  # else all tiles but those on the diagonal would be
+        said = {_SAME_TILE: said.pop(_EXCHANGED) + said.pop(_SAME_TILE, []), **said}
     lines = []
     for advice, texts in said.items():
         more = f" (so in {len(texts)} of {len(blocks)} wrong tiles looked at)" if len(blocks) > 1 else ""
@@ -267,24 +269,33 @@ def _other_tile(block: Block) -> Found:
     return None
 
 
+_EXCHANGED = "m_st and n_st, or bx and by, are exchanged"
+_SAME_TILE = (
+    "do the loads of a tile, its columns of tensor memory (where they are written and where they are read) "
+    "and its store follow one and the same tile?"
+)
+
+
 def _tile_sentence(block: Block, other: tuple[int, int]) -> Found:
     (r, c), (s, d) = block.tile, other
     text = f"tile ({r}, {c}) holds the values of tile ({s}, {d})"
     if (s, d) == (c, r) and r != c:
-        return "m_st and n_st, or bx and by, are exchanged", text
+        return _EXCHANGED, text
     if d == c:
         advice = (
             "its rows of A are those of another tile: look at the row at which each load of A begins (m_st, "
-            "and what is added to it), at the part of Asmem that the MMA takes, and at where D is stored"
+            "and what is added to it), at the part of Asmem that the MMA takes, at the columns of tensor "
+            "memory that are written and read, and at where D is stored"
         )
         return advice, text
     if s == r:
         advice = (
             "its rows of B are those of another tile: look at n_st, at the part of Bsmem that the MMA takes, "
-            "at which columns of tensor memory are read, and at where D is stored"
+            "at the columns of tensor memory and the registers that are written and read, and at where D is "
+            "stored"
         )
         return advice, text
-    return "do the loads and the store of a tile use the same m_st and n_st?", text
+    return _SAME_TILE, text
 
 
 def _added(block: Block) -> Found:

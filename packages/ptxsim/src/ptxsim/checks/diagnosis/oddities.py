@@ -14,6 +14,7 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
+from ptxsim.checks.diagnosis.left_loop import left_loop
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.overruns import overruns
 from ptxsim.checks.diagnosis.repairs import late_wait
@@ -182,6 +183,11 @@ class Oddities(Observer):
             warps = {w for (_, w, at), _ in sources if at == row and w // cluster.warps_per_cta == rank}
             if len(warps) > 1 and any(f.evidence.get("cause") == "issuers" for f in found):
                 finding.evidence["cause"] = "late"
+                return
+            loop = left_loop(cluster, finding, warp, missing, row)
+            if loop:
+                cause = CAUSES["left-loop"]
+                self.reporter.blame(finding, cause, cause.tell(what=finding.message, loop=loop))
                 return
             does = "loads by TMA" if how == "load" else "commits MMAs"
             facts = {"what": finding.message, "does": does, "line": source_line(cluster.program, row)}
