@@ -88,6 +88,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "a warp of each CTA waits for its loads and passes them on to CTA 0, and its": "fresh",
     "the number of the K tile is a variable that the issuing thread counts on": "left-loop",
     "each warp's elected thread stores the 32 rows of its warp, and only the place": "same-tile-of-warps",
+    "room for a further load is asked for at the loads' own barrier with the phase": "self-wait",
     "the read of tensor memory is executed by a warp together, and so one": "tcgen05-fence",
     "the MMA's barrier is taken for one at which the threads meet: all of": "commit-uncounted",
     "tensor memory is handed back at the slot with the CTA's rank, not at": "slot-by-cta",

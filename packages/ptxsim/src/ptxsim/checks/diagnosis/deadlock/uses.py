@@ -47,6 +47,8 @@ def _apart(model: Model, waiter: Waiter) -> Blame | None:
     record = record_of(model.cluster)
     if barrier is None or record is None or len(record.steps) >= MOST or len(waiter.lanes) != 1:
         return None
+    if _one_wait_more(model, waiter):
+        return None
     steps = record.steps[: record.taken or MOST]
     ring = set(ring_of(model.histories, waiter.place, model.array))
     waits = [place for place, _ in _walk(steps, ring, ("wait",), set(waiter.lanes))] + [waiter.place]
@@ -63,6 +65,16 @@ def _apart(model: Model, waiter: Waiter) -> Blame | None:
         facts = {"number": number + 1, "signaller": signaller, "line": model.line(step.row)}
         return blame("parted", waiter, **names, **facts)
     return None
+
+
+def _one_wait_more(model: Model, waiter: Waiter) -> bool:
+    """Does a warp that alone signals its array wait at another line than for all of its phases so far?"""
+    (warp,) = waiter.lanes
+    ring = [model.histories[p] for p in ring_of(model.histories, waiter.place, model.array)]
+    own = {by for history in ring for how, by, _ in history.sources if how != "load"} == {warp}
+    waits = [history.waits[warp] for history in ring if warp in history.waits]
+    lines = {model.line(row) for passed in waits for row in passed.rows}
+    return own and bool(lines) and model.line(waiter.row) not in lines
 
 
 def _signalled_by_others(model: Model, place: Place, warp: int) -> bool:
