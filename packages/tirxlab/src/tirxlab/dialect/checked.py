@@ -29,6 +29,10 @@ _POINTER_FIRST = {
     "ptx.tcgen05.alloc": "Tx.address_of(tmem_addr)",
 }
 _OURS = {"cuda.printf": printf}  # in place of TVM's
+_NUMBERS = {  # position and name of a number, what checks it, how that calls the instruction
+    "ptx.mbarrier.init": (1, "thread_count", countable, "Tx.ptx.mbarrier.init(bar, thread_count)"),
+    "ptx.tcgen05.commit": (2, "cta_mask", signalled, "Tx.ptx.tcgen05.commit"),
+}
 _TMEM_COLUMNS = (32, 64, 128, 256, 512)  # PTX ISA 9.7.16.7.1
 
 
@@ -59,12 +63,10 @@ class Checked:
         self._check_pointer(args)
         self._check_group(args, kwargs)
         args = _tmem(self._path, self._target, args, kwargs)
-        if self._path == "ptx.mbarrier.init":
-            for count in [*args[1:2], *(v for k, v in kwargs.items() if k == "thread_count")]:
-                countable(f"Tx.{self._path}(bar, thread_count)", count)
-        if self._path == "ptx.tcgen05.commit":
-            for mask in [*args[2:3], *(v for k, v in kwargs.items() if k == "cta_mask")]:
-                signalled("Tx.ptx.tcgen05.commit", mask)
+        if self._path in _NUMBERS:
+            position, name, check, where = _NUMBERS[self._path]
+            for number in [*args[position : position + 1], *(v for k, v in kwargs.items() if k == name)]:
+                check(where, number)
         try:
             return self._target(*args, **kwargs)
         except TypeError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of
 from ptxsim.checks.diagnosis.misnamed import misnamed
@@ -191,10 +193,10 @@ def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:
     return sum(mask.bit_count() for mask in arriving(history).values()) <= history.count
 
 
-def arriving(history: BarrierHistory) -> dict[int, int]:
+def arriving(history: BarrierHistory, hows: Collection[str] = ("arrive", "commit")) -> dict[int, int]:
     """Warp -> lanes that have arrived, or committed."""
     lanes: dict[int, int] = {}
     for (how, warp, _), signals in history.sources.items():
-        if how != "load":
+        if how in hows:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
     return lanes

@@ -162,7 +162,7 @@ class Oddities(Observer):
             warp, missing, row = finding.evidence["missing"]
             if finding.where["cta"] != cluster.cta_ids[warp // cluster.warps_per_cta]:
                 continue  # of another cluster
-            self._role(cluster, finding, warp, missing)
+            self._role(cluster, finding, warp, missing, row)
             if not cluster.stuck:
                 continue
             model = model or Model(cluster, self.reporter)
@@ -170,7 +170,7 @@ class Oddities(Observer):
             if held and not {w.row for w in held} & reachable(cluster.program, row):
                 finding.evidence["cause"] = "late"
 
-    def _role(self, cluster: Cluster, finding, warp: int, missing: int) -> None:
+    def _role(self, cluster: Cluster, finding, warp: int, missing: int, lacking: int) -> None:
         """The lanes that a warp's instruction lacks have loaded or multiplied: they have another role. If
         others of their CTA have it too, that is what comes first.
         """
@@ -184,7 +184,7 @@ class Oddities(Observer):
             if len(warps) > 1 and any(f.evidence.get("cause") == "issuers" for f in found):
                 finding.evidence["cause"] = "late"
                 return
-            loop = left_loop(cluster, finding, warp, missing, row)
+            loop = left_loop(cluster, warp, missing, lacking, row)
             if loop:
                 cause = CAUSES["left-loop"]
                 self.reporter.blame(finding, cause, cause.tell(what=finding.message, loop=loop))

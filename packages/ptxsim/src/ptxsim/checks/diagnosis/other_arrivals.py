@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import BarrierHistory, history_of, ring_of
+from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.excess_arrivals import arriving
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
+
+_BY_THREADS = ("arrive",)
 
 
 def uncounted(races, pair: AccessPair) -> Edge | None:
@@ -21,21 +23,12 @@ def uncounted(races, pair: AccessPair) -> Edge | None:
         if history is None or (pair.second.warp(races), place) not in pair.seen:
             continue
         rows = {how: row for how, _, row in history.sources}
-        threads = sum(mask.bit_count() for mask in _by_threads(history).values())
+        threads = sum(mask.bit_count() for mask in arriving(history, _BY_THREADS).values())
         if "commit" in rows and threads >= history.count:
             facts = {"line": line_text(races, rows["arrive"]), "count": history.count, "threads": threads}
             commit = source_line(races.launch.program, rows["commit"])
             return edge("commit-uncounted", name=barrier_of(races, place), commit=commit, **facts)
     return None
-
-
-def _by_threads(history: BarrierHistory) -> dict[int, int]:
-    """Warp -> its lanes that have arrived themselves."""
-    lanes: dict[int, int] = {}
-    for (how, warp, _), signals in history.sources.items():
-        if how == "arrive":
-            lanes[warp] = lanes.get(warp, 0) | signals.lanes
-    return lanes
 
 
 def slot_by_cta(races, pair: AccessPair) -> Edge | None:
@@ -46,7 +39,7 @@ def slot_by_cta(races, pair: AccessPair) -> Edge | None:
     histories, array_of, per_cta = history_of(cluster), races.reporter.shared_array, cluster.warps_per_cta
     for place in [p for p, history in histories.items() if warp in arriving(history)]:
         ring = ring_of(histories, place, array_of)
-        lanes = [_by_threads(histories[p]) for p in ring]
+        lanes = [arriving(histories[p], _BY_THREADS) for p in ring]
         ctas = [{w // per_cta for w in of} for of in lanes]
         groups = [{w % per_cta // 4 for w in of} for of in lanes]
         waits = [set(histories[p].waits) for p in ring]

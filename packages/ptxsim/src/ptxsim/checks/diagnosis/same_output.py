@@ -58,12 +58,12 @@ def _cause(races, pair: AccessPair) -> str:
         return "same-tile-again" if _tile_step(races, pair) is None else "tiles-overlap"
     if first.kind != "other" and _of_two_groups(races, first.by, second.by):
         return "same-part"
-    if memory and first.kind == second.kind == "result" and between_threads(races, pair):
+    if memory and first.kind == second.kind == "result" and _between_threads(races, pair):
         return "same-tile-of-warps"
     return "same-tile" if memory else "same-row"
 
 
-def between_threads(races, pair: AccessPair) -> bool:
+def _between_threads(races, pair: AccessPair) -> bool:
     """Do two threads of one CTA meet?"""
     by, per_cta = (pair.first.by, pair.second.by), races.clocks.per_cta
     return None not in by and by[0] != by[1] and by[0] // per_cta == by[1] // per_cta

@@ -94,8 +94,7 @@ def _endless(model: Model, waiter: Waiter) -> Blame | None:
     loop = loop_without_end(model.program, waiter.row)
     if loop is None:
         return None
-    lines = sorted({i.src for i in model.program.instrs[loop[0] : loop[1] + 1] if i is not None and i.src})
-    where = f"lines {lines[0]} to {lines[-1]}" if lines else waiter.line
+    where = phrases.source_lines(model.program, *loop) or waiter.line
     them = "them" if is_plural(waiter.who) else "it"
     return blame("endless-wait", waiter, name=model.name(waiter.place), them=them, where=where)
 
