@@ -22,7 +22,7 @@ from ptxsim import times_text
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, get_device
 from tirxlab.explain.blocks import TILE, wrong_tiles
-from tirxlab.explain.mismatch import explain
+from tirxlab.explain.mismatch import Reason, reasons
 from tirxlab.explain.mismatch_map import MismatchMap, mismatch_map
 from tirxlab.rubric import load_rubric
 
@@ -43,9 +43,15 @@ class KernelError(AssertionError):
 class WrongResult(AssertionError):
     """D is not A @ B.T; the text says where and what it holds, `map` which elements (MismatchMap)."""
 
-    def __init__(self, message: str, map: MismatchMap):
-        super().__init__(message)
-        self.map = map
+    def __init__(self, said: str, holds: list[Reason], map: MismatchMap, wrong: np.ndarray):
+        self.said, self.holds, self.map = said, holds, map
+        self.wrong = wrong  # (M, N): which elements were written wrong
+        super().__init__(self.text())
+
+    def text(self, way: list[str] | None = None) -> str:
+        """`way`: how one of the wrong elements came about; it stands in place of guesses."""
+        lines = [line for reason in self.holds for line in reason.lines(way=bool(way))]
+        return "\n".join([self.said, *(f"  {line}" for line in [*lines, *(way or [])])])
 
 
 @dataclass(frozen=True)
@@ -174,9 +180,8 @@ def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
     if wrong.any():
         said = _describe(wrong, actual, expected, rtol, atol)
         written = _written(wrong, actual)
-        reasons = explain(actual, expected, _numpy(A), _numpy(B), written, rtol, atol)
-        text = "\n".join([said, *(f"  {line}" for line in reasons)])
-        raise WrongResult(text, mismatch_map(wrong, wrong & ~written))
+        holds = reasons(actual, expected, _numpy(A), _numpy(B), written, rtol, atol)
+        raise WrongResult(said, holds, mismatch_map(wrong, wrong & ~written), written)
 
 
 def reference(A, B):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import utils
-from tirxlab.explain.mismatch import explain
+from tirxlab.explain.mismatch import reasons
 from tirxlab.explain.swizzles import NAMES, exchanges, places
 
 SIZES = [(128, 128, 192), (256, 128, 320), (384, 384, 192)]
@@ -386,4 +386,4 @@ def test_what_was_never_written_is_not_explained():
 def test_nothing_wrong_says_nothing():
     problem = Problem((128, 128, 192), 0)
     R = problem.R.astype(np.float16)
-    assert explain(R, R, problem.A, problem.B, np.zeros(R.shape, bool)) == []
+    assert reasons(R, R, problem.A, problem.B, np.zeros(R.shape, bool)) == []

@@ -13,6 +13,7 @@ from ptxsim.machine.occupancy import SM_CTAS, SM_SHARED, SM_THREADS
 from ptxsim.report.findings import Reporter
 from ptxsim.trace.recorder import Recorder
 from ptxsim.units.tcgen05_mma import operands
+from ptxsim.units.tma_boxes import box_index
 
 __all__ = [
     "OFFSET_MASK",
@@ -25,6 +26,7 @@ __all__ = [
     "SM_CTAS",
     "SM_SHARED",
     "SM_THREADS",
+    "box_index",
     "bytecode",
     "is_shared",
     "operands",

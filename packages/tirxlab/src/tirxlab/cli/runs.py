@@ -166,6 +166,7 @@ def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
 
     import ptxsim
     import utils
+    from tirxlab.explain.origins.follow import follow
 
     inputs = utils.prepare_data(*job.size, seed=job.seed, device=job.device)
     A, B, _ = utils.prepare_data(*job.size, seed=job.seed, device=job.device)
@@ -190,10 +191,13 @@ def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
             outcome.right = True
         except AssertionError as error:
             outcome.right = False
-            # The cause first, on one screen: after an error the places of wrong elements say nothing new.
-            said = str(error).splitlines()[: 1 if run.verdict == "error" else None]
-            outcome.message = "\n".join(filter(None, [outcome.message, *said]))
             outcome.wrong, outcome.mismatch = getattr(error, "map", None), str(error)
+            if run.verdict in ("clean", "review") and isinstance(error, utils.WrongResult):
+                way = follow(artifact, A, B, error.wrong, job.order) if outcome.device == "sim" else []
+                outcome.mismatch = error.text(way)
+            # The cause first, on one screen: after an error the places of wrong elements say nothing new.
+            said = outcome.mismatch.splitlines()[: 1 if run.verdict == "error" else None]
+            outcome.message = "\n".join(filter(None, [outcome.message, *said]))
         data = result if isinstance(result, np.ndarray) else result.cpu().numpy()
         outcome.digest = hashlib.sha256(data.tobytes()).hexdigest()[:16]
 

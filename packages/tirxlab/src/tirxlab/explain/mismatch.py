@@ -1,14 +1,16 @@
 """What a wrong product looks like: D = A @ B.T compared with what common mistakes would have computed.
 
-`explain` takes the wrong rows and columns of each 128x128 tile and tries the PATTERNS on them, in order: the
+`reasons` takes the wrong rows and columns of each 128x128 tile and tries the PATTERNS on them, in order: the
 product of other K tiles than all of them once, another tile's values, this tile's values in another place. It
-says which of them fits, or that none does. Nothing here is a guess: a pattern fits if at least 98 % of the
-elements agree within the tolerance of the comparison.
+says which of them fits, or that none does. That is no guess: a pattern fits if at least 98 % of the elements
+agree within the tolerance of the comparison. Some of them can come about at several places of a kernel
+(MANY_WAYS): their advice gives way to what a run shows (origins/).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,9 +44,26 @@ _CUTS = ((0, 2), (1, 2), (0, 4), (1, 4))  # (axis, parts) of a tile in which sev
 _PROBES = 12  # elements by which places are compared first
 
 
-def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-2) -> list[str]:
-    """Lines that say what the wrong elements hold: one line where no pattern fits; of a few elements, at most
-    that they are rounded.
+class Reason(NamedTuple):
+    """What some of the wrong tiles hold."""
+
+    text: str
+    advice: str
+    guesses: bool  # the advice names one of many places where it may have gone wrong
+
+    def lines(self, way: bool = False) -> list[str]:
+        """way: the way of an element is told instead of a guess."""
+        return [self.text, *([f"  {self.advice}"] if self.advice and not (way and self.guesses) else [])]
+
+
+NO_PATTERN = Reason(
+    "what they hold fits no known pattern as a whole (tiles, K tiles, rows, columns, swizzles)", "", True
+)
+
+
+def reasons(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-2) -> list[Reason]:
+    """What the wrong elements hold: NO_PATTERN where none fits; of a few elements, at most that they are
+    rounded.
 
     actual, expected (M, N), A (M, K), B (N, K): numpy arrays of any float dtype. wrong (M, N): which
     elements of actual to look at.
@@ -57,30 +76,33 @@ def explain(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
         chain = find_chain(blocks, actual)
         patterns += (*([chain.says] if chain else []), *PATTERNS)
     said: dict[str, list[str]] = {}
+    guesses: set[str] = set()
     for block in blocks:
-        found = _first(patterns, block) or _in_parts(block)
+        found = _first(patterns, block, guesses) or _in_parts(block, guesses)
         if found is not None:
             said.setdefault(found[0], []).append(found[1])
-    if not said and wrong.sum() < _FEW:
-        return []
     if not said:
-        return ["what they hold fits no known pattern as a whole (tiles, K tiles, rows, columns, swizzles)"]
+        return [] if wrong.sum() < _FEW else [NO_PATTERN]
     if len(said.get(_EXCHANGED, blocks)) < len(blocks):  # else all tiles but those on the diagonal would be
         said = {_SAME_TILE: said.pop(_EXCHANGED) + said.pop(_SAME_TILE, []), **said}
-    lines = []
+    made = []
     for advice, texts in said.items():
         more = f" (so in {len(texts)} of {len(blocks)} wrong tiles looked at)" if len(blocks) > 1 else ""
-        lines.append(f"{texts[0]}{more}")
-        lines += [f"  {advice}"] if advice else []
-    return lines
+        made.append(Reason(f"{texts[0]}{more}", advice, advice in guesses | {_SAME_TILE}))
+    return made
 
 
-def _first(patterns: tuple, block: Block) -> Found:
-    """What the first pattern that fits says."""
-    return next((found for pattern in patterns if (found := pattern(block)) is not None), None)
+def _first(patterns: tuple, block: Block, guesses: set[str]) -> Found:
+    """What the first pattern that fits says; its advice is noted where it is a guess."""
+    for pattern in patterns:
+        found = pattern(block)
+        if found is not None:
+            guesses |= {found[0]} if pattern in MANY_WAYS else set()
+            return found
+    return None
 
 
-def _in_parts(block: Block) -> Found:
+def _in_parts(block: Block, guesses: set[str]) -> Found:
     """The same of parts, where the block falls into some that have a pattern each; else of the one half that
     has one.
     """
@@ -89,7 +111,7 @@ def _in_parts(block: Block) -> Found:
         parts = block.cut(axis, count)
         if len(parts) < 2 or any(part.D.size < _FEW for part in parts):
             continue
-        each = [_first(_OF_PARTS, part) for part in parts]
+        each = [_first(_OF_PARTS, part, guesses) for part in parts]
         found = [one for one in each if one is not None]
         if len(found) == len(parts):
             return found[0][0], "; ".join(dict.fromkeys(text for _, text in found[:2]))
@@ -349,6 +371,20 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
     pieces,
 )
 
+
+# What their sentence says can come from the loads, the product, its read or the store.
+MANY_WAYS = {
+    _constant,
+    half_lanes,
+    _transposed,
+    _same_operand,
+    _other_tile,
+    moved_rows,
+    row_groups,
+    moved_columns,
+    other_rows,
+    pieces,
+}
 
 _OF_PARTS = (_constant, _k_tiles, _other_tile, _added, moved_rows, moved_columns)  # the quick ones
 

@@ -1,0 +1,297 @@
+"""An observer that follows a few elements of D back: the store, the thread that put it there, the column of
+tensor memory that it was read from, and the rows of A and B that were multiplied into it.
+
+What MMAs multiply is read from shared memory as they run, and found again in A and B by its bytes: how it
+came there makes no difference. The registers of a thread are not followed: a number that it stores is the
+one that it has read from tensor memory last and that is the same in D's dtype.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxsim.observing import (
+    OFFSET_MASK,
+    RANK_SHIFT,
+    SHARED_BASE,
+    Observer,
+    box_index,
+    bytecode,
+    is_shared,
+    operands,
+)
+from tirxlab.explain.origins.chunks import Chunks, row_codes
+
+NOBODY = -1
+_COLUMNS = 512  # of a CTA's tensor memory
+_READS = 128  # by a warp, that are remembered
+
+Element = tuple[int, int]  # row and column of D
+
+
+class Product(NamedTuple):
+    """MMAs that ran as one."""
+
+    number: int
+    line: int | None
+    cluster: int
+    a: np.ndarray  # codes of the chunks of A's rows, (M, chunks)
+    b: np.ndarray  # of B's
+
+
+class Cell(NamedTuple):
+    """A place in tensor memory."""
+
+    rank: int
+    lane: int
+    column: int
+
+
+class Sum(NamedTuple):
+    """What MMAs have added up in a column of tensor memory: one object for those that they fill together."""
+
+    products: tuple[Product, ...]
+    row: int  # of the product in lane 0
+    column: int  # its first one
+
+
+class Read(NamedTuple):
+    """A warp's tcgen05.ld."""
+
+    line: int | None
+    lanes: np.ndarray  # (registers, 32)
+    columns: np.ndarray
+    values: np.ndarray  # float32
+    sums: dict[int, Sum]  # by column
+
+
+@dataclass
+class Stored:
+    """How an element of D came to be what it is, as far as it was seen."""
+
+    line: int | None  # of the store
+    by_tma: bool
+    value: float
+    cluster: int
+    thread: int = NOBODY  # of the cluster; that put it into shared memory, or stored it
+    placed: int | None = None  # the line where it did the former
+    read: Read | None = None
+    cell: Cell | None = None
+    sum: Sum | None = None
+    reads: int = 0  # of tensor memory by its warp, before
+    offered: list[tuple[Read, Cell]] = field(default_factory=list)  # reads of the right sum by this thread
+
+
+class Made(NamedTuple):
+    """The product that an element wants, where it was made."""
+
+    product: int  # its number
+    cluster: int
+    line: int | None
+    cell: Cell
+    place: tuple[int, int]  # row and column in the product
+
+    def is_in(self, sums: dict[int, Sum]) -> bool:
+        """Whether its column, as somebody has read it, holds the product."""
+        found = sums.get(self.cell.column)
+        return found is not None and any(one.number == self.product for one in found.products)
+
+
+class Load(NamedTuple):
+    """A TMA load from A or B."""
+
+    line: int | None
+    matrix: int
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    cluster: int
+
+
+@dataclass
+class Followed:
+    """What was seen of one element."""
+
+    stored: Stored | None = None
+    made: list[Made] = field(default_factory=list)  # where its product was made, whole or in part
+    readers: dict[Cell, set[int | None]] = field(default_factory=lambda: defaultdict(set))
+
+
+class Origins(Observer):
+    """Follows `elements` in all clusters. `A`, `B`, `D`: names of the arrays; matrices: A and B."""
+
+    def __init__(self, launch, _index: int, names: tuple[str, str, str], matrices, elements: list[Element]):
+        self.launch, self.names = launch, names
+        self.dtype = matrices[0].dtype
+        self.depth = matrices[0].shape[1] * self.dtype.itemsize // 16
+        self.width = len(matrices[1])  # of D
+        self.chunks = Chunks(*matrices)
+        self.followed = {element: Followed() for element in elements}
+        self.loads: list[Load] = []
+        self.count = 0  # of products
+        self.odd = False  # something was done that is not followed: nothing is to be said then
+
+    def start(self, cluster) -> None:
+        self.sums: dict[tuple[int, int], Sum] = {}  # (rank, column)
+        self.reads: dict[int, deque] = defaultdict(lambda: deque(maxlen=_READS))
+        shape = cluster.ctas, cluster.shared.shape[1] // 2
+        self.writer, self.row = np.full(shape, NOBODY), np.full(shape, NOBODY)
+
+    def timeline(self, _costs) -> Origins:
+        return self
+
+    # ---- products ----
+
+    def tensor_execute(self, cluster, works: list) -> None:
+        first = works[0]
+        if first.footprint.tile is None or any(work.partial for work in works):
+            self.odd = True
+            return
+        a, b = (self.chunks.of(side) for side in operands(cluster, works))
+        self.count += 1
+        product = Product(self.count, first.where.instr.src, cluster.index, a, b)
+        for cells in first.footprint.cells_written:
+            self._add(cells, product, first.accumulates, first.footprint.ranks)
+
+    def _add(self, cells, product: Product, accumulates: bool, ranks: tuple[int, ...]) -> None:
+        height = len(product.a) // len(ranks)
+        if (cells.lane, cells.lanes, cells.columns) != (0, height, len(product.b)) or height != 128:
+            self.odd = True  # a layout whose lanes are not the rows, one after the other
+            return
+        row = ranks.index(cells.rank) * height
+        known: dict[int, Sum] = {}
+        for column in range(cells.column, min(cells.column + cells.columns, _COLUMNS)):
+            before = self.sums.get((cells.rank, column)) if accumulates else None
+            made = known.get(id(before))
+            if made is None:
+                kept = before.products if before and before.column == cells.column else ()
+                made = known[id(before)] = Sum((*kept, product), row, cells.column)
+            self.sums[cells.rank, column] = made
+        self._note_made(cells, product, row)
+
+    def _note_made(self, cells, product: Product, row: int) -> None:
+        for (r, c), followed in self.followed.items():
+            wanted_a, wanted_b = row_codes(0, r, self.depth), row_codes(1, c, self.depth)
+            lanes = np.flatnonzero(np.isin(product.a[row : row + 128], wanted_a).all(1))
+            columns = np.flatnonzero(np.isin(product.b, wanted_b).all(1))
+            for lane, column in [(lane, column) for lane in lanes for column in columns]:
+                cell = Cell(cells.rank, int(lane), cells.column + int(column))
+                own = product.number, product.cluster, product.line
+                followed.made.append(Made(*own, cell, (row + int(lane), int(column))))
+
+    def tmem_access(self, cluster, split, cells, write: bool) -> None:
+        if write:
+            self.odd = True
+            return
+        values = cluster.tmem[cells.rank].floats[cells.index].reshape(-1, 32).copy()
+        lanes, columns = (x.reshape(-1, 32) for x in cells.index)
+        own = {
+            c: self.sums[cells.rank, c] for c in np.unique(columns).tolist() if (cells.rank, c) in self.sums
+        }
+        line = split.instr.src
+        self.reads[split.warp].append(Read(line, lanes, columns, values, own))
+        for followed in self.followed.values():
+            for made in followed.made:
+                here = made.cluster == cluster.index and made.cell.rank == cells.rank and made.is_in(own)
+                if here and ((lanes == made.cell.lane) & (columns == made.cell.column)).any():
+                    followed.readers[made.cell].add(line)
+
+    # ---- copies ----
+
+    def copy_write(self, cluster, token, copy) -> None:
+        if copy.kind != "load" or copy.tensor.name not in self.names[:2]:
+            return
+        tensor = copy.tensor
+        offsets, inside = box_index(tensor, copy.start)
+        if inside.any():
+            size = self.dtype.itemsize
+            places = (offsets[inside] + tensor.byte_offset) // size
+            rows, columns = np.divmod(places, self.depth * 16 // size)
+            ends = (int(rows.min()), int(rows.max()) + 1), (int(columns.min()), int(columns.max()) + 1)
+            self.loads.append(Load(token, self.names.index(tensor.name), *ends, cluster.index))
+
+    def copy_issue(self, cluster, split, copy) -> int | None:
+        return split.instr.src
+
+    def copy_read(self, cluster, token, copy) -> None:
+        """A store takes its bytes from shared memory."""
+        if copy.kind != "store" or copy.tensor.name != self.names[2]:
+            return
+        offsets, inside = box_index(copy.tensor, copy.start)
+        numbers = np.where(inside, (offsets + copy.tensor.byte_offset) // self.dtype.itemsize, NOBODY)
+        chunks = copy.source.chunks.reshape(len(numbers), -1)
+        for (r, c), followed in self.followed.items():
+            at = np.argwhere(numbers == r * self.width + c)
+            if len(at) and self.dtype.itemsize == 2:
+                row, inner = at[0].tolist()
+                half = int(chunks[row, inner // 8]) * 8 + inner % 8
+                rank = copy.source.rank
+                value = cluster.shared[rank].view(self.dtype)[half]
+                thread = int(self.writer[rank, half])
+                stored = Stored(
+                    token,
+                    True,
+                    float(value),
+                    cluster.index,
+                    thread,
+                    self._line(cluster, self.row[rank, half]),
+                )
+                followed.stored = self._back(cluster, stored, (r, c))
+
+    def accesses(self, cluster, log: np.ndarray) -> None:
+        written = log[log[:, bytecode.LOG_SIZE] & 1 == 1]
+        inside = is_shared(written[:, bytecode.LOG_PLACE])
+        self._put(written[inside])
+        self._stored(cluster, written[~inside])
+
+    def _put(self, log: np.ndarray) -> None:
+        """Threads write to shared memory."""
+        place = log[:, bytecode.LOG_PLACE] - SHARED_BASE
+        rank, half = place >> RANK_SHIFT, (place & OFFSET_MASK) // 2
+        size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+        for part in range(-(-int(size.max(initial=0)) // 2)):
+            of = size > 2 * part
+            at = rank[of], np.minimum(half[of] + part, self.writer.shape[1] - 1)
+            self.writer[at], self.row[at] = log[of, bytecode.LOG_THREAD], log[of, bytecode.LOG_ROW]
+
+    def _stored(self, cluster, log: np.ndarray) -> None:
+        """Threads store to D themselves."""
+        memory = cluster.launch.memory
+        base = memory.rows[memory.names.index(self.names[2])][0]
+        size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+        for (r, c), followed in self.followed.items():
+            place = base + (r * self.width + c) * self.dtype.itemsize
+            hits = log[(log[:, bytecode.LOG_PLACE] <= place) & (place < log[:, bytecode.LOG_PLACE] + size)]
+            for row, thread in hits[-1:, [bytecode.LOG_ROW, bytecode.LOG_THREAD]].tolist():
+                value = float(memory.view(place, self.dtype.itemsize).view(self.dtype)[0])
+                stored = Stored(self._line(cluster, row), False, value, cluster.index, thread)
+                followed.stored = self._back(cluster, stored, (r, c))
+
+    # ---- the way back ----
+
+    @staticmethod
+    def _line(cluster, row: int) -> int | None:
+        return cluster.program.instrs[row].src if row != NOBODY else None
+
+    def _back(self, cluster, stored: Stored, element: Element) -> Stored:
+        """With the read of tensor memory that the number came by, and with those of the right one."""
+        if stored.thread == NOBODY:
+            return stored
+        warp, lane = divmod(stored.thread, 32)
+        rank, stored.reads = warp // cluster.warps_per_cta, len(self.reads[warp])
+        made = [made for made in self.followed[element].made if made.cluster == cluster.index]
+        for read in reversed(self.reads[warp]):
+            with np.errstate(over="ignore"):
+                numbers = read.values[:, lane].astype(self.dtype).astype(np.float64)
+            same = (numbers == stored.value) | (np.isnan(numbers) & np.isnan(stored.value))
+            places = zip(read.lanes[:, lane].tolist(), read.columns[:, lane].tolist(), strict=True)
+            cells = [Cell(rank, *place) for place in places]
+            if same.any() and stored.read is None:
+                stored.read, stored.cell = read, cells[int(same.argmax())]
+                stored.sum = read.sums.get(stored.cell.column)
+            wanted = {one.cell for one in made if one.is_in(read.sums)}
+            stored.offered += [(read, cell) for cell in cells if cell in wanted]
+        return stored

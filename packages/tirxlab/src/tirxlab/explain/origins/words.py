@@ -1,0 +1,206 @@
+"""What is said of a wrong element of D whose way back through the run was followed (record.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tirxlab.explain.origins.chunks import place
+from tirxlab.explain.origins.record import NOBODY, Cell, Element, Followed, Origins, Stored, Sum
+
+_SHOWN = 3  # rows, lines or loads that are named
+
+
+def told(run: Origins, element: Element) -> list[str]:
+    """Lines about an element: what it wants, what it has instead, where to look. None where its way back
+    shows nothing wrong, or was lost.
+    """
+    followed, stored = run.followed[element], run.followed[element].stored
+    if run.odd or stored is None:
+        return []
+    if stored.read is None or stored.cell is None:
+        return _never_read(run, element, followed, stored)
+    if followed.made and not _is_elsewhere(element, followed, stored):
+        return _right_product(run, element, followed, stored)
+    return _wrong_rows(run, element, stored) if stored.sum is not None else []
+
+
+def _is_elsewhere(element: Element, followed: Followed, stored: Stored) -> bool:
+    """Whether the number was taken from where an element of this row and column lies if a product's rows and
+    columns follow each other as those of D do, and the right product lies nowhere like that.
+    """
+    if stored.sum is None or stored.cell is None:
+        return False
+    one = stored.sum.products[-1]
+    usual = element[0] % len(one.a), element[1] % len(one.b)
+    taken = stored.sum.row + stored.cell.lane, stored.cell.column - stored.sum.column
+    return taken == usual and all(made.place != usual for made in followed.made)
+
+
+# ---- nothing was read for it ----
+
+
+def _never_read(run: Origins, element: Element, followed: Followed, stored: Stored) -> list[str]:
+    """A thread that has never read tensor memory puts something in its place."""
+    if stored.thread == NOBODY or stored.reads:
+        return []
+    by = _line(stored.placed if stored.by_tma else stored.line)
+    readers = {line for lines in followed.readers.values() for line in lines}
+    others = f": {_lines(list(readers))} reads it in other threads, and registers are each thread's own"
+    return [
+        f"{run.names[2]}[{element[0]}, {element[1]}] is put in its place ({by}) by a thread that has read "
+        f"nothing from tensor memory{others if readers else ''}"
+    ]
+
+
+# ---- the product that it wants was made ----
+
+
+def _right_product(run: Origins, element: Element, followed: Followed, stored: Stored) -> list[str]:
+    """It was made, and another number was stored."""
+    assert stored.cell is not None and stored.read is not None
+    here = [made for made in followed.made if made.cluster == stored.cluster]
+    near = [made for made in here if made.cell.rank == stored.cell.rank]
+    if any(made.cell == stored.cell and made.is_in(stored.read.sums) for made in near):
+        return []
+    wanted = _wants(run, element)
+    if not near:
+        other = (here or followed.made)[0]
+        places = ("another CTA of its cluster", "CTA") if here else ("another cluster", "cluster")
+        return [
+            f"{wanted}: {_line(other.line)} multiplies them in {places[0]} than the one that stores this "
+            f"element ({_line(stored.line)})",
+            f"  do the loads of a {places[1]} and its store take their rows and columns from one and the "
+            "same tile, in the same order?",
+        ]
+    if stored.offered:
+        return [f"{wanted}: {_has_both(stored)}", f"  {_look_behind(stored)}"]
+    made, read = near[-1], _line(stored.read.line)
+    differs = "lanes" if made.cell.column == stored.cell.column else "columns"
+    nobody = "" if followed.readers.get(made.cell) else ", and nothing reads it there"
+    return [
+        f"{wanted}: that product stands in {_cell(made.cell, stored.cell)} ({_line(made.line)}){nobody}",
+        f"  {read} reads {_cell(stored.cell, made.cell)} for it{_holds(run, stored)}: look at the {differs} "
+        f"that {_line(made.line)} writes and that {read} reads, and at the rows that {_line(made.line)} "
+        f"multiplies",
+    ]
+
+
+def _holds(run: Origins, stored: Stored) -> str:
+    """What stands in the cell that was read."""
+    found = _multiplied(stored.sum, stored.cell) if stored.sum is not None else None
+    if found is None:
+        return ", where no product stands"
+    return ", where " + " times ".join(_rows(run, side) for side in found[1]) + " stands"
+
+
+def _has_both(stored: Stored) -> str:
+    read, cell = stored.offered[0]
+    assert stored.cell is not None
+    return (
+        f"its thread has read that, from {_cell(cell, stored.cell)} ({_line(read.line)}), but what it put in "
+        f"this place comes from {_cell(stored.cell, cell)}"
+    )
+
+
+def _look_behind(stored: Stored) -> str:
+    """Between the read and the store."""
+    assert stored.read is not None
+    first, last = _line(stored.read.line), _line(stored.placed if stored.placed else stored.line)
+    store = f", and at which part of D {_line(stored.line)} stores" if stored.placed else ""
+    return (
+        f"look at what becomes of these registers from {first} to {last} (their index, the cast, the order "
+        f"of these lines){store}"
+    )
+
+
+# ---- other rows were multiplied ----
+
+
+def _wrong_rows(run: Origins, element: Element, stored: Stored) -> list[str]:
+    found = _multiplied(stored.sum, stored.cell)
+    if found is None:
+        return []
+    lines, sides = found
+    wrong = [i for i in (0, 1) if not _is_row(sides[i], i, element[i])]
+    if not wrong:
+        return []
+    text = " times ".join(_rows(run, side) for side in sides)
+    said = [f"{_wants(run, element)}, but {_lines(lines)} multiplies {text} for it"]
+    return said + [f"  {_look_for(run, i, element[i], stored, lines)}" for i in wrong]
+
+
+def _multiplied(sum: Sum | None, cell: Cell | None) -> tuple[list, tuple[np.ndarray, np.ndarray]] | None:
+    """The lines of a cell's products, and the codes of all that was multiplied into it, of both sides."""
+    assert sum is not None and cell is not None
+    row, column = sum.row + cell.lane, cell.column - sum.column
+    if any(row >= len(p.a) or column >= len(p.b) for p in sum.products):
+        return None
+    sides = tuple(
+        np.concatenate([side[n] for side in part])
+        for part, n in zip(
+            ([p.a for p in sum.products], [p.b for p in sum.products]), (row, column), strict=True
+        )
+    )
+    return list(dict.fromkeys(p.line for p in sum.products)), sides  # type: ignore[return-value]
+
+
+def _is_row(codes: np.ndarray, matrix: int, row: int) -> bool:
+    return all(found is not None and found[:2] == (matrix, row) for found in map(place, codes.tolist()))
+
+
+def _rows(run: Origins, codes: np.ndarray) -> str:
+    """`row 128 of A`"""
+    found = dict.fromkeys(p[:2] if p else None for p in map(place, codes.tolist()))
+    rows = [key for key in found if key is not None]
+    if not rows:
+        return "numbers that stand in neither A nor B"
+    if len(found) == 1:
+        return f"row {rows[0][1]} of {run.names[rows[0][0]]}"
+    more = ", .." if len(rows) > _SHOWN else ""
+    text = ", ".join(f"{run.names[m]}[{row}]" for m, row in rows[:_SHOWN]) + more
+    return f"parts of rows {text}" + (" and of neither A nor B" if None in found else "")
+
+
+def _look_for(run: Origins, matrix: int, row: int, stored: Stored, lines: list) -> str:
+    """Where the right row is, if it was loaded."""
+    name, smem = run.names[matrix], f"{run.names[matrix]}smem"
+    mine = [load for load in run.loads if load.matrix == matrix and load.cluster == stored.cluster]
+    right = [load for load in mine if load.rows[0] <= row < load.rows[1]]
+    if right:
+        at = _lines([load.line for load in right])
+        return (
+            f"row {row} of {name} is loaded as well ({at}): look at the part of {smem} that "
+            f"{_lines(lines)} takes, and at where {at} puts it"
+        )
+    if mine:
+        shown = ", ".join(dict.fromkeys(f"{name}[{a}:{b}] ({_line(n)})" for n, _, (a, b), _, _ in mine))
+        return f"no load of this cluster takes row {row} of {name}, but {shown}: look at its first row"
+    return f"look at the rows of {name} that are copied into {smem}, and at the part of it that is multiplied"
+
+
+# ---- words ----
+
+
+def _wants(run: Origins, element: Element) -> str:
+    A, B, D = run.names
+    r, c = element
+    return f"{D}[{r}, {c}] is row {r} of {A} times row {c} of {B}"
+
+
+def _cell(cell: Cell, other: Cell) -> str:
+    """A place in tensor memory, by what tells it from another."""
+    parts = [f"column {cell.column}"]
+    if cell.lane != other.lane:
+        parts.insert(0, f"lane {cell.lane}")
+    return ", ".join(parts) + " of tensor memory"
+
+
+def _line(line: int | None) -> str:
+    return f"line {line}" if line else "the kernel"
+
+
+def _lines(lines: list) -> str:
+    known = sorted({line for line in lines if line})
+    if len(known) < 2:
+        return _line(known[0] if known else None)
+    return "lines " + ", ".join(map(str, known[:_SHOWN])) + (", .." if len(known) > _SHOWN else "")
