@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class Origins(Observer):
 
     # ---- products ----
 
-    def tensor_execute(self, cluster, works: list) -> None:
+    def tensor_execute(self, cluster: Any, works: list) -> None:
         first = works[0]
         if first.footprint.tile is None or any(work.partial for work in works):
             self.odd = True
@@ -182,9 +182,10 @@ class Origins(Observer):
                 own = product.number, product.cluster, product.line
                 followed.made.append(Made(*own, cell, (row + int(lane), int(column))))
 
-    def tmem_access(self, cluster, split, cells, write: bool) -> None:
-        if write:
-            self.odd = True
+    def tmem_access(self, cluster: Any, split, cells, write: bool) -> None:
+        if write:  # what stands there is no product any more
+            for column in np.unique(cells.columns).tolist():
+                self.sums.pop((cells.rank, column), None)
             return
         values = cluster.tmem[cells.rank].floats[cells.index].reshape(-1, 32).copy()
         lanes, columns = (x.reshape(-1, 32) for x in cells.index)
@@ -218,7 +219,7 @@ class Origins(Observer):
 
     def copy_read(self, cluster, token, copy) -> None:
         """A store takes its bytes from shared memory."""
-        if copy.kind != "store" or copy.tensor.name != self.names[2]:
+        if copy.source is None or copy.kind != "store" or copy.tensor.name != self.names[2]:
             return
         offsets, inside = box_index(copy.tensor, copy.start)
         numbers = np.where(inside, (offsets + copy.tensor.byte_offset) // self.dtype.itemsize, NOBODY)
