@@ -94,6 +94,8 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> the cause
     "tensor memory is handed back at the slot with the CTA's rank, not at": "slot-by-cta",
     "the copies are handed to the MMA by an mbarrier in place of the CTA's, at": "warp-left-out",
     "the fence in front of the MMA is left out for a tile's first K tile": "tcgen05-fence",
+    "only the last write-back hands tensor memory back, as the last thread": "slot-of-others",
+    "the scheduler starts from the number of the CTA and not of its cluster": "cluster-parted",
 }
 
 

@@ -85,6 +85,16 @@ def test_no_edit_makes_a_ring_of_one_stage():
     assert {"2", "3", "5"} <= depths and not depths & {"0", "1"}
 
 
+def test_no_edit_stops_a_ring():
+    """`(stage + BLK_K) % PIPE_DEPTH` is the same stage again; so is a step that is left out."""
+    for step, moves in ((5, r"stage = \(stage \+ 1\) % \w+"), (8, r"tma_phase\.move_to_next_stage\(\)")):
+        text = made(step)
+        begin = text.index(f"def hgemm_v{step}(")
+        assert len(re.findall(moves, text[begin:])) == 1
+        for edit in (edit for edit in Edits(Builder(text, step)) if len(edit.splices) == 1):
+            assert re.search(moves, edit.applied(text)[begin - 50 :]), edit
+
+
 def test_a_name_that_a_branch_has_made_a_constant_is_not_put_in():
     """Where warp_id is 0, `warp_id * n` is 0: a loop bound that was made so passed, and was a riddle."""
     text = made(5)
@@ -95,6 +105,19 @@ def test_a_name_that_a_branch_has_made_a_constant_is_not_put_in():
     bounds = {bound for edited in edits for bound in re.findall(r"range\((K_TILES [^\n]*)\):", edited)}
     assert "K_TILES + 0 * PIPE_DEPTH" in bounds
     assert not any("warp_id" in bound for bound in bounds)
+
+
+def test_nothing_is_moved_to_where_it_is_never_executed():
+    extra = "                if warp_id == 2:\n                    ld2mma.arrive(0)\n"
+    right, wrong = slipped(
+        7, "                if warp_id == 3:\n", extra + "                if warp_id == 3:\n"
+    )
+    dead = re.compile(
+        r"if warp_id == 3:\n(?:                    .*\n|\n)*?                    +if warp_id == 2:"
+    )
+    assert undone(Edits(Builder(wrong, 7)), right, wrong)
+    for edit in (one for one in Edits(Builder(wrong, 7)) if one.family == "moved"):
+        assert not dead.search(edit.applied(wrong)), edit
 
 
 def test_a_loop_over_tiles_is_made_no_test():

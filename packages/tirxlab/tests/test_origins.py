@@ -101,3 +101,11 @@ def test_nothing_is_said_of_what_is_not_followed(matrices):
     seen = Seen(matrices, (128, 256))
     seen.odd = True
     assert seen.told() == ""
+
+
+def test_a_product_of_another_round_is_told(matrices):
+    seen = Seen(matrices, (128, 256))
+    seen.made(Cell(0, 3, 1))
+    seen.here.made[0] = seen.here.made[0]._replace(product=2)
+    seen.here.stored.cell = Cell(0, 3, 1)
+    assert "in another round of the tiles, where row 131 of A times row 129 of B stands" in seen.told()

@@ -253,15 +253,6 @@ AT_BARRIERS = (
         "with either",
     ),
     Cause(
-        "silent-here",
-        185,
-        "does who signals it stand under a condition on the CTA's number in the grid, where its rank in the "
-        "cluster is meant? Or does an arrive, a commit or a load for it stand under another condition that "
-        "nobody meets here?",
-        text="in the cluster of CTAs {ctas} nobody signals {name}: {waits} for its phase {phase}, "
-        "0/{expected} arrived",
-    ),
-    Cause(
         "silent-slot",
         185,
         "signals and waits must begin at the same slot: does the stage move on in between, or the wait name "
@@ -280,7 +271,8 @@ AT_BARRIERS = (
     Cause(
         "silent",
         185,
-        "the arrive, commit or load for it is missing, or stands under a condition that no thread meets",
+        "the arrive, commit or load for it is missing or under a condition that no thread meets, or the wait "
+        "is one too many",
         text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived",
     ),
     Cause(
@@ -354,7 +346,8 @@ AT_BARRIERS = (
     Cause(
         "flipped-early",
         220,
-        "a phase bit that all stages share must flip when the stage wraps to 0, not from stage to stage",
+        "a phase bit flips behind the wait that has asked for it; one that all stages share flips only when "
+        "the stage wraps to 0",
         text="{waits} for phase {phase} of {name}, but {has} never waited for phase {missed}, which is "
         "complete: the phase was flipped too early{first}",
     ),

@@ -172,4 +172,35 @@ OF_ROLES = (
         text="{name} never completes phase {phase}: only {count} of {expected} arrivals came ({arrived}); "
         "{who} {has} signalled every other element of {array} ({line}), and never this one",
     ),
+    Cause(
+        "cluster-parted",
+        185,
+        "the CTAs of a cluster must go through the same tiles, equally often: do the first one and the step "
+        "to the next follow the number of the cluster, not that of the CTA? And do all of them load each "
+        "time",
+    ),
+    Cause(
+        "announced-besides",
+        185,
+        "one thread announces the bytes of a phase, once, and init(count) counts it alone: is the other "
+        "arrive one too many, or meant for another barrier?",
+    ),
+    Cause(
+        "slot-of-others",
+        185,
+        "each element of the array has threads that signal it alone: does a condition (on the warpgroup, "
+        "warp or CTA) keep away those who would signal this one? Or does the wait, or the signal, name "
+        "another element than is meant?",
+        text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived; {who}, who alone "
+        "{come} to {line}, {signal} {other} there each time",
+    ),
+    Cause(
+        "silent-here",
+        185,
+        "does who signals it stand under a condition on the CTA's number in the grid, where its rank in the "
+        "cluster is meant? Or does an arrive, a commit or a load for it stand under another condition that "
+        "nobody meets here?",
+        text="in the cluster of CTAs {ctas} nobody signals {name}: {waits} for its phase {phase}, "
+        "0/{expected} arrived",
+    ),
 )

@@ -185,6 +185,11 @@ OF_CAUSES = {
     ),
     "bytes-elsewhere": "the loads and the arrive that announces their bytes must name the same slot: the "
     "stage",
+    "cluster-parted": (
+        "both CTAs of a pair take the same tiles: is the scheduler given the number of the cluster "
+        "(init(bx // CTA_GROUP), num_clusters=SM_COUNT // CTA_GROUP), and do the loops and conditions of the "
+        "loads hang on nothing that differs between the two? Then look at the bytes that arrive announces"
+    ),
     "group-late": (
         "the thread that stored must execute wait_group(0); then comes the barrier; only then may the "
         "buffer be written"

@@ -46,8 +46,8 @@ OF_PLACES = {
     ),
     "first-tiles": (
         "is the number of tiles along this axis right: the extents of cta_id, num_m_tiles and num_n_tiles of "
-        "the scheduler? Does m_st (n_st) follow the scheduler's tile along this axis, in each round? Is the "
-        "store as wide as the tile?"
+        "the scheduler? Does m_st (n_st) follow the scheduler's tile along this axis, in each round, and "
+        "does next_tile() come once a round? Is the store as wide as the tile?"
     ),
     "adds-to-nothing": (
         "to overwrite D, leave out use_tma_reduce; to add to it, D must be cleared first, and all who add "

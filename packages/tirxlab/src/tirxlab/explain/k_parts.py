@@ -25,7 +25,10 @@ def k_parts(block: Block) -> Found:
         return None
     lacks = f"lacks columns {_columns(times == 0)} of K" if (times == 0).any() else ""
     often = f"has columns {_columns(times > 1)} of K more than once" if (times > 1).any() else ""
-    advice = "does each MMA multiply the columns of its own part, and accumulate but for the very first?"
+    advice = (
+        "does each load begin at the columns of its own K tile (k * BLK_K), and does each MMA multiply all "
+        "columns of its part, once, and accumulate but for the very first?"
+    )
     return advice, f"{block.place} {' and '.join(filter(None, (lacks, often)))}, of {K}"
 
 

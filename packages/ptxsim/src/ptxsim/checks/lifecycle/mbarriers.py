@@ -16,7 +16,9 @@ from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.missing_bytes import loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.excess_arrivals import announced_apart, announced_too_often, from_several_ctas
+from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.running_ahead import why
+from ptxsim.checks.phrases import source_line
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
@@ -122,8 +124,9 @@ class Barriers(Observer):
             f"{detail}: {abs(barrier.tx)} B {side}, phase {barrier.phase} never completes"
         )
         both = announced_too_often(cluster, place, self.reporter) if barrier.tx > 0 else None
-        message += f"; {both.text}" if both else _bytes_left_out(barrier, history)
-        cause = both.cause if both else CAUSES["bytes-announced"]
+        left_out, of = self._bytes_left_out(cluster, place, history)
+        message += f"; {both.text}" if both else left_out
+        cause = both.cause if both else CAUSES[of]
         other = self._instead(cluster, place)
         if other is not None:
             tx = cluster.mbarriers[other].tx
@@ -131,6 +134,21 @@ class Barriers(Observer):
             message += f"; {self._name(other)} {left}"
             cause = CAUSES["bytes-elsewhere" if barrier.delivered else "slot"]
         self._afterwards(cluster, "tx-count", "error", place, history, message, cause)
+
+    def _bytes_left_out(self, cluster: Cluster, place, history: BarrierHistory) -> tuple[str, str]:
+        """Who did not announce, or did not load, although the code suggests it, and the cause."""
+        barrier = cluster.mbarriers[place]
+        gone = sorted({load.cta for load in history.before} - {load.cta for load in history.parts})
+        if not barrier.announced:
+            return "; no arrive announced any: mbarrier.arrive.expect_tx does", "bytes-announced"
+        if barrier.tx > 0 and gone and history.parts:
+            who = " and ".join(f"CTA {rank}" for rank in gone)
+            return (
+                f"; {who} loaded for the phase before and not for this one: "
+                "the CTAs of the cluster go through different tiles, or numbers of them"
+            ), "cluster-parted"
+        besides = _announced_besides(cluster, history) if barrier.tx > 0 else ""
+        return besides, "announced-besides" if besides else "bytes-announced"
 
     def _instead(self, cluster: Cluster, place) -> Place | None:
         """Another element of its array that received bytes nobody announced to it, or that lacks the bytes
@@ -236,17 +254,15 @@ def _announcing(history: BarrierHistory) -> list[int]:
     return [row for (_, _, row), signals in history.sources.items() if signals.announces]
 
 
-def _bytes_left_out(barrier, history: BarrierHistory) -> str:
-    """Who did not announce, or did not load, although the code suggests it."""
-    gone = sorted({load.cta for load in history.before} - {load.cta for load in history.parts})
-    if not barrier.announced:
-        return "; no arrive announced any: mbarrier.arrive.expect_tx does"
-    if barrier.tx > 0 and gone and history.parts:
-        who = " and ".join(f"CTA {rank}" for rank in gone)
-        return (
-            f"; {who} loaded for the phase before and not for this one: "
-            "the CTAs of the cluster go through different tiles, or numbers of them"
-        )
+def _announced_besides(cluster: Cluster, history: BarrierHistory) -> str:
+    """Who announces bytes and loads nothing, where another thread announces what it loads."""
+    loaders = {warp for how, warp, _ in history.sources if how == "load"}
+    own = {warp for (_, warp, _), signals in history.sources.items() if signals.announces and warp in loaders}
+    for (_, warp, row), signals in history.sources.items():
+        if signals.announces and own and warp not in loaders:
+            who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
+            line = source_line(cluster.program, row)
+            return f"; {who} announces bytes here, too ({line}), and loads nothing"
     return ""
 
 

@@ -74,6 +74,13 @@ def _right_product(run: Origins, element: Element, followed: Followed, stored: S
         ]
     if stored.offered:
         return [f"{wanted}: {_has_both(stored)}", f"  {_look_behind(stored)}"]
+    if any(made.cell == stored.cell for made in near):
+        return [
+            f"{wanted}: that product stood in the place that {_line(stored.read.line)} reads for it, but in "
+            f"another round of the tiles{_holds(run, stored)} in this one",
+            "  do all warps and roles, the loads and the store too, take the same tile in the same round: "
+            "where each begins (init), its next_tile(), its m_st and n_st?",
+        ]
     made, read = near[-1], _line(stored.read.line)
     differs = "lanes" if made.cell.column == stored.cell.column else "columns"
     nobody = "" if followed.readers.get(made.cell) else ", and nothing reads it there"
@@ -96,6 +103,11 @@ def _holds(run: Origins, stored: Stored) -> str:
 def _has_both(stored: Stored) -> str:
     read, cell = stored.offered[0]
     assert stored.cell is not None
+    if cell == stored.cell:
+        return (
+            f"its thread has read that ({_line(read.line)}), but what it put in this place it has read from "
+            "there in another round of the tiles"
+        )
     return (
         f"its thread has read that, from {_cell(cell, stored.cell)} ({_line(read.line)}), but what it put in "
         f"this place comes from {_cell(stored.cell, cell)}"

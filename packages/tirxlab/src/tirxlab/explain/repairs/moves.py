@@ -32,7 +32,7 @@ CLOSE = 0.6  # likeness from which a line of a step before is the same line
 
 
 def left_out(builder: Builder) -> Iterator[Splice]:
-    """A statement, or a guard and loop around its block."""
+    """A statement, a short branch or loop, or only the guard or loop around its block."""
     for _, block in builder.blocks:
         for statement in block:
             if builder.defines(statement):
@@ -42,8 +42,10 @@ def left_out(builder: Builder) -> Iterator[Splice]:
             elif isinstance(statement, ast.If | ast.While | ast.With) and not getattr(
                 statement, "orelse", ()
             ):
-                inner = _text(builder, statement.body)
-                yield *builder.rows(statement, statement), _at(builder, statement, inner)
+                inner, (start, end) = _text(builder, statement.body), builder.rows(statement, statement)
+                yield start, end, _at(builder, statement, inner)
+                if builder.text.count("\n", start, end) <= LONG:
+                    yield start, end, _passed(builder, block, statement)
 
 
 def moved(builder: Builder) -> Iterator[tuple[Splice, Splice]]:
@@ -82,10 +84,28 @@ def _places(
         yield end, owner
     for other in block[max(0, i - 1) : i] + block[last + 1 : last + 2]:
         while isinstance(other, ast.If | ast.While | ast.With | ast.For):
+            if any(_excludes(other, one) for one in block[i : last + 1]):
+                break  # there it would never be executed
             inner = other.body
             yield builder.rows(inner[0], inner[0])[0], inner[0]
             yield builder.rows(inner[-1], inner[-1])[1], inner[-1]
             other = inner[-1] if other.lineno < block[i].lineno else inner[0]
+
+
+def _excludes(outer: ast.stmt, inner: ast.stmt) -> bool:
+    """Whether `if name == 3:` would stand around `if name == 2:`."""
+    around, own = _equal_to(outer), _equal_to(inner)
+    return around is not None and own is not None and around[0] == own[0] and around[1] != own[1]
+
+
+def _equal_to(statement: ast.stmt) -> tuple[str, object] | None:
+    """(name, number) of `if name == number:`"""
+    if not isinstance(statement, ast.If) or not isinstance(statement.test, ast.Compare):
+        return None
+    test = statement.test
+    if not isinstance(test.ops[0], ast.Eq) or not isinstance(test.comparators[0], ast.Constant):
+        return None
+    return ast.unparse(test.left), test.comparators[0].value
 
 
 def put_in(builder: Builder) -> Iterator[Splice]:

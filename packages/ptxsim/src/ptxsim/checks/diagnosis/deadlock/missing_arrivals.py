@@ -70,11 +70,24 @@ def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
         row, lanes = min(own.values())
         if waiter.place in own or len(own) < len(ring) - 1 or model.line(row) not in round_all:
             continue
+        if not _has_passed(model, warp, [*own], waiter.place):
+            continue
         who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
         facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
         facts |= {"array": model.array(waiter.place[1]), "line": model.line(row)}
         return blame("skips-element", waiter, who=who, has=agree(who, "has"), **facts)
     return None
+
+
+def _has_passed(model: Model, warp: int, signalled: list[Place], place: Place) -> bool:
+    """Whether a warp that signals a ring's elements in turn has gone by this one."""
+    rounds = max(
+        signals.total // signals.lanes.bit_count()
+        for one in signalled
+        for (how, by, _), signals in model.histories[one].sources.items()
+        if by == warp and how != "load"
+    )
+    return max(signalled) > place or rounds > 1
 
 
 def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -> list[tuple[Waiter, int]]:
@@ -94,11 +107,18 @@ def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -
 
 
 def _signallers(model: Model, place: Place) -> set[int]:
-    """Warps that have signalled it, or several elements of its array: they go round and may still come."""
+    """Warps that have signalled it, or several elements of its array, or one by a line at which others go
+    round: they may still come.
+    """
     ring = ring_of(model.histories, place, model.array)
     by = {p: {w for how, w, _ in model.histories[p].sources if how != "load"} for p in ring}
     often = Counter(w for warps in by.values() for w in warps)
-    return by[place] | {w for w, elements in often.items() if elements > 1}
+    around = {w for w, elements in often.items() if elements > 1}
+    lines = [
+        (model.line(row), w) for p in ring for how, w, row in model.histories[p].sources if how != "load"
+    ]
+    turning = {line for line, w in lines if w in around}
+    return by[place] | around | {w for line, w in lines if line in turning}
 
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import BarrierHistory
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.events.views import Place
 
 
 def silent(model: Model, waiter: Waiter) -> Blame | None:
     _, history = barrier_of(model, waiter)
-    if history is None or history.sources or waiter.helpers:
+    if history is None or history.sources:
         return None
+    if waiter.helpers:
+        return _slot_of_others(model, waiter)
     facts = awaited(model, waiter)
     if model.cluster.index and model.cluster.ctas > 1:
         ctas = " and ".join(map(str, model.cluster.cta_ids[:: model.cluster.ctas - 1]))
@@ -23,6 +27,36 @@ def silent(model: Model, waiter: Waiter) -> Blame | None:
     if mates and all(count == model.cluster.mbarriers[place].phase for place, count in seen.items()):
         return blame("silent-rest", waiter, others=others, **facts)
     return blame("silent", waiter, **facts)
+
+
+def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
+    """Whoever comes to the lines that would signal it has been there before, for one other element."""
+    rows, lanes = model.rows_for(waiter.place), dict[int, int]()
+    rounds: list[int] = []
+    others: set[Place] = set()
+    for place, history in model.histories.items():
+        for (how, warp, row), signals in history.sources.items():
+            if row in rows and how != "load":
+                others.add((waiter.place[0], place[1]))
+                lanes[warp] = lanes.get(warp, 0) | signals.lanes
+                rounds.append(signals.total // signals.lanes.bit_count())
+    coming = {warp for helper in waiter.helpers if helper.waiter for warp in helper.waiter.lanes}
+    if len(others) != 1 or min(rounds, default=0) < 2 or not coming <= set(lanes) - set(waiter.lanes):
+        return None
+    (other,) = others
+    answered = set(model.histories[other].waits) if other in model.histories else set()
+    if not answered or answered & set(waiter.lanes):  # it goes round, or they do
+        return None
+    cta = min(lanes) // model.cluster.warps_per_cta
+    own = {w: mask for w, mask in lanes.items() if w // model.cluster.warps_per_cta == cta}
+    who, lines = model.role(cta, own), {model.line(row) for row in rows}
+    facts = awaited(model, waiter) | {
+        "who": who,
+        "come": agree(who, "comes"),
+        "signal": agree(who, "signals"),
+    }
+    line = " or ".join(sorted(map(str, lines)))
+    return blame("slot-of-others", waiter, other=model.name(other), line=line, **facts)
 
 
 def _signalled_mates(model: Model, own: tuple[int, int]) -> dict[tuple[int, int], BarrierHistory]:
