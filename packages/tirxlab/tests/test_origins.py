@@ -35,7 +35,7 @@ class Seen:
         read = Read(
             30, np.zeros((1, 32)), np.zeros((1, 32)), np.zeros((1, 32)), {c: self.sum for c in range(128)}
         )
-        stored = Stored(50, True, 1.5, 0, 3, 40, read, cell, self.sum, 1)
+        stored = Stored(50, True, 1.5, None, 0, 3, 40, read, cell, self.sum, 1)
         self.followed, self.loads = {ELEMENT: Followed(stored)}, [*loads]
 
     @property

@@ -58,6 +58,11 @@ class Sum(NamedTuple):
     row: int  # of the product in lane 0
     column: int  # its first one
 
+    def is_like(self, product: Product, column: int) -> bool:
+        """Whether a product that is added has the same rows and columns of A and B in its cells."""
+        shape = len(self.products[-1].a), len(self.products[-1].b), self.column
+        return shape == (len(product.a), len(product.b), column)
+
 
 class Read(NamedTuple):
     """A warp's tcgen05.ld."""
@@ -76,6 +81,7 @@ class Stored:
     line: int | None  # of the store
     by_tma: bool
     value: float
+    beside: float | None  # the next number of D's row, where it is at hand
     cluster: int
     thread: int = NOBODY  # of the cluster; that put it into shared memory, or stored it
     placed: int | None = None  # the line where it did the former
@@ -167,7 +173,8 @@ class Origins(Observer):
             before = self.sums.get((cells.rank, column)) if accumulates else None
             made = known.get(id(before))
             if made is None:
-                kept = before.products if before and before.column == cells.column else ()
+                kept = before.products if before else ()
+                self.odd |= before is not None and not before.is_like(product, cells.column)
                 made = known[id(before)] = Sum((*kept, product), row, cells.column)
             self.sums[cells.rank, column] = made
         self._note_made(cells, product, row)
@@ -230,12 +237,13 @@ class Origins(Observer):
                 row, inner = at[0].tolist()
                 half = int(chunks[row, inner // 8]) * 8 + inner % 8
                 rank = copy.source.rank
-                value = cluster.shared[rank].view(self.dtype)[half]
+                value, beside = cluster.shared[rank].view(self.dtype)[half : half + 2].tolist()
                 thread = int(self.writer[rank, half])
                 stored = Stored(
                     token,
                     True,
-                    float(value),
+                    value,
+                    beside if inner % 8 < 7 else None,
                     cluster.index,
                     thread,
                     self._line(cluster, self.row[rank, half]),
@@ -268,7 +276,7 @@ class Origins(Observer):
             hits = log[(log[:, bytecode.LOG_PLACE] <= place) & (place < log[:, bytecode.LOG_PLACE] + size)]
             for row, thread in hits[-1:, [bytecode.LOG_ROW, bytecode.LOG_THREAD]].tolist():
                 value = float(memory.view(place, self.dtype.itemsize).view(self.dtype)[0])
-                stored = Stored(self._line(cluster, row), False, value, cluster.index, thread)
+                stored = Stored(self._line(cluster, row), False, value, None, cluster.index, thread)
                 followed.stored = self._back(cluster, stored, (r, c))
 
     # ---- the way back ----
@@ -287,11 +295,14 @@ class Origins(Observer):
         for read in reversed(self.reads[warp]):
             with np.errstate(over="ignore"):
                 numbers = read.values[:, lane].astype(self.dtype).astype(np.float64)
-            same = (numbers == stored.value) | (np.isnan(numbers) & np.isnan(stored.value))
+            same = np.flatnonzero((numbers == stored.value) | (np.isnan(numbers) & np.isnan(stored.value)))
+            if stored.beside is not None:  # two numbers of 256 are the same now and then, pairs are not
+                pairs = [n for n in same.tolist() if [*numbers[n + 1 : n + 2]] == [stored.beside]]
+                same = np.array(pairs or same, np.int64)
             places = zip(read.lanes[:, lane].tolist(), read.columns[:, lane].tolist(), strict=True)
             cells = [Cell(rank, *place) for place in places]
-            if same.any() and stored.read is None:
-                stored.read, stored.cell = read, cells[int(same.argmax())]
+            if same.size and stored.read is None:
+                stored.read, stored.cell = read, cells[int(same[0])]
                 stored.sum = read.sums.get(stored.cell.column)
             wanted = {one.cell for one in made if one.is_in(read.sums)}
             stored.offered += [(read, cell) for cell in cells if cell in wanted]

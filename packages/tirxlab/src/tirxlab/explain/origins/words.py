@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tirxlab.explain.origins.chunks import place
-from tirxlab.explain.origins.record import NOBODY, Cell, Element, Followed, Origins, Stored, Sum
+from tirxlab.explain.origins.record import NOBODY, Cell, Element, Followed, Origins, Stored
 
-_SHOWN = 3  # rows, lines or loads that are named
+_SHOWN, _LOADS = 3, 4  # rows or lines that are named; loads
 
 
 def told(run: Origins, element: Element) -> list[str]:
@@ -45,7 +45,7 @@ def _never_read(run: Origins, element: Element, followed: Followed, stored: Stor
         return []
     by = _line(stored.placed if stored.by_tma else stored.line)
     readers = {line for lines in followed.readers.values() for line in lines}
-    others = f": {_lines(list(readers))} reads it in other threads, and registers are each thread's own"
+    others = f": it is read in other threads ({_lines(list(readers))}), and registers are each thread's own"
     return [
         f"{run.names[2]}[{element[0]}, {element[1]}] is put in its place ({by}) by a thread that has read "
         f"nothing from tensor memory{others if readers else ''}"
@@ -94,7 +94,7 @@ def _right_product(run: Origins, element: Element, followed: Followed, stored: S
 
 def _holds(run: Origins, stored: Stored) -> str:
     """What stands in the cell that was read."""
-    found = _multiplied(stored.sum, stored.cell) if stored.sum is not None else None
+    found = _multiplied(stored)
     if found is None:
         return ", where no product stands"
     return ", where " + " times ".join(_rows(run, side) for side in found[1]) + " stands"
@@ -129,7 +129,7 @@ def _look_behind(stored: Stored) -> str:
 
 
 def _wrong_rows(run: Origins, element: Element, stored: Stored) -> list[str]:
-    found = _multiplied(stored.sum, stored.cell)
+    found = _multiplied(stored)
     if found is None:
         return []
     lines, sides = found
@@ -141,19 +141,16 @@ def _wrong_rows(run: Origins, element: Element, stored: Stored) -> list[str]:
     return said + [f"  {_look_for(run, i, element[i], stored, lines)}" for i in wrong]
 
 
-def _multiplied(sum: Sum | None, cell: Cell | None) -> tuple[list, tuple[np.ndarray, np.ndarray]] | None:
-    """The lines of a cell's products, and the codes of all that was multiplied into it, of both sides."""
-    assert sum is not None and cell is not None
-    row, column = sum.row + cell.lane, cell.column - sum.column
-    if any(row >= len(p.a) or column >= len(p.b) for p in sum.products):
+def _multiplied(stored: Stored) -> tuple[list, tuple[np.ndarray, np.ndarray]] | None:
+    """The lines of the products in the cell that was read, and the codes of all that was multiplied into it,
+    of both sides; None where no product stands.
+    """
+    if stored.sum is None or stored.cell is None:
         return None
-    sides = tuple(
-        np.concatenate([side[n] for side in part])
-        for part, n in zip(
-            ([p.a for p in sum.products], [p.b for p in sum.products]), (row, column), strict=True
-        )
-    )
-    return list(dict.fromkeys(p.line for p in sum.products)), sides  # type: ignore[return-value]
+    products = stored.sum.products
+    row, column = stored.sum.row + stored.cell.lane, stored.cell.column - stored.sum.column
+    a, b = (np.concatenate(side) for side in ([p.a[row] for p in products], [p.b[column] for p in products]))
+    return list(dict.fromkeys(p.line for p in products)), (a, b)
 
 
 def _is_row(codes: np.ndarray, matrix: int, row: int) -> bool:
@@ -185,7 +182,8 @@ def _look_for(run: Origins, matrix: int, row: int, stored: Stored, lines: list) 
             f"{_lines(lines)} takes, and at where {at} puts it"
         )
     if mine:
-        shown = ", ".join(dict.fromkeys(f"{name}[{a}:{b}] ({_line(n)})" for n, _, (a, b), _, _ in mine))
+        others = [*dict.fromkeys(f"{name}[{a}:{b}] ({_line(n)})" for n, _, (a, b), _, _ in mine)]
+        shown = ", ".join(others[:_LOADS]) + (", .." if len(others) > _LOADS else "")
         return f"no load of this cluster takes row {row} of {name}, but {shown}: look at its first row"
     return f"look at the rows of {name} that are copied into {smem}, and at the part of it that is multiplied"
 
