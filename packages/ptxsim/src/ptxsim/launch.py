@@ -32,6 +32,7 @@ from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.global_memory import MAX_LOCAL, RESERVED_SMEM, Before, GlobalMemory, shared_layout
 from ptxsim.machine.launch_queue import LaunchQueue
+from ptxsim.machine.lazy import cached_property
 from ptxsim.machine.module_variables import Variables
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.report.fault import faults
@@ -172,7 +173,7 @@ class Launch:
 
     exit_hooks = (after_exit,)
 
-    @functools.cached_property
+    @cached_property
     def loop(self) -> Callable:
         """The compiled main loop."""
         with checks_compiled_beside(self):
@@ -184,16 +185,16 @@ class Launch:
         """Whether its clusters may wait for each other."""
         return talks(self.program)
 
-    @functools.cached_property
+    @cached_property
     def early_uses(self) -> dict[int, int]:
         return early_uses(self.program)
 
-    @functools.cached_property
+    @cached_property
     def loads_at_once(self) -> frozenset[int]:
         """Rows of the tcgen05.ld that are done at once in any order: they are used before a wait."""
         return carried_away(self.program) | self.early_uses.keys()
 
-    @functools.cached_property
+    @cached_property
     def unset_stores(self) -> dict[int, tuple[list[str], int]]:
         return unset_stores(self.program)
 
@@ -333,7 +334,9 @@ class Launch:
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.by_identity else "not checked"
         verdict = "not checked" if verdict == "clean" and len(chosen) < count else verdict
-        hints = CUDA if self.hints is None and part.reporter.sources.language else self.hints or Hints()
+        written = part.reporter.sources
+        named = self.hints is None and written is not None and written.language
+        hints = CUDA if named else self.hints or Hints()
         for finding in part.reporter.by_identity.values():
             finding.message = hints.told(finding.message)
         made = [r.timeline(trace if isinstance(trace, Costs) else Costs()) for r in recorders]

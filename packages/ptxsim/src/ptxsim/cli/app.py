@@ -70,9 +70,10 @@ def main() -> None:
         say(f"ptxsim: {error.filename or 'a file'}: {error.strerror or error}")
         code = 2
     except Exception as error:
-        if not hasattr(error, "format_message"):  # of click, which newer releases of typer carry inside
+        message_of = getattr(error, "format_message", None)  # of click, which newer typers carry inside
+        if message_of is None:
             raise
-        told = error.format_message()
+        told = message_of()
         print(told) if "Usage:" in told else say(f"ptxsim: {told}")
         code = 2
     sys.exit(code if isinstance(code, int) else 0)

@@ -120,7 +120,8 @@ def _scalar(word: str, dtype: np.dtype, text: str):
 
 def _map(word: str, rest: str) -> TensorMap:
     parts = rest.split(":")
-    options = dict(part.partition("=")[::2] for part in parts if "=" in part)
+    pairs = (part.partition("=") for part in parts if "=" in part)
+    options = {name: value for name, _, value in pairs}
     unknown = set(options) - {"box", "swizzle", "fill"}
     if unknown or "box" not in options:
         raise Bad(f"a tensor map is map:ARRAY:box=64x128[:swizzle=128][:fill=nan] (got {word!r})")

@@ -64,7 +64,7 @@ class Options:
 @dataclass
 class _Module:
     image: bytes
-    loaded: object = None
+    loaded: ptxsim.LoadedModule | None = None
     seen: dict = field(default_factory=dict)  # variables whose addresses the program has
 
 
@@ -90,8 +90,8 @@ class Device:
         self.modules[number] = _Module(text.encode())
         return number
 
-    def loaded(self, number: int):
-        """The LoadedModule, parsed when it is first needed, with its variables in the arena."""
+    def loaded(self, number: int) -> ptxsim.LoadedModule:
+        """Parsed when it is first needed, with its variables in the arena."""
         module = self.modules.get(number)
         if module is None:
             raise CudaError(400)

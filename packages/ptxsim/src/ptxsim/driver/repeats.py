@@ -11,6 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ Arrays = dict[int, np.ndarray]  # address -> bytes
 @dataclass
 class _Known:
     start: bytes  # hash of what memory held
-    outcome: object
+    outcome: Any
     changed: Arrays  # what it holds afterwards, where that differs
 
 
@@ -35,7 +36,7 @@ class Repeats:
         self._known: dict[Hashable, _Known] = {}
         self._start: tuple[bytes, Arrays] | None = None  # of the launch that runs now
 
-    def find(self, key: Hashable, memory: Arrays):
+    def find(self, key: Hashable, memory: Arrays) -> Any:
         """The outcome of the launch that this one repeats, with its changes made to memory; None if this one
         has to run.
         """
@@ -52,7 +53,7 @@ class Repeats:
             memory[address][:] = after
         return known.outcome
 
-    def keep(self, key: Hashable, outcome: object, memory: Arrays, seconds: float) -> None:
+    def keep(self, key: Hashable, outcome: Any, memory: Arrays, seconds: float) -> None:
         """Keeps the outcome of a launch that `find` did not know."""
         self._seconds[key] = seconds
         if self._start is None:

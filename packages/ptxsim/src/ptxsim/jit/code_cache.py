@@ -16,11 +16,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import platformdirs
 
 from ptxsim.jit import shipped
 
+Made = TypeVar("Made")
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.py")  # what it may import
 
@@ -58,7 +60,7 @@ def _sources():
     return digest
 
 
-def remembered(name: str, sources: tuple[str, ...], make: Callable[[], object], key: str = ""):
+def remembered(name: str, sources: tuple[str, ...], make: Callable[[], Made], key: str = "") -> Made:
     """What `make()` gives, which JSON can hold; from disk if it was made before of the same sources and key.
 
     sources: patterns of files in this package that it is made of, besides those that any generated code has.

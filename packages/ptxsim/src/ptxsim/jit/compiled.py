@@ -13,13 +13,14 @@ import hashlib
 import pickle
 import types
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from ptxsim.isa.mathlib.inner import WHOLE
@@ -34,7 +35,7 @@ def compiled(*signature, **options) -> Callable:
 
     def decorate(function: Callable) -> Dispatcher:
         every = {"no_cfunc_wrapper": True, "pipeline_class": WHOLE} | options
-        made = numba.njit(*signature, **every)(function)  # type: ignore[call-overload]
+        made: Any = numba.njit(*signature, **every)(function)  # type: ignore[call-overload]
         made._cache = _Kept(function, lambda key: (digest(function), _fields(key)))
         return made
 
@@ -45,7 +46,7 @@ def generated(*signatures, **options) -> Callable:
     """The same for source of `import_generated`, whose module is named by all that it depends on."""
 
     def decorate(function: Callable) -> Dispatcher:
-        made = numba.njit(**options)(function)
+        made: Any = numba.njit(**options)(function)
         made._cache = _Kept(function, lambda key: function.__module__)
         for one in signatures:
             made.compile(one)

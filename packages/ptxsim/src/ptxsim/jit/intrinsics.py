@@ -8,7 +8,8 @@ from __future__ import annotations
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.extending import intrinsic
+
+from ptxsim.isa.mathlib.intrinsic import intrinsic
 
 
 def _loader(bits: int):

@@ -5,6 +5,8 @@ G_NEED have arrived.
 """
 
 # ruff: noqa: F405, SIM109
+# pyright: reportUndefinedVariable=false
+# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
 import numpy as np
 
 from ptxsim.isa.mathlib.inner import inner

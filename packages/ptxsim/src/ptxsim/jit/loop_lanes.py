@@ -5,6 +5,8 @@ Arguments have the names of loop_template.py: `c` is a bytecode row, `row` its a
 """
 
 # ruff: noqa: F405
+# pyright: reportUndefinedVariable=false
+# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
 import numpy as np
 
 from ptxsim.isa.address_map import LOCAL_BASE

@@ -1,6 +1,8 @@
 """The log of accesses that observers read, where all lanes of an access reach one buffer or window."""
 
 # ruff: noqa: F405, SIM110
+# pyright: reportUndefinedVariable=false
+# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
 import numpy as np
 
 from ptxsim.isa.address_map import SHARED_BASE, SPACE_SHARED

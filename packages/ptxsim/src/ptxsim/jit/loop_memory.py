@@ -7,6 +7,8 @@ any width for any lanes, and local memory. What is not that simple, or has a fau
 """
 
 # ruff: noqa: F405, SIM109
+# pyright: reportUndefinedVariable=false
+# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
 import numpy as np
 
 from ptxsim.isa.address_map import *  # noqa: F403

@@ -3,6 +3,8 @@ takes ten times as long as it runs.
 """
 
 # ruff: noqa: F405
+# pyright: reportUndefinedVariable=false
+# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import call_loop

@@ -10,8 +10,13 @@ warp's files: uint64 (slots, 32) and int64 masks.
 """
 
 # ruff: noqa: F405, F841, SIM109
+# pyright: reportUndefinedVariable=false
+# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
+from typing import Any
+
 import numpy as np
-from numba import carray, types
+from numba import types
+from numba.np.numpy_support import carray
 
 from ptxsim.isa.address_map import *  # noqa: F403
 from ptxsim.isa.mathlib.all import *  # noqa: F403
@@ -72,14 +77,14 @@ def run_split(control):
 
     control: address of the control words, which hold the addresses and sizes of all other arrays.
     """
-    words = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
-    code = carray(pointer(words[CODE_PTR]), (words[ROWS], COLUMNS), dtype=np.int64)
-    lists = carray(pointer(words[LISTS_PTR]), (words[LISTS],), dtype=np.int32)
-    splits = carray(pointer(words[SP_PTR]), (words[SPLITS], SPLIT_COLUMNS), dtype=np.int64)
-    groups = carray(pointer(words[G_PTR]), (words[SPLITS], GROUP_COLUMNS), dtype=np.int64)
-    segments = carray(pointer(words[SEG_PTR]), (words[SEGMENTS], SEG_COLUMNS), dtype=np.int64)
-    ctas = carray(pointer(words[CT_PTR]), (words[CLUSTER_SIZE], CT_COLUMNS), dtype=np.int64)
-    log = carray(pointer(words[LOG_PTR]), (words[LOG_ROOM], LOG_COLUMNS), dtype=np.int64)
+    words: Any = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
+    code: Any = carray(pointer(words[CODE_PTR]), (words[ROWS], COLUMNS), dtype=np.int64)
+    lists: Any = carray(pointer(words[LISTS_PTR]), (words[LISTS],), dtype=np.int32)
+    splits: Any = carray(pointer(words[SP_PTR]), (words[SPLITS], SPLIT_COLUMNS), dtype=np.int64)
+    groups: Any = carray(pointer(words[G_PTR]), (words[SPLITS], GROUP_COLUMNS), dtype=np.int64)
+    segments: Any = carray(pointer(words[SEG_PTR]), (words[SEGMENTS], SEG_COLUMNS), dtype=np.int64)
+    ctas: Any = carray(pointer(words[CT_PTR]), (words[CLUSTER_SIZE], CT_COLUMNS), dtype=np.int64)
+    log: Any = carray(pointer(words[LOG_PTR]), (words[LOG_ROOM], LOG_COLUMNS), dtype=np.int64)
     g = words[SPLIT]
     w = splits[g, SP_WARP]
     cta = w // words[WARPS_PER_CTA]
@@ -208,7 +213,7 @@ def run(control):
     """Runs split words[SPLIT], and those that follow it; if there is a batch, its splits in turn, until all
     stand (REASON_STANDS) or one, then words[SPLIT], needs Python at once. Returns the reason it stopped.
     """
-    words = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
+    words: Any = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
     batch, budget, before = words[BATCH] != 0, words[BUDGET], words[EXECUTED]
     if batch:
         retry_standing(control)

@@ -12,8 +12,8 @@ import functools
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.extending import intrinsic
 
+from ptxsim.isa.mathlib.intrinsic import intrinsic
 from ptxsim.jit.code_cache import import_generated
 from ptxsim.jit.simd_half import V16, V32, VF, f32_of_bf16, f32_of_f16
 

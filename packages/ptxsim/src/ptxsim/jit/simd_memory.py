@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
-from numba.core.extending import intrinsic
+
+from ptxsim.isa.mathlib.intrinsic import intrinsic
 
 LANES, STEP = 32, 4
 I32, I64 = ir.IntType(32), ir.IntType(64)
@@ -82,9 +83,9 @@ def check_some(typingctx, registers, slot, shift, room, m):
     """The same for the lanes in m."""
 
     def codegen(context, builder, signature, args):
-        *others, m = args
-        active = builder.bitcast(builder.trunc(m, I32), ir.VectorType(ir.IntType(1), LANES))
-        return _checked(builder, *others, active)
+        file, number, distance, bytes_left, lanes = args
+        active = builder.bitcast(builder.trunc(lanes, I32), ir.VectorType(ir.IntType(1), LANES))
+        return _checked(builder, file, number, distance, bytes_left, active)
 
     return types.int64(types.uint64, types.int64, types.int64, types.int64, types.int64), codegen
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 from numba import types
-from numba.core.extending import intrinsic
 
+from ptxsim.isa.mathlib.intrinsic import intrinsic
 from ptxsim.isa.operands import type_bits
 from ptxsim.jit import simd_half as vector_half
 from ptxsim.jit.bytecode import DST0, SRC0, SRC1, SRC2, SRC3

@@ -41,8 +41,9 @@ def _split(instr: Instr, wide: set[str]) -> list[Instr]:
     operands = tuple(halves(o) for o in instr.operands)
     if instr.op in ("ld", "ldu", "st") and instr.mods[-1] == "b128" and not {"v2", "v4"} & set(instr.mods):
         return [replace(instr, mods=(*instr.mods[:-1], "v2", "b64"), operands=operands)]
-    if instr.op == "mov" and all(isinstance(o, Vec) and len(o.items) == 2 for o in operands):
-        pairs = zip(operands[0].items, operands[1].items, strict=True)
+    vectors = [o for o in operands if isinstance(o, Vec) and len(o.items) == 2]
+    if instr.op == "mov" and len(vectors) == len(operands):
+        pairs = zip(vectors[0].items, vectors[1].items, strict=True)
         return [replace(instr, mods=("b64",), operands=pair) for pair in pairs]
     if instr.op in _AS_PAIR and all(isinstance(o, Mem | Vec | Reg) for o in operands):
         return [replace(instr, operands=operands)]

@@ -26,7 +26,7 @@ class Choices:
     )
 
 
-def choices(launch: Launch, order: str | int) -> Choices:
+def choices(launch: Launch, order: object) -> Choices:
     """Those of an order, for the CTAs of a launch."""
     shared = ctas_per_sm(launch) > 1
     if isinstance(order, int):

@@ -22,7 +22,7 @@ from ptxsim.machine.choices import choices
 from ptxsim.machine.control_words import describe_arrays, describe_launch
 from ptxsim.machine.exits import take_leave
 from ptxsim.machine.forward_progress import held_back, release_from_sleepers, time_out
-from ptxsim.machine.late_operations import LateOperations, base_of
+from ptxsim.machine.late_operations import LateOperations, Order, base_of
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.left_behind import take_over
 from ptxsim.machine.local_log import without_local
@@ -39,7 +39,7 @@ LOG_CAPACITY = 1 << 16
 
 class Cluster(RegisterFiles):
     def __init__(
-        self, launch: Launch, order: str | int, reporter: Reporter, bus: Bus | Silent = SILENT, explain=None
+        self, launch: Launch, order: Order, reporter: Reporter, bus: Bus | Silent = SILENT, explain=None
     ):
         """bus: who hears of it; explain(cluster, reporter) -> Finding, asked when all are stuck."""
         self.program = launch.program
@@ -55,7 +55,7 @@ class Cluster(RegisterFiles):
         self.fixed: tuple = ()  # what the registers hold that are the same in every cluster
         self.belong_to(launch, order, reporter, bus, explain)
 
-    def belong_to(self, launch: Launch, order, reporter: Reporter, bus: Bus | Silent, explain) -> None:
+    def belong_to(self, launch: Launch, order: Order, reporter: Reporter, bus: Bus | Silent, explain) -> None:
         """Runs clusters of this launch from now on; of the same kernel and shape as the one before."""
         self.launch, self.reporter, self.bus, self.explain = launch, reporter, bus, explain
         self.late = LateOperations(order)
@@ -170,9 +170,9 @@ class Cluster(RegisterFiles):
         self.control[bytecode.EXECUTED] = executed
         self.tma_bytes, self.tensor_operations = tma_bytes, tensor_operations
 
-    def lanes_at_start(self, w: int) -> int:
+    def lanes_at_start(self, warp: int) -> int:
         """Mask of the lanes that a warp begins with: all 32, except in a last warp that is not full."""
-        return (1 << min(32, self.threads_per_cta - w % self.warps_per_cta * 32)) - 1
+        return (1 << min(32, self.threads_per_cta - warp % self.warps_per_cta * 32)) - 1
 
     # ---- sleeping and waking ----
 

@@ -29,7 +29,10 @@ class Late:
     seen: dict[Operation, int] = field(default_factory=dict, compare=False)  # all that came -> row
 
 
-def base_of(order):
+Order = str | int | Late  # "program", "adverse" or a seed; with operations that come last
+
+
+def base_of(order: Order) -> str | int:
     """ "program", "adverse" or a seed, whatever else an order says."""
     return order.order if isinstance(order, Late) else order
 
@@ -58,9 +61,10 @@ def _tells(instr) -> bool:
 class LateOperations:
     """Of one cluster."""
 
-    def __init__(self, order):
+    def __init__(self, order: Order):
         self.order = order if isinstance(order, Late) else None
         self.on = self.order is not None
+        self.seen = self.order.seen if self.order else {}
         self.ranks = self.order.ranks if self.order else ()
         self.most_units = 1 if self.ranks else MOST_UNITS  # that a warp does in a row
 
@@ -80,7 +84,7 @@ class LateOperations:
             self.held.append(split.index)
             return True
         self.counts[split.warp] += 1
-        self.order.seen[operation] = split.row
+        self.seen[operation] = split.row
         return False
 
     def first(self, queue: deque[int]) -> int:

@@ -128,7 +128,14 @@ def _move_now(tmap, tensor, start, window, offset, first, loads, linear):
     move_box(tmap, tensor, start, window, offset, first, loads, linear)
 
 
-def move(tmap: TensorMap, start: tuple[int, ...], array: int, window: np.ndarray, at, loads: bool) -> None:
+def move(
+    tmap: TensorMap,
+    start: tuple[int, ...],
+    array: int,
+    window: np.ndarray,
+    at: tuple[int, int] | None,
+    loads: bool,
+) -> None:
     """The same for Python. array: host address of the tensor's array; at: (offset in the window, first row),
     or None for a window that holds just the rows of the box, one after the other.
     """

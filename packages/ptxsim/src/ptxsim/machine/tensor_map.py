@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 
 from ptxsim.isa.layouts.swizzle import SPAN, Mode
+from ptxsim.machine.lazy import cached_property
 
 SWIZZLES = (0, 32, 64, 128, "128_atom32", "128_atom64")
 MAP_BYTES = 128  # of a map (PTX ISA 5.5.8)
@@ -140,7 +140,7 @@ class TensorMap:
     def rank(self) -> int:
         return len(self.dims)
 
-    @functools.cached_property
+    @cached_property
     def box_bytes(self) -> int:
         """Bytes that one full box moves into shared memory."""
         count = 1
@@ -148,12 +148,12 @@ class TensorMap:
             count *= -(-b // e)
         return count * self.dtype.itemsize
 
-    @functools.cached_property
+    @cached_property
     def row_bytes(self) -> int:
         """Bytes of a row of the box in shared memory."""
         return -(-self.box[0] // self.element_strides[0]) * self.dtype.itemsize
 
-    @functools.cached_property
+    @cached_property
     def rows(self) -> int:
         """Of the box in shared memory."""
         return self.box_bytes // self.row_bytes

@@ -59,7 +59,8 @@ class Kernels:
         function = module.programs[name].function
         params, declared = function.params, function.directives.get("reqnctapercluster", ())
         if declared:
-            shape = (*shape[:2], (*declared, 1, 1)[:3])
+            x, y, z = [*declared, 1, 1][:3]
+            shape = (*shape[:2], (x, y, z))
         offsets, end = param_layout(params)
         block, memory = bytearray(end), self.memory()
         for offset, value in zip(offsets, values(params, memory), strict=True):

@@ -36,7 +36,7 @@ def tilelang(
     session = Session(chip_named(chip), order, checks, Teller(quiet))
     try:
         import torch
-        from tilelang import profiler
+        from tilelang import profiler  # pyright: ignore[reportAttributeAccessIssue]  # it may read this file
         from tilelang.jit import JITImpl
         from tilelang.jit.adapter.nvrtc import libgen
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 from unittest import mock
 
 from ptxsim.driver.telling import Teller, announce_compilation, say
@@ -37,8 +38,9 @@ def triton(
         from ptxsim.plugins.triton_driver import Driver
     except ImportError as error:
         raise ImportError(f"{error}: `pip install triton torch` (torch for the CPU is enough)") from None
-    if not hasattr(triton, "knobs") or not hasattr(triton.knobs.runtime, "add_stages_inspection_hook"):
-        raise ImportError(f"Triton {triton.__version__} lets nobody take its PTX: 3.6 or newer does")
+    module: Any = triton  # pyright may take this file for it
+    if not hasattr(module, "knobs") or not hasattr(module.knobs.runtime, "add_stages_inspection_hook"):
+        raise ImportError(f"Triton {module.__version__} lets nobody take its PTX: 3.6 or newer does")
     announce_compilation()
     before, ours = driver._active, Driver(session)
     driver.set_active(ours)

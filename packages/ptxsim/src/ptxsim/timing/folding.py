@@ -51,16 +51,18 @@ def _low(values, number: int) -> int:
         return _scaled(values, _low(values, key[2]), key[1][0], 32)
     if key[0] in ("add", "sub") and key[1][-1] == "s64":
         parts = [_low(values, n) for n in key[2:]]
-        return _sum(values, ("s32",), parts, -1 if key[0] == "sub" else 1)
+        return _added(values, 32, parts, -1 if key[0] == "sub" else 1)
     if key[0] == "mul" and key[1][0] == "wide" and key[1][1][1:] == "32":
         return _product(values, ("lo", "s32"), key[2:]) or values.of("mul", ("lo", "s32"), *sorted(key[2:]))
     return values.of("cut", ("u32", "u64"), number)
 
 
-def _sum(values, mods, operands, sign: int = 1):
+def _sum(values, mods, operands, sign: int = 1) -> int | None:
     bits = _width(mods)
-    if not bits:
-        return None
+    return _added(values, bits, operands, sign) if bits else None
+
+
+def _added(values, bits: int, operands, sign: int) -> int:
     (a, m), (b, n) = (values.split(o) for o in operands)
     more = m + sign * n
     if b is None:

@@ -120,7 +120,8 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     written = sum(taken.tape.writes.values()) * taken.clusters * taken.mean
     near.evicted = evicted(chip, _missed(taken, near), written)
     work = _work(made, taken, near)
-    ghz = _likely_clock(work, made, chip, each)
+    ghz = settled = _likely_clock(work, made, chip, each)
+    cycles = 0.0
     for _ in range(2):
         cycles, played = _play(made, chip, near, ghz, each, slots)
         cycles = max(cycles, _ahead(made, chip, near, ghz, each))

@@ -232,17 +232,19 @@ class TapeRecorder(Recorder):
             steps = self.tape.warps[warp]
             if type(steps[-1]) is Unit and steps[-1].row == row:
                 steps.pop()
-            elif self._same_instruction(steps[-1], row, log):
+            elif (before := self._same_instruction(steps[-1], row, log)) is not None:
                 log = np.concatenate([self.lanes_before, log])
-                self.tape.writes[steps[-1].segment] -= 32 * steps.pop().passes
+                self.tape.writes[before.segment] -= 32 * before.passes
+                steps.pop()
             self.lanes_before = log
             steps.append(self._access(row, log, warp))
 
-    def _same_instruction(self, last, row: int, log) -> bool:
-        """Whether this lane is the next of the atomic on global memory that the warp did last."""
+    def _same_instruction(self, last, row: int, log) -> MemoryAccess | None:
+        """The atomic on global memory that the warp did last, if this lane is the next of it."""
         if type(last) is not MemoryAccess or last.shared or not last.write or last.row != row or len(log) > 1:
-            return False
-        return int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
+            return None
+        follows = int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])
+        return last if follows else None
 
     def by_warp(self, split: Split, kind, name, after=(), amount=0, read=(), phase=None) -> int:
         before = self.last.get(split.warp)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArrival, PhaseWait, TmemCells
-from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.events.views import Cluster, Launch, Split, Wait
 from ptxsim.grid.co_resident import talks
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
@@ -131,7 +131,7 @@ class Recorder(Observer):
         for w in [w for w, alive in enumerate(cluster.alive) if alive]:
             self._stuck(cluster, w, *waits.get(w, (None, None)))
 
-    def _stuck(self, cluster: Cluster, w: int, split: Split, wait) -> None:
+    def _stuck(self, cluster: Cluster, w: int, split: Split | None, wait: Wait | None) -> None:
         """The wait that a warp never comes out of."""
         cta, phase = w // self.warps_per_cta, None
         name = {"bar": "cta_sync", "cluster": "cluster_sync"}.get(wait.kind, wait.kind) if wait else "polling"

@@ -7,7 +7,7 @@ itself.
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
+from numba.np.numpy_support import carray
 
 from ptxsim.isa.address_map import GLOBAL_BASE, SPACE_GLOBAL, SPACE_LOCAL, WINDOW_MASK
 from ptxsim.isa.mathlib.inner import inner

@@ -117,7 +117,7 @@ def bulk_copy(instr):
     return run
 
 
-def _aligned(cluster: Cluster, split: Split, size: int, *addresses: int) -> bool:
+def _aligned(cluster: Cluster, split: Lanes, size: int, *addresses: int) -> bool:
     if size % 16 or any(a % 16 for a in addresses):
         cluster.reporter.add(
             "misaligned", "error", f"bulk copy of {size} B: size and both addresses are multiples of 16",
@@ -136,7 +136,7 @@ def _inside(cluster: Cluster, split: Lanes, place, size: int):
     return place
 
 
-def _global(cluster: Cluster, split: Split, address: int, size: int) -> Span | None:
+def _global(cluster: Cluster, split: Lanes, address: int, size: int) -> Span | None:
     found = span(cluster, address, size)
     if found is None:
         where = cluster.launch.memory.describe(address)
@@ -145,7 +145,7 @@ def _global(cluster: Cluster, split: Split, address: int, size: int) -> Span | N
     return found
 
 
-def _to_shared(cluster: Cluster, split: Split, args, form: BulkForm, size: int) -> None:
+def _to_shared(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) -> None:
     """Global or own shared memory to a CTA of the cluster; completes bytes on an mbarrier there."""
     source, target = cluster.address(split, args[1]), cluster.address(split, args[0])
     place = _inside(cluster, split, place_of(cluster, split, target, False), size)
@@ -190,7 +190,7 @@ def _source(cluster: Cluster, token, copy: BulkCopy, far: Span) -> np.ndarray:
     return cluster.shared[copy.source.rank, copy.source.first : copy.source.last + 1].copy()
 
 
-def _to_global(cluster: Cluster, split: Split, args, form: BulkForm, size: int) -> None:
+def _to_global(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) -> None:
     """Own shared memory to global memory; completes in the thread's bulk group."""
     target, source = cluster.address(split, args[0]), cluster.address(split, args[1])
     place = _inside(cluster, split, place_of(cluster, split, source, False), size)

@@ -79,7 +79,7 @@ def open_group(cluster: Cluster, split: Lanes) -> BulkGroup:
     return group
 
 
-def store(cluster: Cluster, split: Split, what: str, groups: list[BulkGroup], read, write) -> None:
+def store(cluster: Cluster, split: Lanes, what: str, groups: list[BulkGroup], read, write) -> None:
     """A copy out of shared memory: after data = read() the source is free, after write(data) all is done."""
 
     def first() -> None:

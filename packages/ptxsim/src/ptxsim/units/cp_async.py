@@ -23,7 +23,7 @@ from ptxsim.machine.async_queue import Work
 from ptxsim.machine.checked_access import log_own, own_offsets
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.mbarrier import MAX_COUNT
-from ptxsim.machine.split import Split, Wait
+from ptxsim.machine.split import Lanes, Split, Wait
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
 from ptxsim.units.registry import FastForm, always, refuse, unit
 
@@ -141,7 +141,7 @@ _QUIET_GROUP = FastForm(lambda instr, args, unset: Block(0), called=nothing_pend
 def copy(instr):
     mods = set(instr.mods)
     size = getattr(instr.operands[2], "bits", None)
-    if size not in ((16,) if "cg" in mods else (4, 8, 16)):
+    if size is None or size not in ((16,) if "cg" in mods else (4, 8, 16)):
         raise refuse(instr, "cp.async.ca copies 4, 8 or 16 bytes, cp.async.cg 16 (the size is a constant)")
     optional = len(instr.operands) - 3 - ("L2::cache_hint" in mods)
 
@@ -335,7 +335,7 @@ def _count_up(cluster: Cluster, split: Split, place, barrier) -> None:
         )
 
 
-def _arrive(cluster: Cluster, split: Split, place, tokens: list, arrival: CopyArrival) -> None:
+def _arrive(cluster: Cluster, split: Lanes, place, tokens: list, arrival: CopyArrival) -> None:
     barrier = find_barrier(cluster, split, place, "cp.async.mbarrier.arrive")
     if barrier is None:
         return

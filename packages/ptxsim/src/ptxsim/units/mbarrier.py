@@ -61,7 +61,7 @@ def _place(address: int, generic: bool, cta: int, ctas: int, shared_end: int) ->
 
 
 def find_barrier(
-    cluster: Cluster, split: Split, place: tuple[int, int] | None, action: str
+    cluster: Cluster, split: Lanes, place: tuple[int, int] | None, action: str
 ) -> MBarrier | None:
     if place is None:
         return None
@@ -81,7 +81,7 @@ def find_barrier(
     return barrier
 
 
-def apply_count_change(cluster: Cluster, split: Split, place: tuple[int, int], change, *numbers) -> None:
+def apply_count_change(cluster: Cluster, split: Lanes, place: tuple[int, int], change, *numbers) -> None:
     """Applies `change(*numbers)` to a barrier; a count that leaves its range is a finding. Completes the
     phase if due.
     """
@@ -99,7 +99,7 @@ def apply_count_change(cluster: Cluster, split: Split, place: tuple[int, int], c
     complete_if_ready(cluster, place)
 
 
-def bytes_arrive(cluster: Cluster, split: Split, place, size: int, token) -> None:
+def bytes_arrive(cluster: Cluster, split: Lanes, place, size: int, token) -> None:
     """Bytes of a copy have arrived: complete-tx on its mbarrier (PTX ISA 9.7.13.15)."""
     barrier = find_barrier(cluster, split, place, "complete_tx")
     if barrier is not None:
@@ -264,7 +264,7 @@ def _arrival(split: Split, lanes: list[int], place, number: int, releases: bool,
     return Arrival(mask, place, 1, releases, number) if announces else Arrival(mask, place, number, releases)
 
 
-def _completed(cluster: Cluster, split: Split, place: tuple[int, int]) -> None:
+def _completed(cluster: Cluster, split: Lanes, place: tuple[int, int]) -> None:
     name = cluster.reporter.shared_name(place[1])
     cluster.reporter.add(
         "mbarrier", "error", f"arrive.noComplete completed the phase of {name}; it must not",

@@ -135,8 +135,9 @@ def fast_signal(instr, args: tuple, unset) -> Block | None:
     target, rest = (-1, args) if isinstance(args[0], MemArg) else (args[0], args[1:])
     moves = -1 if "complete_tx" in mods else int("expect_tx" in mods)
     arrivals = 0 if not arrives else 1 if moves else AS_MANY
+    place = _place(instr, rest[0])
     number = rest[1] if len(rest) > 1 else -1
-    return Block(*_place(instr, rest[0]), number, target, moves, arrivals, "arrive_drop" in mods)
+    return Block(*place, number, target, moves, arrivals, "arrive_drop" in mods)
 
 
 def is_generic(instr) -> bool:

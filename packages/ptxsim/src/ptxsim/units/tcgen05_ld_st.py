@@ -17,7 +17,7 @@ from ptxsim.jit.called import Block
 from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Split
+from ptxsim.machine.split import Lanes, Split
 from ptxsim.machine.tensor_memory import COLUMNS, NEVER_WRITTEN, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
@@ -312,7 +312,7 @@ def _commit_ranks(cluster: Cluster, split: Split, place, mask: int) -> list[int]
     return [r for r in range(cluster.ctas) if (mask >> r) & 1]
 
 
-def _signal(cluster: Cluster, split: Split, place, token) -> None:
+def _signal(cluster: Cluster, split: Lanes, place, token) -> None:
     barrier = find_barrier(cluster, split, place, "tcgen05.commit")
     if barrier is not None:
         cluster.bus.async_arrive(cluster, place, token)

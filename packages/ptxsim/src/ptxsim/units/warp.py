@@ -245,9 +245,9 @@ def match(instr):
         lanes = [lane for lane in range(32) if (present >> lane) & 1]
         groups = {v: sum(1 << k for k in lanes if values[k] == v) for v in {values[k] for k in lanes}}
         if every:
-            chosen = target[1] if isinstance(target, tuple) else None
+            slot, chosen = target if isinstance(target, tuple) else (target, None)
             same = len(groups) == 1
-            cluster.write(split, target[0] if chosen else target, np.uint64(present if same else 0))
+            cluster.write(split, slot, np.uint64(present if same else 0))
             if chosen:
                 cluster.set_predicate(split, chosen.code, 0xFFFF_FFFF if same else 0)
             return

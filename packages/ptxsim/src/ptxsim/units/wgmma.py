@@ -245,10 +245,10 @@ def _multiply(cluster: Cluster, parts: list[WgmmaPart]) -> None:
     if form.in_registers:
         a, a_files = 0, np.array([address_in_host(part.a) for part in parts], np.int64)
     window, limit = int(cluster.cta_table[rank, bytecode.CT_SHARED]), cluster.launch.shared_end
-    descriptors = (_signed(bits) for bits in (a, parts[0].b))
-    addresses = (address_in_host(array) for array in (a_files, files))
+    a_bits, b_bits = _signed(a), _signed(parts[0].b)
+    a_at, at = address_in_host(a_files), address_in_host(files)
     block = block_of_registers(form).address
-    if not multiply_now(block, window, limit, *descriptors, *addresses, accumulate):
+    if not multiply_now(block, window, limit, a_bits, b_bits, a_at, at, accumulate):
         for part in parts:
             part.accumulator.values *= np.uint64(part.accumulate)  # as if the matrix were zero
 

@@ -15,6 +15,7 @@ from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
+from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
@@ -40,7 +41,7 @@ def edge(name: str, at: tuple[int, int] | None = None, /, **facts) -> Edge:
     return Edge(CAUSES[name], CAUSES[name].tell(**facts), at)
 
 
-def data_flow(pair: AccessPair):
+def data_flow(pair: AccessPair) -> tuple[Access, Access] | None:
     """(writer, reader) if one side writes what the other reads, else None."""
     sides = {a.verb: a for a in (pair.first, pair.second)}
     return (sides["write"], sides["read"]) if len(sides) == 2 and {"write", "read"} == set(sides) else None
@@ -141,7 +142,7 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     """Some thread waited for this barrier, but not those that read."""
     flow, history = data_flow(pair), history_of(races.cluster).get(place)
     warp = flow[1].warp(races) if flow else None
-    if warp is None or history is None or not history.waits or warp in history.waits:
+    if flow is None or warp is None or history is None or not history.waits or warp in history.waits:
         return None
     if any(how == "load" for how, _, _ in history.sources):  # and so a first wait with parity 1 is wrong
         for other, waits in history.waits.items():

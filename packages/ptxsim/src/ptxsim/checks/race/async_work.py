@@ -72,8 +72,12 @@ class Transfers:
 
     def find(self, queue: int, epoch: int, row: int, other: Issued | None = None) -> Issued | None:
         """The transfer or MMA that was an epoch of a queue, if it is recent and not `other`."""
-        found = reversed(self.of_queue.get(queue, ()))
-        return next((op for at, op in found if at == epoch and op.row == row and op is not other), None)
+        known = self.of_queue.get(queue)
+        if known is None:
+            return None
+        return next(
+            (op for at, op in reversed(known) if at == epoch and op.row == row and op is not other), None
+        )
 
 
 def byte_ranges(span: SharedSpan, window: int) -> np.ndarray:

@@ -106,7 +106,7 @@ class AccessPair:
         pair.waited = _has_waited(races, pair.first)
         pair.learn(races, first, second, clock, detail)
         if pair.first is second:
-            pair.issued = pair.issued[::-1]
+            pair.issued = pair.issued[1], pair.issued[0]
         if not pair.waited and pair.first.kind == "wgmma":
             pair.waited = not _met_since(races, pair, clock)
         return pair

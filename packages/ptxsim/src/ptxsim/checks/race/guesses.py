@@ -119,14 +119,15 @@ class _Ways:
         while isinstance(base, Reg) and len(self.defined[base.name]) == 1:
             instr = self.defined[base.name][0]
             first, *rest = instr.operands[1:] or [None]
-            constant = instr.op == "add" and isinstance(rest[0], Imm)
+            added = rest[0] if instr.op == "add" else None
+            constant = added.bits if isinstance(added, Imm) else None
             if (
                 instr.pred
-                or not (constant or instr.op in ("mov", "cvta"))
+                or not (constant is not None or instr.op in ("mov", "cvta"))
                 or not isinstance(first, Reg | Sym)
             ):
                 break
-            base, offset = first, offset + (rest[0].bits if constant else 0)
+            base, offset = first, offset + (constant or 0)
         return (base.name, offset + base.offset) if isinstance(base, Sym) else (base, offset)
 
     def step(self, row: int, known: _Known) -> list[tuple[int, _Known]] | None:

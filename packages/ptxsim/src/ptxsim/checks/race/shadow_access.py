@@ -10,7 +10,7 @@ on the way from a node of `pasts` to the root, which regions with the same past 
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
+from numba.np.numpy_support import carray
 
 from ptxsim.checks.race.deferred_reads import BASE, END, HELD, POSITION, SEGMENT_COLUMNS
 from ptxsim.checks.race.shadow_bytes import (  # fmt: skip

@@ -7,7 +7,7 @@ look-ups take: numba unpacks each of them at every call, and needs 0.1 ms to fin
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
+from numba.np.numpy_support import carray
 
 from ptxsim.checks.race.shadow_bytes import READ, READERS, Shadow
 from ptxsim.checks.race.shadow_order import CONFLICT, Actor

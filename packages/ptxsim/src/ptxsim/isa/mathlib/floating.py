@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.extending import intrinsic
 
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import W32
+from ptxsim.isa.mathlib.intrinsic import intrinsic
 
 ZERO32, ONE32 = np.float32(0), np.float32(1)
 ONE64 = np.float64(1)

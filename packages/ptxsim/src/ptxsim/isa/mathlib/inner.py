@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numba
 from numba.core.codegen import JITCodeLibrary
@@ -119,7 +120,7 @@ def _alone(function: Callable):
     return numba.njit(pipeline_class=WHOLE)(function)
 
 
-def inner(function: Callable | None = None, **options):
+def inner(function: Callable | None = None, **options) -> Any:
     """In place of `numba.njit`."""
     if function is None:
         return functools.partial(inner, **options)

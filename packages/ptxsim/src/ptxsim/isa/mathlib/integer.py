@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.extending import intrinsic
 
 from ptxsim.isa.mathlib.inner import inner
+from ptxsim.isa.mathlib.intrinsic import intrinsic
 
 ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 W8, W16, W32, W64 = np.uint64(8), np.uint64(16), np.uint64(32), np.uint64(64)

@@ -6,7 +6,7 @@ rounding (`cvt.rs`) is refused: PTX shows its use of the random bits in pictures
 
 from __future__ import annotations
 
-from ptxsim.isa.scalar.forms import Form, Mods, families, form
+from ptxsim.isa.scalar.forms import Form, Mods, Template, families, form
 
 INTS = "u8 u16 u32 u64 s8 s16 s32 s64"
 IRND, FRND = "rni rzi rmi rpi", "rn rz rm rp"
@@ -154,7 +154,9 @@ def int_source(mods: Mods) -> str:
     return int_key(mods).split(".")[2]
 
 
-def _float(pattern: str, dtype: str, kind: str, value=float_float, key="{name}", **sets) -> Form:
+def _float(
+    pattern: str, dtype: str, kind: str, value: Template = float_float, key: Template = "{name}", **sets
+) -> Form:
     return form(
         f"cvt{pattern}.dtype.type", float_result, float_source, value, key, dtype=dtype, type=kind, **sets
     )
@@ -169,7 +171,9 @@ NUMBERS = (
     form(
         "cvt.sat.dtype.type",
         *(result, "{type}", lambda m: as_kind(m["dtype"], clamped(m["dtype"], m["type"], "a"))),
-        **{"dtype": INTS, "type": INTS, "where": sat_matters},
+        dtype=INTS,
+        type=INTS,
+        where=sat_matters,
     ),
     _float(".irnd{.ftz}{.sat}", INTS, "f32", float_int, irnd=IRND),
     _float(".irnd{.sat}", INTS, "f16 f64", float_int, irnd=IRND),

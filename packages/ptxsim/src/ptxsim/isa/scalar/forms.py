@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 Mods = dict[str, str]  # part of the pattern -> modifier as written, "" where an optional one is absent
+Template = str | Callable[[Mods], str]  # of `str.format`, or a function
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ class Form:
     """One line of a syntax box; `dst`, `src`, `expr`, `key`: `str.format` templates or functions of Mods."""
 
     pattern: str  # "add{.sat}.s32"; `{.x}`: optional; `|`: a second destination after a bar
-    dst: str | Callable[[Mods], str]  # types, space separated
-    src: str | Callable[[Mods], str]
-    expr: str | Callable[[Mods], str]
-    key: str | Callable[[Mods], str] = "{name}"
+    dst: Template  # types, space separated
+    src: Template
+    expr: Template
+    key: Template = "{name}"
     carry: str = ""
     where: Callable[[Mods], bool] | None = None  # refuses combinations that the pattern alone would allow
     sets: dict[str, str] = field(default_factory=dict)  # word of the pattern -> the modifiers it stands for
@@ -49,7 +50,7 @@ class Form:
     def expand(self) -> Iterator[tuple[tuple[str, ...], Mods]]:
         """Every legal spelling: its modifiers in the order of the syntax box, and what each part became."""
         op, *parts = re.findall(r"\{?\.?[\w:]+|\{?\|", self.pattern)
-        words = [part.lstrip("{.") for part in parts]
+        words: list[str] = [part.lstrip("{.") for part in parts]
         choices = [
             [""] * part.startswith("{") + self.sets.get(word, word).split()
             for part, word in zip(parts, words, strict=True)
@@ -77,7 +78,16 @@ class Family:
     forms: tuple[Form, ...]
 
 
-def form(pattern, dst, src, expr, key="{name}", carry="", where=None, **sets) -> Form:
+def form(
+    pattern: str,
+    dst: Template,
+    src: Template,
+    expr: Template,
+    key: Template = "{name}",
+    carry="",
+    where=None,
+    **sets,
+) -> Form:
     """A Form whose modifier sets are given as keywords."""
     return Form(pattern, dst, src, expr, key, carry, where, sets)
 

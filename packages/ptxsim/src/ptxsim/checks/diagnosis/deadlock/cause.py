@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
+from ptxsim.checks.barrier_history import BarrierHistory
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.events.views import Barrier
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def says(waiter: Waiter, verb: str) -> str:
     return f"{waiter.who} {agree(waiter.who, verb)}"
 
 
-def barrier_of(model: Model, waiter: Waiter):
+def barrier_of(model: Model, waiter: Waiter) -> tuple[Barrier, BarrierHistory | None] | tuple[None, None]:
     """(barrier, history) of a wait on an initialised mbarrier, else (None, None)."""
     if waiter.kind != "mbarrier" or waiter.place not in model.cluster.mbarriers:
         return None, None

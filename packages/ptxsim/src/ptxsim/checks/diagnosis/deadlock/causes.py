@@ -77,7 +77,7 @@ def _by_rival(*rivals: Callable) -> Callable:
 
 def _ahead(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
-    if history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
+    if barrier is None or history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
         return None
     reason = why(model.cluster, model.histories, waiter.place, model.reporter)
     text = (
@@ -102,7 +102,7 @@ def _endless(model: Model, waiter: Waiter) -> Blame | None:
 def _role_ended(model: Model, waiter: Waiter) -> Blame | None:
     """One warp would come to the line that signals it, after loads or MMAs of its own, and has not."""
     barrier, history = barrier_of(model, waiter)
-    if history is None or history.sources or waiter.helpers:
+    if barrier is None or history is None or history.sources or waiter.helpers:
         return None
     rows = model.rows_for(waiter.place)
     able = {}  # warp -> (row, lanes) of what it has issued
@@ -126,7 +126,7 @@ def _how(model: Model, row: int) -> str:
 
 def _ended(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
-    if history is None or not history.sources or not all(h.done for h in waiter.helpers):
+    if barrier is None or history is None or not history.sources or not all(h.done for h in waiter.helpers):
         return None
     rounds, helper = barrier.phase, waiter.helpers[0]
     unit = {"load": "load", "commit": "commit"}.get(helper.how, "round") + "s" * (rounds != 1)

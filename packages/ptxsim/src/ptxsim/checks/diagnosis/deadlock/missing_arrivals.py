@@ -17,7 +17,7 @@ from ptxsim.events.records import Place
 def partial(model: Model, waiter: Waiter) -> Blame | None:
     """Some arrivals came, and everybody who could arrive has done so."""
     barrier, history = barrier_of(model, waiter)
-    if history is None or not 0 < barrier.pending < barrier.expected:
+    if barrier is None or history is None or not 0 < barrier.pending < barrier.expected:
         return None
     alone = commit_for_threads(model, waiter) or _skips_element(model, waiter, history)
     if alone is not None:
@@ -141,7 +141,7 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
 def partial_late(model: Model, waiter: Waiter) -> Blame | None:
     """Some arrivals came, and somebody who never signalled it may do so behind a wait of its own."""
     barrier, history = barrier_of(model, waiter)
-    if history is None or not 0 < barrier.pending < barrier.expected:
+    if barrier is None or history is None or not 0 < barrier.pending < barrier.expected:
         return None
     rows, signallers = rows_of_others(model, waiter), _signallers(model, waiter.place)
     others = [w for w in model.waiters if w is not waiter and not signallers & set(w.lanes)]
@@ -185,7 +185,7 @@ def _threads(history, rows: set[int]) -> int:
 
 def misrouted(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
-    if history is None or any(how != "load" for how, _, _ in history.sources):
+    if barrier is None or history is None or any(how != "load" for how, _, _ in history.sources):
         return None
     elsewhere = _elsewhere(model, waiter)
     if not elsewhere:

@@ -50,7 +50,7 @@ def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
 def own_barrier(model: Model, waiter: Waiter) -> Blame | None:
     """Bytes are missing here, and came to the same barrier of another CTA, where nobody expects them."""
     barrier, history = barrier_of(model, waiter)
-    if history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
+    if barrier is None or history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
         return None
     for place, other in model.histories.items():
         loads = [row for how, _, row in other.sources if how == "load"]

@@ -14,7 +14,7 @@ _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in
 
 def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
-    if history is None:
+    if barrier is None or history is None:
         return None
     warp, mask = next(iter(waiter.lanes.items()))
     thread = warp * 32 + (mask & -mask).bit_length() - 1
@@ -49,7 +49,12 @@ def _stays(model: Model, waiter: Waiter) -> Blame | None:
 def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
     """In a ring, perhaps of itself alone: it waits for the open phase and has never seen the one before."""
     barrier, history = barrier_of(model, waiter)
-    if history is None or not barrier.phase or waiter.detail["parity"] != barrier.phase & 1:
+    if (
+        barrier is None
+        or history is None
+        or not barrier.phase
+        or waiter.detail["parity"] != barrier.phase & 1
+    ):
         return None
     seen, missed = max(history.last_seen(t) for t in _threads(waiter)), barrier.phase - 1
     ring = find_cycle(model, waiter)

@@ -30,7 +30,13 @@ def parted(model: Model, waiter: Waiter) -> Blame | None:
 def _moved_first(model: Model, waiter: Waiter) -> Blame | None:
     """It has gone round a ring from the second element on, and now asks for the first as of a later round."""
     barrier, history = barrier_of(model, waiter)
-    if history is None or barrier.phase or waiter.detail["parity"] or len(waiter.lanes) != 1:
+    if (
+        barrier is None
+        or history is None
+        or barrier.phase
+        or waiter.detail["parity"]
+        or len(waiter.lanes) != 1
+    ):
         return None
     (warp,) = waiter.lanes
     ring = sorted(ring_of(model.histories, waiter.place, model.array))
@@ -104,7 +110,7 @@ def own_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
 def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
     """A commit, and none of the arrivals of threads that by the text are for this barrier, has come to it."""
     barrier, history = barrier_of(model, waiter)
-    if history is None or barrier.expected < 2:
+    if barrier is None or history is None or barrier.expected < 2:
         return None
     here = [(how, warp, row) for (how, warp, row), s in history.sources.items() if s.phase == barrier.phase]
     arrive = [r for r in model.rows_for(waiter.place) if model.program.instrs[r].op == "mbarrier"]
@@ -121,7 +127,7 @@ def commit_for_threads(model: Model, waiter: Waiter) -> Blame | None:
     threads that by the text arrive at its array are those that wait here.
     """
     barrier, history = barrier_of(model, waiter)
-    if history is None or barrier.expected % _WARP or not history.sources:
+    if barrier is None or history is None or barrier.expected % _WARP or not history.sources:
         return None
     commits = {(warp, row): s.lanes for (how, warp, row), s in history.sources.items() if how == "commit"}
     rows = {row for _, row in commits}
