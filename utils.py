@@ -95,7 +95,9 @@ def canaries(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.full(shape, CANARY[dtype], f"u{kind.itemsize}").view(kind)
 
 
-def launch(kernel, A, B, C, *, device=None, order="program", checks=True, trace=False, arch="sm_100a"):
+def launch(
+    kernel, A, B, C, *, device=None, order: str | int = "program", checks=True, trace=False, arch="sm_100a"
+):
     """Build (an Artifact is taken as it is), run once, judge nothing: (Run, Artifact).
 
     C is not touched: the output is a new array, filled with canaries (with C if the kernel reads it too).
@@ -230,7 +232,7 @@ def check_timing(kernel, step, M, N, K, dtype="fp16", warmup=10, repeat=30, *, d
         raise ValueError(f"there is no reference time for step {step} at {M}x{N}x{K}")
     published = tflops(M, N, K, reference_ms)
     ms, rate = benchmark(kernel, M, N, K, dtype, warmup, repeat, device=device)
-    if ms is None:
+    if ms is None or rate is None:
         return Timing("not measured", None, None, published)
     least = published / rubric.speed_factor
     if rate < least:

@@ -10,6 +10,8 @@ import ctypes
 import functools
 import hashlib
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16" and the 8-bit floats)
 import numpy as np
@@ -38,10 +40,10 @@ class Function:
         self.artifact = artifact
         self.inputs = tuple(b for b in artifact.buffers if b.role == "in")
         self.outputs = tuple(b for b in artifact.buffers if b.role == "out")
-        self._launchers: dict[int, object] = {}  # by device, for torch
+        self._launchers: dict[int, Callable] = {}  # by device, for torch
         self._kernels: dict[int, driver.Kernel] = {}  # by device, for JAX
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays) -> Any:
         if len(arrays) != len(self.inputs):
             names = ", ".join(b.name for b in self.inputs)
             raise DeviceError(f"the kernel takes {len(self.inputs)} inputs ({names}), got {len(arrays)}")
@@ -87,7 +89,7 @@ class Function:
             driver.use_device(device)
         return self._kernels[device]
 
-    def _launcher(self, device: int):
+    def _launcher(self, device: int) -> Callable:
         if device not in self._launchers:
             from tirxlab.devices import cuda
 
@@ -156,4 +158,4 @@ def _host_view(tensor, buffer) -> np.ndarray:
     """The host memory behind a tensor that XLA passed."""
     count = int(np.prod(buffer.shape)) * np.dtype(buffer.dtype).itemsize
     raw = (ctypes.c_uint8 * count).from_address(tensor.data_ptr())
-    return np.frombuffer(raw, np.uint8).view(buffer.dtype).reshape(buffer.shape)
+    return np.frombuffer(memoryview(raw), np.uint8).view(buffer.dtype).reshape(buffer.shape)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from tirxlab.artifact import ArtifactError
 from tirxlab.cli.common import REFERENCE, ROOT, UserError, fold, notes, shown
@@ -77,7 +78,7 @@ def load(name: str):
     return typer.main.get_command(single)
 
 
-class Commands(typer.core.TyperGroup):
+class Commands(TyperGroup):
     """A group whose commands are imported when they are called; its help reads the tables above."""
 
     def list_commands(self, context) -> list[str]:
@@ -124,11 +125,12 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return complain(f"{error.filename}: {error.strerror}")
     except Exception as error:
-        if not hasattr(error, "format_message"):  # click's own usage errors carry it, under any vendored name
+        message_of = getattr(error, "format_message", None)  # of click's errors, under any vendored name
+        if message_of is None:
             raise
         context, about = getattr(error, "ctx", None), getattr(getattr(error, "param", None), "help", "")
         path = context.command_path if context else "lab"
-        said = fold(error.format_message())
+        said = fold(message_of())
         if said.startswith("Missing argument") and about:
             said = f"{said.rstrip('.')}: {about}"
         return complain(f"{said} (see ./{path} --help)")

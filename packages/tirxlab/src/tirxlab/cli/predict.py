@@ -31,7 +31,7 @@ from tirxlab.steps import StepError, parse_size, read_text, size_text
 
 Size = tuple[int, int, int]
 SIZES = {1: (128, 128, 64), 2: (128, 128, 1024), 3: (1024,) * 3}  # without SIZE; else SIZE
-SIZE = (4096,) * 3
+SIZE: Size = (4096, 4096, 4096)
 SPREAD = "the same kernel differs by 12 to 15 % between machines with this chip"
 COURSE = f"the course's reference times, {shown(DATA / 'b200_reference_ms.csv')}"
 LESSONS = {  # what bounds a kernel -> what to make of it

@@ -78,7 +78,8 @@ def run(
     if tracks.is_track(step):
         done, artifact, title = tracks.traced(step, size, size_option, kernels, chosen, costs, cluster)
         number: int | str = step
-        shape = (*artifact.outputs[0].shape, artifact.buffers[0].shape[1])
+        (m, n), k = artifact.outputs[0].shape, artifact.buffers[0].shape[1]
+        shape = m, n, k
         path = kernels
     else:
         number, path = parse_step(step), kernels_file(kernels)

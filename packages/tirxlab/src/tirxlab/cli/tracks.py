@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from tirxlab.cli.common import ROOT, UserError, fold, notes, output, print_json,
 from tirxlab.steps import StepError, UntouchedStep, load_kernels, parse_size, size_text
 
 if TYPE_CHECKING:
+    from tirxlab.functions import Function
     from tracks.common import Rung, Track
 
 NAMES = ("ampere", "hopper")
@@ -85,9 +87,9 @@ def source(track: Track, rung: Rung, kernels: Path | None) -> Path:
     raise UntouchedStep(f"rung {rung.number}, {rung.builder}, is not implemented yet")
 
 
-def build(rung: Rung, path: Path, size, **options):
+def build(rung: Rung, path: Path, size, **options) -> Function:
     """The rung as a function of arrays. UserError for a size that does not fit; exit 1 if it is not built."""
-    make = getattr(load_kernels(path), rung.builder, None)
+    make: Callable[..., Function] | None = getattr(load_kernels(path), rung.builder, None)
     if not callable(make):
         raise StepError(f"{path.name} has no {rung.builder}(M, N, K)")
     try:

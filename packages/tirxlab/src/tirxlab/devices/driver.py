@@ -10,6 +10,7 @@ import ctypes
 import re
 import statistics
 from collections.abc import Callable
+from typing import Any
 
 from tirxlab.artifact import Artifact, TensorMapParam
 from tirxlab.devices import DeviceError
@@ -71,7 +72,7 @@ def api():
     return driver
 
 
-def call(function, *args):
+def call(function, *args) -> Any:
     """Call a driver function; its result, or LaunchError."""
     status, *values = function(*args)
     if status.value:
@@ -95,7 +96,8 @@ def capability(driver, device: int) -> tuple[int, int]:
         kind.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
         kind.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
     )
-    return tuple(call(driver.cuDeviceGetAttribute, name, device) for name in names)
+    major, minor = (call(driver.cuDeviceGetAttribute, name, device) for name in names)
+    return major, minor
 
 
 def use_device(index: int = 0) -> str:

@@ -19,7 +19,7 @@ from tvm.tirx.script.parser.entry import TIRInline
 
 from .docs import documented
 
-_OUR_ROOTS = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (tvm.__file__, __file__))
+_OUR_ROOTS = tuple(os.path.dirname(os.path.abspath(str(path))) + os.sep for path in (tvm.__file__, __file__))
 _MAX_MESSAGE = 600
 _MAX_ERRORS = 5  # of one kernel that are shown
 # What TVM says by the name of an internal check -> what it means for the student.

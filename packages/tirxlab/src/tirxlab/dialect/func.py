@@ -195,8 +195,8 @@ def _pointers(kernel: PrimFunc) -> tuple[list, list]:
 def _roles(kernel: PrimFunc) -> list[BufferRole]:
     """Which parameters the body reads and writes, also through views and pointers (a pointer may do both)."""
     owners = [(param, param.name) for param in kernel.params if is_buffer_var(param)]
-    reads: set[str] = set()
-    writes: set[str] = set()
+    reads: set[str | None] = set()
+    writes: set[str | None] = set()
     sources, targets = _pointers(kernel)
 
     def owner(buffer) -> str | None:

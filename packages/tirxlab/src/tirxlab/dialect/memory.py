@@ -4,6 +4,7 @@ Offsets are bytes from the start of the CTA's dynamic shared memory.
 """
 
 import math
+from typing import Any
 
 from tvm import DataType
 from tvm.backend.cuda.lang.alloc_pool import SMEMPool
@@ -24,7 +25,7 @@ class PoolAllocator(SMEMPool):
     """
 
     def __init__(self, ptr=None):
-        self.buf = T.alloc_buffer([0], "uint8", scope="shared.dyn") if ptr is None else None
+        self.buf: Any = T.alloc_buffer([0], "uint8", scope="shared.dyn") if ptr is None else None
         self.ptr = self.buf.data if ptr is None else ptr
         self._owns_buffer = ptr is None
         self.offset = self.max_offset = 0
@@ -95,7 +96,7 @@ def alloc_local(shape, dtype="float32", **options):
     return T.alloc_local(shape, dtype, **options)
 
 
-def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr=None, **options):
+def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr: Any = None, **options):
     """Declare hardware-managed memory: scope="tmem", allocated_addr=tmem_addr[0] (or a first column)."""
     if scope in ("local", "shared", "shared.dyn") and "data" not in options:
         raise ValueError(

@@ -5,6 +5,8 @@ An mbarrier starts in phase 0. `wait(stage, p)` returns once phase p has complet
 (PTX ISA 9.7.13.15.16, mbarrier.try_wait.parity.)
 """
 
+from typing import TYPE_CHECKING
+
 from tvm.backend.cuda.lang import pipeline as _tvm
 from tvm.backend.cuda.lang import tile_scheduler as _tvm_scheduler
 from tvm.script import tirx as T
@@ -16,8 +18,13 @@ from .masks import signalled
 from .reach import ever_comes_here, furthest
 from .state import state
 
+if TYPE_CHECKING:
+    from tvm.backend.cuda.lang.pipeline import MBarrier as _Supplied
+else:
+    _Supplied = object
 
-class BarrierArray:
+
+class BarrierArray(_Supplied):
     """What the three kinds of barrier array share; `_tvm.MBarrier` supplies init, ptr_to and remote_view."""
 
     def __init__(self, pool, depth: int, name: str | None = None, leader=None):

@@ -10,6 +10,18 @@ The names below come from their modules on first use: a child is started before 
 """
 
 import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .builder import Builder as Builder
+    from .builder import Built as Built
+    from .builder import NoKernel as NoKernel
+    from .builder import artifact_of as artifact_of
+    from .levels import LEVELS as LEVELS
+    from .levels import strongest as strongest
+    from .limits import Limits as Limits
+    from .session import Session as Session
+    from .session import WorkerError as WorkerError
 
 _COMES_FROM = {
     "LEVELS": "levels",

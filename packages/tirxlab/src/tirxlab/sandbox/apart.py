@@ -57,6 +57,7 @@ def apart(work: Callable[[], Answer], *ours: int) -> Answer:
 
 def _file() -> BinaryIO:
     """Without a name, under a number that code which plays with descriptors does not hit by chance."""
+    assert fcntl is not None  # there are no forks on Windows
     with tempfile.TemporaryFile() as made:
         return os.fdopen(fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST), "w+b")
 

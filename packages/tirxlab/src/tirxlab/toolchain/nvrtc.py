@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tirxlab.artifact import Artifact
 from tirxlab.toolchain.lean_headers import HEADERS
@@ -209,7 +209,7 @@ def _errors(log: str, shift: int) -> list[tuple[int, str]]:
     return [(int(line) - shift, message.strip()) for line, message in found]
 
 
-def _call(function, *args):
+def _call(function, *args) -> Any:
     status, *values = function(*args)
     if status != type(status)(0):
         raise RuntimeError(f"{function.__name__} failed: {status}")

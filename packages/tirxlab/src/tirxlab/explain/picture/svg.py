@@ -57,7 +57,7 @@ def _row(x, y, side, count: int) -> str:
     return f"M{number(x)} {number(y)}h{whole}v{high}h-{whole}z{''.join(inner)}"
 
 
-def text(x, y, content, size=9, anchor="start", fill="ink", bold=False) -> str:
+def text(x, y, content, size: float = 9, anchor="start", fill="ink", bold=False) -> str:
     """What the document says of all text, ink and the letters of 9 points, is not said again."""
     more = f' font-size="{size:g}"' if size != 9 else ""
     more += f' text-anchor="{anchor}"' if anchor != "start" else ""

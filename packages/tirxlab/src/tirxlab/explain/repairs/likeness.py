@@ -28,7 +28,7 @@ def mirrored(text: str, pair: dict[str, str]) -> str:
     both = pair | {other: one for one, other in pair.items()}
     both |= {one.lower(): other.lower() for one, other in both.items()}
 
-    def other(match: re.Match) -> str:
+    def other(match: re.Match[str]) -> str:
         name = match[0]
         parts = name.split("_")
         if any(part in both for part in parts):
