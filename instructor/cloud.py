@@ -8,7 +8,7 @@ leaves anything for the next student's. Not run on Modal yet: the tests call `ti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import modal
 
@@ -33,9 +33,10 @@ if modal.is_local():
         image = image.add_local_file(run_modal.ROOT / name, f"/lab/{name}")
 
 
-@app.function(
-    timeout=SECONDS, single_use_containers=True, include_source=False, **run_modal.on_b200 | {"image": image}
-)
+where: dict[str, Any] = run_modal.on_b200 | {"image": image}
+
+
+@app.function(timeout=SECONDS, single_use_containers=True, include_source=False, **where)
 def time_submission(steps: dict[int, list[Timed]], device: str = "cuda") -> Measured:
     """Time what one submission launches, by step; see `time_steps`."""
     return time_steps(steps, device)

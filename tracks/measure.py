@@ -171,6 +171,8 @@ class Clock:
 class Power:
     """Board power by NVML, sampled in a thread; the mean of what was seen since `start`."""
 
+    nvml: Any
+
     def __init__(self):
         try:
             import pynvml

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,7 +75,7 @@ class Case:
     def clusters(self) -> int:
         return clusters_of(self.artifact)
 
-    def cluster(self, number: int, trace=Flow, checks: bool = False):
+    def cluster(self, number: int, trace: Callable | bool = Flow, checks: bool = False):
         """One cluster alone: (Run, D). ValueError if it talks."""
         part = {"first": number, "clusters": 1, "checks": checks}
         return simulate(self.run, self.artifact, self.A, self.B, trace, **part)
@@ -98,7 +99,9 @@ class Case:
         """The cluster that the seed chooses."""
         return self.run.seed % self.clusters
 
-    def experiment(self, number: int, chosen: tuple[Chosen, ...], record=OnlyHalved, checks: bool = False):
+    def experiment(
+        self, number: int, chosen: tuple[Chosen, ...], record: type[Halved] = OnlyHalved, checks=False
+    ):
         """One cluster alone, its sums halved as the experiments ask: Run. What came of it is `ready` then,
         unless the cluster has nothing to do.
         """

@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -142,7 +142,7 @@ class Flow(Recorder):
         if cluster.index == self.index and work.footprint.tile:
             self.placed[id(work)] = work, self.multiplied[split.thread]
 
-    def tensor_execute(self, cluster, works: list) -> None:
+    def tensor_execute(self, cluster: Any, works: list) -> None:
         super().tensor_execute(cluster, works)
         if cluster.index != self.index:
             return

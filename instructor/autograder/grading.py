@@ -309,7 +309,8 @@ def judge_step(work: list[tuple[Run, Built | None]]) -> Outcome:
     done = []
     for run, built in work:
         try:
-            done.append((run, judge(run, built.artifact)))  # type: ignore[union-attr]  # all are built by now
+            assert built is not None and built.artifact is not None  # all are built by now
+            done.append((run, judge(run, built.artifact)))
         except Fault as error:
             return Failed(str(error), lost=True)
         if not done[-1][1].right:

@@ -224,7 +224,10 @@ def _with_more_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
 def lacking(demands: Demands, case: Case, looked_at: dict[int, Evidence]) -> str:
     """The first demand that a cluster does not meet, as a hint; "" if all meet all of them."""
     first = looked_at[case.main]
-    if hint := unmet(demands, first) or (demands and useless(demands, first, case.tried)):
+    hint = unmet(demands, first)
+    if not hint and demands:
+        hint = useless(demands, first, case.tried)
+    if hint:
         return hint
     others = (unmet(demands, one) for one in looked_at.values() if not one.first)
     hint = next(filter(None, others), "")

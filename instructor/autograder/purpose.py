@@ -45,6 +45,7 @@ class Chosen(Protocol):
 
     def __call__(self, events: list[Event], mmas: list[int], lane: str) -> bool:
         """Whether the sum of these MMAs is among them when the warp `lane` reads it."""
+        ...
 
 
 @dataclass(frozen=True)

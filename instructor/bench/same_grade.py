@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from mixed_class import KINDS  # noqa: E402
+from mixed_class import KINDS, Made  # noqa: E402
 
 from instructor.autograder.batch import local  # noqa: E402
 from instructor.autograder.grading import Options  # noqa: E402
@@ -33,8 +33,14 @@ SECONDS = 3600.0  # of a submission
 
 def submissions(count: int, seed: int) -> dict[str, Submission]:
     rng = random.Random(seed)
-    texts = {f"{n:02}-{kind}": KINDS[kind][1](rng)[0] for n, kind in _kinds(count)}
+    texts = {f"{n:02}-{kind}": _text(KINDS[kind][1](rng)) for n, kind in _kinds(count)}
     return {name: Submission(name, text) for name, text in texts.items()}
+
+
+def _text(made: Made) -> str:
+    text, _ = made
+    assert isinstance(text, str)  # of every kind in CHOSEN
+    return text
 
 
 def _kinds(count: int) -> Iterator[tuple[int, str]]:
@@ -85,7 +91,7 @@ def _differences(one, other, where: str) -> Iterator[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", default="1,2,3,4,5,6,7,8,9,10")

@@ -49,7 +49,7 @@ def _outcome(step: int, text: str, digest: str) -> dict:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=24, help="of each step")
     parser.add_argument("--steps", default="1,2,3,4,5,6,7,8,9,10")

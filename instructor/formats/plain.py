@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields, replace
+from typing import Any
 
 from instructor.autograder.points import Grade, StepGrade
 
@@ -25,7 +26,8 @@ def plain(grade: Grade) -> dict:
 def from_plain(data: dict) -> Grade:
     """The Grade that `plain` made this of, without its artifacts; what is derived is derived again."""
     steps = [StepGrade(**_fields(StepGrade, step)) for step in data["steps"]]
-    return Grade(**_fields(Grade, data) | {"steps": steps})
+    found: dict[str, Any] = _fields(Grade, data) | {"steps": steps}
+    return Grade(**found)
 
 
 def _fields(kind: type, data: dict) -> dict:
