@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tirxlab.checkout import ROOT
 from tirxlab.rubric import tomllib
 
@@ -22,6 +24,7 @@ def _pyright(*more: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=ROOT, env=kept | QUIET, capture_output=True, text=True)
 
 
+@pytest.mark.timeout(900)  # a minute alone, much more where others compute
 def test_pyright_finds_nothing():
     done = _pyright()
     assert done.returncode == 0, done.stdout + done.stderr
