@@ -88,7 +88,7 @@ def missing(races, pair: AccessPair) -> Edge:
         what, threads = _MMAS if first.kind == "mma" else _COPIES, threads_of(races, pair.issuers)
         return overlapping(pair, threads) or edge("issuers", threads=threads, what=what)
     same = same_output(races, pair)
-    if same is not None:
+    if same is not None and not (same.cause is CAUSES["word-moves-on"] and _unawaited(races, pair)):
         return same
     if first.kind == "other":
         cause = CAUSES["variable-of-all"] if between_ctas(races, pair) else _cause(races, pair)
@@ -161,7 +161,7 @@ def _wait(races, pair: AccessPair) -> Edge:
     found = found or passed_at_once(races, pair, direct) or _repaired(races, pair)
     if found is not None:
         return found
-    unused = [p for p in forward + backward if not races.clocks.signals[p].awaited]
+    unused = _unawaited(races, pair)
     unused = unused or (never_waited_for(races) if queue else [])
     if unused:
         return _not_waited_for(races, pair, unused[0])
@@ -171,6 +171,12 @@ def _wait(races, pair: AccessPair) -> Edge:
             return found
     found = _one_too_many(races, pair) or _early(races, pair) or committed_early(races, pair)
     return found or _left_out(races, pair, forward, backward)
+
+
+def _unawaited(races, pair: AccessPair) -> list[tuple[int, int]]:
+    """Barriers that would hand one of the accesses on, and that nobody has waited for."""
+    handing_on = carriers(races, pair.first) + carriers(races, pair.second)
+    return [place for place in handing_on if not races.clocks.signals[place].awaited]
 
 
 def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
