@@ -61,7 +61,7 @@ class Cluster(RegisterFiles):
         self.late = LateOperations(order)
         self.order = base_of(order)
         self.dry = False  # tensor cores and TMA move no data, for timing/
-        self.choices = choices(launch, order)
+        self.choices = choices(launch, self.order)
         self.told = 0  # rows of the access log that observers know
         self.control[:] = self.described
         describe_launch(self)
