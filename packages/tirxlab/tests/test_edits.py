@@ -91,8 +91,21 @@ def test_no_edit_stops_a_ring():
         text = made(step)
         begin = text.index(f"def hgemm_v{step}(")
         assert len(re.findall(moves, text[begin:])) == 1
+        text += sections(REFERENCE)[step + 1]  # which has a step of the same name
         for edit in (edit for edit in Edits(Builder(text, step)) if len(edit.splices) == 1):
-            assert re.search(moves, edit.applied(text)[begin - 50 :]), edit
+            edited = edit.applied(text)
+            end = edited.index(f"def hgemm_v{step + 1}(")
+            assert re.search(moves, edited[begin - 50 : end]), edit
+
+
+def test_no_edit_makes_a_test_that_never_comes_true():
+    """`if k == K_TILES:` in the loop over K took a surplus wait out of use."""
+    line = "                        phase_mma = phase_mma ^ 1\n"
+    extra = "                        if k == K_TILES - 1:\n                            tma_load(k, 0)\n"
+    _, wrong = slipped(5, line, line + extra)
+    edited = [edit.applied(wrong) for edit in Edits(Builder(wrong, 5))]
+    assert any("if k == K_TILES - 2:" in text for text in edited)
+    assert not any("if k == K_TILES:" in text for text in edited)
 
 
 def test_a_name_that_a_branch_has_made_a_constant_is_not_put_in():

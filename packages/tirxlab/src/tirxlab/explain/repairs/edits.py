@@ -15,13 +15,13 @@ from functools import cached_property
 
 from tirxlab.explain.repairs.likeness import counterparts, everywhere
 from tirxlab.explain.repairs.moves import MOVES, moved
+from tirxlab.explain.repairs.riddles import Riddles
 from tirxlab.explain.repairs.scope import NAME, Scope, whole
 from tirxlab.explain.repairs.slots import Slot, seen, slots, tail
 from tirxlab.explain.repairs.terms import Terms
 from tirxlab.explain.repairs.text import Builder, Edit, Splice
 
 _STEP = ("+ 1", "- 1", "^ 1")
-_RING_STEP = re.compile(r"\b(\w+) = \(\1 \+ 1\) % \w+|\b(\w+)\.move_to_next_stage\(\)")
 COMPARED = {
     ast.Eq: ("!=", ">", "<"),
     ast.NotEq: ("==",),
@@ -39,7 +39,7 @@ class Edits:
         self.builder = builder
         self.trees = [builder.tree, *(_tree(text) for text in builder.earlier)]
         self.places = seen(*self.trees)
-        self.scope = Scope(builder)
+        self.scope, self.riddles = Scope(builder), Riddles(builder)
 
     def __iter__(self) -> Iterator[Edit]:
         """Each once."""
@@ -50,30 +50,13 @@ class Edits:
             for splice in splices:
                 least = trimmed(self.builder.text, *splice)
                 changes = least not in known and least[1] - least[0] + len(least[2])
-                if changes and self.scope.allows(splice, family in MOVES) and not self._stops_a_ring(splice):
+                if changes and self.scope.allows(splice, family in MOVES) and not self.riddles.holds(splice):
                     known.add(least)
                     yield Edit(family, (least,))
         for one, other in moved(self.builder):
             yield Edit("moved", (one, other))
         for several in everywhere(self.builder, self.siblings, self.places):
             yield Edit("everywhere", several)
-
-    @cached_property
-    def _only_steps(self) -> list[re.Match]:
-        """Where a ring's stage moves on, if nothing else in the builder moves it."""
-        found = [*_RING_STEP.finditer(self.builder.text, self.builder.begin)]
-        moved = [match.groups() for match in found]
-        return [match for match in found if moved.count(match.groups()) == 1]
-
-    def _stops_a_ring(self, splice: Splice) -> bool:
-        """Whether its stage would stay: a ring of which one stage is used mends much, and is none."""
-        start, end, new = splice
-        for step in self._only_steps:
-            a, b = step.span()
-            if start < b and end > a:
-                text = self.builder.text[min(a, start) : start] + new + self.builder.text[end : max(b, end)]
-                return all(other.groups() != step.groups() for other in _RING_STEP.finditer(text))
-        return False
 
     @cached_property
     def numbers(self) -> set[str]:
