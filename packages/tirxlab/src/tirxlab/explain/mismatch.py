@@ -75,48 +75,47 @@ def reasons(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
     if wrong.sum() >= _FEW:
         chain = find_chain(blocks, actual)
         patterns += (*([chain.says] if chain else []), *PATTERNS)
-    said: dict[str, list[str]] = {}
-    guesses: set[str] = set()
+    said: dict[str, list[Reason]] = {}
     for block in blocks:
-        found = _first(patterns, block, guesses) or _in_parts(block, guesses)
+        found = _first(patterns, block) or _in_parts(block)
         if found is not None:
-            said.setdefault(found[0], []).append(found[1])
+            said.setdefault(found.advice, []).append(found)
     if not said:
         return [] if wrong.sum() < _FEW else [NO_PATTERN]
     if len(said.get(_EXCHANGED, blocks)) < len(blocks):  # else all tiles but those on the diagonal would be
         said = {_SAME_TILE: said.pop(_EXCHANGED) + said.pop(_SAME_TILE, []), **said}
     made = []
-    for advice, texts in said.items():
-        more = f" (so in {len(texts)} of {len(blocks)} wrong tiles looked at)" if len(blocks) > 1 else ""
-        made.append(Reason(f"{texts[0]}{more}", advice, advice in guesses | {_SAME_TILE}))
+    for advice, alike in said.items():
+        more = f" (so in {len(alike)} of {len(blocks)} wrong tiles looked at)" if len(blocks) > 1 else ""
+        made.append(Reason(f"{alike[0].text}{more}", advice, any(one.guesses for one in alike)))
     return made
 
 
-def _first(patterns: tuple, block: Block, guesses: set[str]) -> Found:
-    """What the first pattern that fits says; its advice is noted where it is a guess."""
+def _first(patterns: tuple, block: Block) -> Reason | None:
+    """What the first pattern that fits says."""
     for pattern in patterns:
         found = pattern(block)
         if found is not None:
-            guesses |= {found[0]} if pattern in MANY_WAYS else set()
-            return found
+            advice, text = found
+            return Reason(text, advice, pattern in MANY_WAYS)
     return None
 
 
-def _in_parts(block: Block, guesses: set[str]) -> Found:
+def _in_parts(block: Block) -> Reason | None:
     """The same of parts, where the block falls into some that have a pattern each; else of the one half that
     has one.
     """
-    half: Found = None
+    half: Reason | None = None
     for axis, count in _CUTS:
         parts = block.cut(axis, count)
         if len(parts) < 2 or any(part.D.size < _FEW for part in parts):
             continue
-        each = [_first(_OF_PARTS, part, guesses) for part in parts]
+        each = [_first(_OF_PARTS, part) for part in parts]
         found = [one for one in each if one is not None]
         if len(found) == len(parts):
-            return found[0][0], "; ".join(dict.fromkeys(text for _, text in found[:2]))
+            return found[0]._replace(text="; ".join(dict.fromkeys(one.text for one in found[:2])))
         if found and half is None:
-            half = found[0][0], f"{found[0][1]}; the rest of the tile fits no known pattern"
+            half = found[0]._replace(text=f"{found[0].text}; the rest of the tile fits no known pattern")
     return half
 
 

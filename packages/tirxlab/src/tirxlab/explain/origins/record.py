@@ -129,8 +129,8 @@ class Followed:
 class Origins(Observer):
     """Follows `elements` in all clusters. `A`, `B`, `D`: names of the arrays; matrices: A and B."""
 
-    def __init__(self, launch, _index: int, names: tuple[str, str, str], matrices, elements: list[Element]):
-        self.launch, self.names = launch, names
+    def __init__(self, _launch, _index: int, names: tuple[str, str, str], matrices, elements: list[Element]):
+        self.names = names
         self.dtype = matrices[0].dtype
         self.depth = matrices[0].shape[1] * self.dtype.itemsize // 16
         self.width = len(matrices[1])  # of D
