@@ -5,6 +5,8 @@ import json
 import pytest
 
 from research.referee import gluon_page
+from research.referee import hopper as rungs
+from tirxlab.devices import sim
 
 
 def test_the_table_of_gluon_kernels_is_that_of_the_results():
@@ -25,3 +27,11 @@ def test_files_of_different_cases_are_refused(tmp_path):
         files[-1].write_text(json.dumps({case: {"said": "", "result": "right"}}) + "\n")
     with pytest.raises(ValueError, match="the same cases"):
         gluon_page.merged(files)
+
+
+def test_two_warpgroups_that_wait_again_are_told_in_the_plural():
+    key = "Hopper rung 5 (store) 256x256x256: no arrival"
+    artifact = rungs.cases()[key]
+    data, _ = rungs.arrays(key, artifact)
+    first = sim.run(artifact, data).findings[0]
+    assert "WG0, WG1 have waited for full 3 times and signalled empty 1 time, and wait again" in first.message

@@ -49,8 +49,8 @@ OF_ROLES = (
         240,
         "a thread that waits in every round must signal the answer in every round: is one of the two in "
         "another loop, or under a condition?",
-        text="{waits} for {wants}: {who} has waited for {answer} {passed} and signalled {array} "
-        "{times}, and waits again",
+        text="{waits} for {wants}: {who} {has} waited for {answer} {passed} and signalled {array} "
+        "{times}, and {goes_on} again",
     ),
     Cause(
         "two-roles",

@@ -116,7 +116,8 @@ def signals_less(model: Model, waiter: Waiter) -> Blame | None:
             if times < passed and not any(w.again for w in waits):
                 names = {"array": model.array(waiter.place[1]), "answer": model.array(other.place[1])}
                 numbers = {"times": phrases.times(times), "passed": phrases.times(passed)}
-                return blame("signals-less", waiter, who=other.who, **numbers, **names)
+                verbs = {"has": agree(other.who, "has"), "goes_on": agree(other.who, "waits")}
+                return blame("signals-less", waiter, who=other.who, **numbers, **names, **verbs)
     return None
 
 
