@@ -174,14 +174,14 @@ OF_ROLES = (
     ),
     Cause(
         "cluster-parted",
-        185,
+        180,
         "the CTAs of a cluster must go through the same tiles, equally often: do the first one and the step "
         "to the next follow the number of the cluster, not that of the CTA? And do all of them load each "
         "time",
     ),
     Cause(
         "announced-besides",
-        185,
+        180,
         "one thread announces the bytes of a phase, once, and init(count) counts it alone: is the other "
         "arrive one too many, or meant for another barrier?",
     ),
