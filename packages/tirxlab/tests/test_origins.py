@@ -72,10 +72,10 @@ def test_registers_are_named_where_the_thread_has_read_the_right_one(matrices):
 @pytest.mark.parametrize(
     ("rows", "loads", "says"),
     [
-        ((0, 128), [Load(10, 0, (0, 128), (0, 64), 0)], "row 3 of A is loaded as well (line 10)"),
+        ((0, 128), [Load(10, 0, (0, 128), 0)], "row 3 of A is loaded as well (line 10)"),
         (
             (128, 256),
-            [Load(10, 0, (128, 256), (0, 64), 0)],
+            [Load(10, 0, (128, 256), 0)],
             "no load of this cluster takes row 3 of A, but A[128:256]",
         ),
         ((128, 256), [], "look at the rows of A that are copied into Asmem"),

@@ -16,9 +16,9 @@ class Chunks:
     def __init__(self, *matrices: np.ndarray):
         """matrices (rows, K): row-major, of one dtype, K a multiple of what 16 bytes hold."""
         self.dtype = matrices[0].dtype
-        codes = [_codes(number, *_hashes(matrix).shape) for number, matrix in enumerate(matrices)]
-        hashes = np.concatenate([_hashes(matrix).ravel() for matrix in matrices])
-        self.hashes, first = np.unique(hashes, return_index=True)
+        hashes = [_hashes(matrix) for matrix in matrices]
+        codes = [_codes(number, *of.shape) for number, of in enumerate(hashes)]
+        self.hashes, first = np.unique(np.concatenate([of.ravel() for of in hashes]), return_index=True)
         self.codes = np.concatenate([code.ravel() for code in codes])[first]
 
     def of(self, values: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ from ptxsim.observing import (
     is_shared,
     operands,
 )
-from tirxlab.explain.origins.chunks import Chunks, row_codes
+from tirxlab.explain.origins.chunks import CHUNK, Chunks, row_codes
 
 NOBODY = -1
 _COLUMNS = 512  # of a CTA's tensor memory
@@ -113,7 +113,6 @@ class Load(NamedTuple):
     line: int | None
     matrix: int
     rows: tuple[int, int]
-    columns: tuple[int, int]
     cluster: int
 
 
@@ -132,10 +131,11 @@ class Origins(Observer):
     def __init__(self, _launch, _index: int, names: tuple[str, str, str], matrices, elements: list[Element]):
         self.names = names
         self.dtype = matrices[0].dtype
-        self.depth = matrices[0].shape[1] * self.dtype.itemsize // 16
-        self.width = len(matrices[1])  # of D
+        self.depth, self.width = matrices[0].shape[1], len(matrices[1])  # K, N
         self.chunks = Chunks(*matrices)
         self.followed = {element: Followed() for element in elements}
+        count = self.depth * self.dtype.itemsize // CHUNK
+        self.wanted = {(r, c): (row_codes(0, r, count), row_codes(1, c, count)) for r, c in elements}
         self.loads: list[Load] = []
         self.count = 0  # of products
         self.odd = False  # something was done that is not followed: nothing is to be said then
@@ -180,8 +180,8 @@ class Origins(Observer):
         self._note_made(cells, product, row)
 
     def _note_made(self, cells, product: Product, row: int) -> None:
-        for (r, c), followed in self.followed.items():
-            wanted_a, wanted_b = row_codes(0, r, self.depth), row_codes(1, c, self.depth)
+        for element, followed in self.followed.items():
+            wanted_a, wanted_b = self.wanted[element]
             lanes = np.flatnonzero(np.isin(product.a[row : row + 128], wanted_a).all(1))
             columns = np.flatnonzero(np.isin(product.b, wanted_b).all(1))
             for lane, column in [(lane, column) for lane in lanes for column in columns]:
@@ -215,11 +215,9 @@ class Origins(Observer):
         tensor = copy.tensor
         offsets, inside = box_index(tensor, copy.start)
         if inside.any():
-            size = self.dtype.itemsize
-            places = (offsets[inside] + tensor.byte_offset) // size
-            rows, columns = np.divmod(places, self.depth * 16 // size)
-            ends = (int(rows.min()), int(rows.max()) + 1), (int(columns.min()), int(columns.max()) + 1)
-            self.loads.append(Load(token, self.names.index(tensor.name), *ends, cluster.index))
+            rows = (offsets[inside] + tensor.byte_offset) // self.dtype.itemsize // self.depth
+            ends = int(rows.min()), int(rows.max()) + 1
+            self.loads.append(Load(token, self.names.index(tensor.name), ends, cluster.index))
 
     def copy_issue(self, cluster, split, copy) -> int | None:
         return split.instr.src
@@ -268,6 +266,8 @@ class Origins(Observer):
 
     def _stored(self, cluster, log: np.ndarray) -> None:
         """Threads store to D themselves."""
+        if not len(log):
+            return
         memory = cluster.launch.memory
         base = memory.rows[memory.names.index(self.names[2])][0]
         size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1

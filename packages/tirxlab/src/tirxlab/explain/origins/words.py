@@ -182,7 +182,7 @@ def _look_for(run: Origins, matrix: int, row: int, stored: Stored, lines: list) 
             f"{_lines(lines)} takes, and at where {at} puts it"
         )
     if mine:
-        others = [*dict.fromkeys(f"{name}[{a}:{b}] ({_line(n)})" for n, _, (a, b), _, _ in mine)]
+        others = [*dict.fromkeys(f"{name}[{a}:{b}] ({_line(n)})" for n, _, (a, b), _ in mine)]
         shown = ", ".join(others[:_LOADS]) + (", .." if len(others) > _LOADS else "")
         return f"no load of this cluster takes row {row} of {name}, but {shown}: look at its first row"
     return f"look at the rows of {name} that are copied into {smem}, and at the part of it that is multiplied"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ptxsim.checks.barrier_history import ring_of
+from ptxsim.checks.barrier_history import ring_of, signals_by
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
@@ -81,12 +81,7 @@ def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
 
 def _has_passed(model: Model, warp: int, signalled: list[Place], place: Place) -> bool:
     """Whether a warp that signals a ring's elements in turn has gone by this one."""
-    rounds = max(
-        signals.total // signals.lanes.bit_count()
-        for one in signalled
-        for (how, by, _), signals in model.histories[one].sources.items()
-        if by == warp and how != "load"
-    )
+    rounds = max(signals.each for _, signals in signals_by(model.histories, signalled, warp))
     return max(signalled) > place or rounds > 1
 
 

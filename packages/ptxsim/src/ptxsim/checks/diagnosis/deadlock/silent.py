@@ -39,7 +39,7 @@ def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
             if row in rows and how != "load":
                 others.add((waiter.place[0], place[1]))
                 lanes[warp] = lanes.get(warp, 0) | signals.lanes
-                rounds.append(signals.total // signals.lanes.bit_count())
+                rounds.append(signals.each)
     coming = {warp for helper in waiter.helpers if helper.waiter for warp in helper.waiter.lanes}
     if len(others) != 1 or min(rounds, default=0) < 2 or not coming <= set(lanes) - set(waiter.lanes):
         return None
