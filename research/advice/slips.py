@@ -1,4 +1,4 @@
-"""Slips of a student of the ten steps that one exchanged name or number does not make: slips.toml.
+"""Slips of a student of the ten steps that one exchanged name or number does not make: lists.py has them.
 
 A slip is one thought gone wrong: some edits of a builder's text, the first at one of its places
 (`everywhere`: at all of them), the others at all of theirs. A seed chooses step, depth of the ring and place.
@@ -12,8 +12,8 @@ import re
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from research.advice.lists import texts
 from research.advice.mistakes import Mistake
 from research.mutation.sources import SOURCES, Source
 
@@ -22,7 +22,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-TABLE = Path(__file__).with_suffix(".toml")
 DEPTHS = (2, 3, 4)
 PIPELINED = 5  # the first step with a ring
 NAMES = (
@@ -56,7 +55,7 @@ class Slip:
     of: str = "step"  # whose places: the steps', or those of a track
 
 
-SLIPS = [Slip(**entry) for entry in tomllib.loads(TABLE.read_text())["slip"]]
+SLIPS = [Slip(**entry) for text in texts().values() for entry in tomllib.loads(text)["slip"]]
 LISTS = {slip.what: slip.list for slip in SLIPS}
 
 

@@ -9,6 +9,7 @@ import re
 import pytest
 
 import ptxsim
+from research.advice import lists
 from research.advice.families import FAMILIES, SPECIFIC, judged
 from research.advice.mistakes import RULES, draw, mistakes
 from research.advice.slips import SLIPS, draw_slips, slips
@@ -70,3 +71,20 @@ def test_a_round_of_slips_has_each_once():
 )
 def test_advice_for_another_family_is_wrong(family, cause, localised, verdict):
     assert judged(family, cause, localised) == verdict
+
+
+def test_a_list_that_was_run_moves_into_the_store_and_the_table_goes_on(tmp_path):
+    table, packed = tmp_path / "slips.toml", tmp_path / "slips.tar.xz"
+    first = "[[slip]]\nwhat = \"one\"\nedits = [['a#', 'b']]\n"
+    second = '\n# A second list.\n\n[[slip]]\nlist = 2\nwhat = "two"\n'
+    table.write_text(lists.HEAD + first)
+    lists.pack(table, packed)
+    assert table.read_text() == lists.HEAD and lists.texts(table, packed) == {1: first}
+    table.write_text(table.read_text() + first + second)
+    lists.pack(table, packed)
+    assert lists.texts(table, packed) == {1: first + first, 2: second}
+
+
+def test_lists_are_numbered_from_1_without_a_gap():
+    numbers = list(lists.texts())
+    assert numbers == list(range(1, len(numbers) + 1))
