@@ -18,14 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxsim.observing import (
-    OFFSET_MASK,
-    RANK_SHIFT,
-    SHARED_BASE,
     Observer,
     Recorder,
     bytecode,
     is_shared,
     operands,
+    shared_place,
 )
 from ptxsim.tracing import Costs, Timeline
 
@@ -223,8 +221,7 @@ class Flow(Recorder):
 
 def _where(log: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(CTA, offset in its shared memory, warp) of each access."""
-    place = log[:, bytecode.LOG_PLACE] - SHARED_BASE
-    return place >> RANK_SHIFT, place & OFFSET_MASK, log[:, bytecode.LOG_THREAD] // 32
+    return *shared_place(log[:, bytecode.LOG_PLACE]), log[:, bytecode.LOG_THREAD] // 32
 
 
 def _values(cells: np.ndarray) -> list[int]:

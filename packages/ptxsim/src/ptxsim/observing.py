@@ -5,7 +5,7 @@ Part of the public face of ptxsim: the names below stay when the rooms behind th
 
 from ptxsim.events.observer import Observer
 from ptxsim.grid.processes import run_clusters
-from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_START
+from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_START, shared_place
 from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.lowering.unset_reads import unset_reads
@@ -31,5 +31,6 @@ __all__ = [
     "is_shared",
     "operands",
     "run_clusters",
+    "shared_place",
     "unset_reads",
 ]

@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxsim.observing import (
-    OFFSET_MASK,
-    RANK_SHIFT,
-    SHARED_BASE,
     Observer,
     box_index,
     bytecode,
     is_shared,
     operands,
+    shared_place,
 )
 from tirxlab.explain.origins.chunks import CHUNK, Chunks, row_codes
 
@@ -256,8 +254,8 @@ class Origins(Observer):
 
     def _put(self, log: np.ndarray) -> None:
         """Threads write to shared memory."""
-        place = log[:, bytecode.LOG_PLACE] - SHARED_BASE
-        rank, half = place >> RANK_SHIFT, (place & OFFSET_MASK) // 2
+        rank, offset = shared_place(log[:, bytecode.LOG_PLACE])
+        half = offset // 2
         size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
         for part in range(-(-int(size.max(initial=0)) // 2)):
             of = size > 2 * part
