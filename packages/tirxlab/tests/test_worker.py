@@ -206,57 +206,10 @@ def test_what_a_step_does_to_its_process_costs_that_step_alone(change):
     assert [built.message for built in (before, *others)] == ["one", "two", "one"]
 
 
-@pytest.mark.skipif(strongest() not in OWN_FILES, reason="this machine has no namespaces to shut a child in")
-@pytest.mark.parametrize(
-    "look",
-    [
-        f"os.listdir({str(ROOT / 'instructor')!r})",
-        f"open({str(ROOT / 'instructor/hidden.toml')!r}).read()",
-        f"open({str(ROOT / 'README.md')!r}).read()",
-        "os.listdir(os.path.expanduser('~root/.cache'))",
-        "__import__('instructor')",
-        "__import__('instructor')",
-        "os.listdir(os.path.join(sys.path[0], 'research'))",
-        "open(os.path.join(sys.path[0], 'utils.py'), 'a')",
-        "open('/proc/1/environ').read() and os.kill(2**15 + 7, 0)",
-        "os.environ['USER']",
-        "__import__('socket').create_connection(('127.0.0.1', 22), 1)",
-        "os.open('/dev/kmsg', os.O_RDONLY)",
-        "os.fdopen(4).read()",
-    ],
-)
-def test_a_child_sees_the_public_lab_and_nothing_else(look):
-    built = outcome(f"import os, sys\nfound = {look}\nraise SystemExit")
-    assert built.kind == "raised" and "sys.exit()" not in built.message
-
-
 def test_a_child_has_an_empty_environment_and_folder():
     built = outcome("import os\nraise KeyError(sorted(os.environ), os.listdir('.'), os.getppid())")
     assert "LAB_" not in built.message and "gemm_kernels.py" in built.message
     assert "HOME" in built.message and "SSH" not in built.message
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        b"\n",
-        b"{}\n",
-        b"[" * 60000 + b"\n",
-        b'{"ok": 1, "bytes": 0}\n',
-        b'{"ok": true, "bytes": -1}\n',
-        b'{"ok": true, "bytes": 1e9}\n',
-        b'{"ok": true, "bytes": 99999999999}\n',
-        b'{"ok": true, "bytes": 4}\nPK..',
-        b'{"ok": true, "bytes": 0}\n',
-        b'{"ok": false, "bytes": 0, "kind": "full marks", "message": "x"}\n',
-        b'{"ok": false, "bytes": 0, "kind": "build", "message": 7}\n',
-        b"x" * 100_000,
-    ],
-)
-def test_a_forged_answer_is_no_artifact(reply):
-    body = f"import os\ntry: os.write(3, {reply!r})\nexcept OSError: pass\nos._exit(0)"
-    built = outcome(body)
-    assert built.artifact is None and built.kind == "died" and built.message
 
 
 def test_a_session_says_what_is_wrong_with_an_answer():
