@@ -1,6 +1,7 @@
 """What trials of repairs (tirxlab.cli.trials) add to the first finding, on slips whose cause is known.
 
     python -m research.advice.trials --slips 8 --seed 80008 --count 44 --out trials8.jsonl [--wall 75]
+    python -m research.advice.trials --hands --seed 0 --out hands.jsonl      kernels of other hands (hands.py)
 
 Each slip is checked as `./lab check S` does, with the sizes and orders of the step. A row holds the first
 failure, the edits that passed, how many were built and how many of these were new kernels, and the seconds of
@@ -16,8 +17,10 @@ import os
 import re
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from research.advice import hands
 from research.advice.mistakes import Mistake, draw
 from research.advice.slips import draw_slips
 from tirxlab.cli.check import planned
@@ -63,20 +66,28 @@ def processor() -> float:
     return sum(os.times()[:4])
 
 
+def _drawn(options: argparse.Namespace) -> Iterator[Mistake]:
+    """The mistakes in steps that are asked for."""
+    if options.hands:
+        yield from hands.planted()
+        return
+    drawn = draw_slips(options.seed, tuple(options.slips)) if options.slips else draw(options.seed)
+    yield from (mistake for mistake in drawn if mistake.source.name.startswith("step"))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=44)
     parser.add_argument("--slips", type=int, nargs="+", help="lists of slips.toml, else mistakes.py")
+    parser.add_argument("--hands", action="store_true", help="mistakes in kernels of other hands")
     parser.add_argument("--wall", type=float, default=WALL, help="seconds of trials at most; 0: none")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     known = set()
     if options.out.exists():
         known = {json.loads(line)["text"] for line in options.out.read_text().splitlines()}
-    drawn = draw_slips(options.seed, tuple(options.slips)) if options.slips else draw(options.seed)
-    steps = (mistake for mistake in drawn if mistake.source.name.startswith("step"))
-    for mistake in itertools.islice(steps, options.count):
+    for mistake in itertools.islice(_drawn(options), options.count):
         if mistake.text in known:
             continue
         row = row_of(mistake, options.wall)

@@ -1,0 +1,38 @@
+"""Mistakes in kernels of other hands: other_hands/one.py and two.py are right, mistakes.toml changes them.
+
+Slips stand in the reference, whose names and shape the advice may have been fitted to. These files have other
+names, barriers without the classes of the lab, other roles, rings and loops.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from research.advice.mistakes import Mistake
+from research.mutation.sources import Source
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = Path(__file__).with_name("other_hands")
+
+
+def planted() -> list[Mistake]:
+    """Each entry of mistakes.toml, in its file."""
+    return [_mistake(**entry) for entry in tomllib.loads((FOLDER / "mistakes.toml").read_text())["slip"]]
+
+
+def _mistake(hand: str, step: int, family: str, what: str, edits: list[list[str]]) -> Mistake:
+    """Its line is the first that differs. ValueError if a text of `edits` is not there once."""
+    text = right = (FOLDER / f"{hand}.py").read_text()
+    for old, new in edits:
+        if text.count(old) != 1:
+            raise ValueError(f"mistakes.toml: {hand}.py has this text {text.count(old)} times: {old}")
+        text = text.replace(old, new)
+    before, after = right.split("\n"), text.split("\n")
+    n = next(n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b)
+    source = Source(f"step {step}", f"{hand}.py", f"hgemm_v{step}", ())
+    return Mistake(source, family, n + 1, before[n].strip(), after[n].strip(), text, what)
