@@ -25,8 +25,8 @@ FAMILIES: dict[str, frozenset[str]] = {
     "buffer": _ids("buffer"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait first-tiles grid "
-        "first-left-out incomplete-output last-left-out left-loop role-ended silent-rest stores-past "
-        "unseen-load"
+        "first-left-out incomplete-output last-left-out left-loop load-outside role-ended silent-rest "
+        "stores-past unseen-load"
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(

@@ -25,7 +25,7 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> what is s
         r"multiplies row 0 of A times row 64 of A for it"
     ),
     "the rows are thought to lie in the lanes as mma.sync lays a fragment out": (
-        r"stands in lane 1, column 0 .* reads lane 4, column 0 .*look at the lanes"
+        r"stands in lane 1, column 0 .* reads lane 4, column 0 .*look at the row under which .*at the lanes"
     ),
     "the rows of A go by the warp's number, as in mma(), but it is warp 3": (
         r"no load of this cluster takes row 0 of A, but A\[384:512\]"
@@ -34,6 +34,12 @@ TOLD = {  # what the slip is, as far as it tells it from the others -> what is s
         r"in another CTA of its cluster than the one that stores .*loads of a CTA and its store take"
     ),
     "the cast stands in front of the read of tensor memory": r"\(their index, the cast, the order of these",
+    "the rows of the product are thought to be dealt out to the four warps in turn": (
+        r"reads lane 32, .*look at the row under which line 212 puts it"
+    ),
+    "a column of TMEM is thought to hold two values of the product, as 32 bits": (
+        r"look at the columns that line (\d+) reads in each round, at what becomes of .* from line \1 "
+    ),
     "tensor memory belongs to the SM, so the first write-back is thought to read": (
         r"by a thread that has read nothing from tensor memory"
     ),

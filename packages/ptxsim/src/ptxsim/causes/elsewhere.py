@@ -326,7 +326,7 @@ ELSEWHERE = (
     ),
     Cause(
         "group-late",
-        230,
+        225,
         "the thread that stored must wait for its group; then comes a barrier; only then may others write "
         "the buffer",
         text="its thread has waited for it (wait_group), but no barrier stands between that and this write",

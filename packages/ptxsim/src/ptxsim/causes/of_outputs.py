@@ -110,8 +110,9 @@ OF_OUTPUTS = (
     Cause(
         "left-blocks",
         280,
-        "does every CTA of a cluster, every warpgroup and every warp store its part? Look for a condition "
-        "around the store, then at what its row and its column depend on",
+        "does the loop over the parts of a tile reach the last of them, and does every CTA of a cluster, "
+        "every warpgroup and every warp store its own? Look for a condition around the store, then at what "
+        "its row and its column depend on",
     ),
     Cause(
         "stores-outside",

@@ -6,6 +6,14 @@ from ptxsim.causes.cause import Cause
 
 OF_PLACES = (
     Cause(
+        "load-outside",
+        160,
+        "loads must end with the last part of their tensor: how many rounds does the loop in front of this "
+        "load make, how far does the condition around it reach, and does its coordinate count elements? Or, "
+        "if the load is meant, who waits for it before its place is used again?",
+        text="this load lies wholly behind the end of {tensor}, which has {end} columns: it brings zeros",
+    ),
+    Cause(
         "one-memory",
         165,
         "give each buffer memory of its own; where they are meant to share it, whoever uses it as the one "

@@ -76,6 +76,12 @@ class TensorMap:
         name, at = self.name or "a tensor map", tuple(start)
         if self.array.ndim != 2 or set(self.element_strides) != {1}:
             return f"{name} at {at}"
+        whole = self.dims == self.array.shape[::-1] and not self.byte_offset
+        if whole and self.strides == (self.dtype.itemsize * self.dims[0],):  # past its edges, too
+            rows, columns = (f"{at[axis]}:{at[axis] + self.box[axis]}" for axis in (1, 0))
+            return f"{name}[{rows}, {columns}]"
+        if not self.holds(at):
+            return f"{name} at {at}"  # what lies behind a row's end is not the row below
         steps, size = (self.dtype.itemsize, *self.strides), self.array.itemsize
         first = self.byte_offset + sum(s * step for s, step in zip(at, steps, strict=True))
         last = first + sum((b - 1) * step for b, step in zip(self.box, steps, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import ml_dtypes  # noqa: F401  (teaches numpy "bfloat16" and the 8-bit floats)
 import numpy as np
@@ -13,6 +14,7 @@ import ptxsim
 from tirxlab.artifact import Artifact, ScalarParam
 from tirxlab.devices import DeviceError, Run, by_name
 from tirxlab.devices.hints import HINTS
+from tirxlab.devices.own_words import in_own_words
 
 NAME = "sim"
 
@@ -68,12 +70,18 @@ def run(
         outputs={b.name: buffers[b.name] for b in artifact.outputs},
         seconds=time.perf_counter() - start,
         verdict=result.verdict,
-        findings=result.findings,
+        findings=[_in_own_words(artifact, finding) for finding in result.findings],
         not_checked=_not_checked(checks, result.stats),
         stats=result.stats,
         stdout="\n".join(getattr(result, "printed", [])),
         trace=result.trace,
     )
+
+
+def _in_own_words(artifact: Artifact, finding: ptxsim.Finding) -> ptxsim.Finding:
+    """A finding whose hint names what this kernel has."""
+    output = artifact.outputs[-1].name if artifact.outputs else "D"
+    return replace(finding, hint=in_own_words(finding.hint, artifact.source.get("text", ""), output))
 
 
 def prepare(artifact: Artifact, buffers: dict):

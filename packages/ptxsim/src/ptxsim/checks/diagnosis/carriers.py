@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
+
+_FULL = 0xFFFF_FFFF  # the lanes of a whole warp
 
 
 def carriers(races, access: Access) -> list[tuple[int, int]]:
@@ -24,14 +27,32 @@ def carriers(races, access: Access) -> list[tuple[int, int]]:
 
 def likely(races, pair: AccessPair, forward: list) -> list:
     """Barriers that hand the first access on: what its own warp signals, then what its warpgroup does, before
-    what others pass on, and what the second one's warp waits for before the rest.
+    what others pass on, what whole warps beside the second one's wait for, and what that waits for, before
+    the rest.
     """
+    peers = awaited_by_peers(races, pair.second, forward)
     warp, reader = pair.second.warp(races), pair.first.warp(races)
     own, group = own_signals(races, pair.first), set()
     if pair.first.kind in ("ld", "thread") and reader is not None:
         handed = races.handshakes.handed
         group = {p for w in range(reader // 4 * 4, reader // 4 * 4 + 4) for p in handed.get(w, ())}
-    return sorted(forward, key=lambda p: (p not in own, p not in group, (warp, p) not in pair.seen))
+    return sorted(
+        forward, key=lambda p: (p not in own, p not in group, p not in peers, (warp, p) not in pair.seen)
+    )
+
+
+def awaited_by_peers(races, access: Access, places: list) -> list[tuple[int, int]]:
+    """Of these barriers, those that whole warps of a warpgroup wait for, but never that of this access."""
+    warp, per_cta = access.warp(races), races.cluster.warps_per_cta
+    if warp is None:
+        return []
+    group, histories = (warp // per_cta, warp % per_cta // 4), history_of(races.cluster)
+    passed = {p: histories[p].passed for p in places if p in histories and warp not in histories[p].waits}
+    return [
+        place
+        for place, lanes in passed.items()
+        if any(mask == _FULL and (w // per_cta, w % per_cta // 4) == group for w, mask in lanes)
+    ]
 
 
 def own_signals(races, access: Access) -> set[tuple[int, int]]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import itertools
 
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.carriers import awaited_by_peers, carriers
 from ptxsim.checks.diagnosis.out_of_step import newest_wait
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, others_waited
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
@@ -20,7 +21,9 @@ _WRITES_BACK = ("thread", "source")  # who puts a result there, and who takes it
 
 
 def one_memory(races, pair: AccessPair) -> Edge | None:
-    """A place of two buffers that have names; one side is of operands, the other of a result."""
+    """A place of two buffers that have names; one side is of operands, the other of a result. Where others of
+    the warpgroup have waited for what hands the place on, that wait is what is missing.
+    """
     kinds = {pair.first.kind, pair.second.kind}
     if pair.space != "shared" or not (kinds & set(_FILLS) and kinds & set(_WRITES_BACK)):
         return None
@@ -28,8 +31,26 @@ def one_memory(races, pair: AccessPair) -> Edge | None:
     here = [n for n in races.reporter.names if n[1] != "uint64" and n[2] <= offset < n[2] + n[3]]
     if len(here) < 2:
         return None
+    for access, by_unit in ((pair.second, pair.first), (pair.first, pair.second)):
+        for place in awaited_by_peers(races, access, carriers(races, by_unit)):
+            unwaited = others_waited(races, pair, place, (by_unit, access))
+            if unwaited is not None:  # and so the two are meant to share it
+                return unwaited
     (one, _, first, _), (other, _, start, _) = sorted(here, key=lambda n: n[2])[:2]
     return edge("one-memory", one=one, other=other, apart=start - first)
+
+
+def load_outside(races, pair: AccessPair) -> Edge | None:
+    """One side is a load past the end of its tensor's innermost axis: a round too many, mostly."""
+    for access in (pair.first, pair.second):
+        op = races.transfers.find(access.agent, access.epoch, access.row) if access.kind == "bytes" else None
+        if op is None or op.copy is None or not op.copy.tensor.misses(op.copy.start):
+            continue
+        tensor, warp = op.copy.tensor, access.warp(races)
+        if op.copy.start[0] >= tensor.dims[0]:
+            at = (warp, access.row) if warp is not None else None
+            return edge("load-outside", at, tensor=tensor.name or "its tensor", end=tensor.dims[0])
+    return None
 
 
 def loaded_too_soon(races, pair: AccessPair) -> Edge | None:

@@ -9,6 +9,7 @@ from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.carriers import (
+    awaited_by_peers,
     awaited_in_a_peer,
     carriers,
     likely,
@@ -16,7 +17,13 @@ from ptxsim.checks.diagnosis.carriers import (
     own_signals,
 )
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
-from ptxsim.checks.diagnosis.in_memory import loaded_too_soon, one_memory, other_columns, product_unwaited
+from ptxsim.checks.diagnosis.in_memory import (
+    load_outside,
+    loaded_too_soon,
+    one_memory,
+    other_columns,
+    product_unwaited,
+)
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.other_arrivals import slot_by_cta, uncounted
@@ -149,7 +156,12 @@ def _wait(races, pair: AccessPair) -> Edge:
     first, second = pair.first, pair.second
     forward, backward = carriers(races, first), carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
-    found = one_memory(races, pair) or past_buffer(races, pair) or loaded_twice(races, pair)
+    found = (
+        load_outside(races, pair)
+        or one_memory(races, pair)
+        or past_buffer(races, pair)
+        or loaded_twice(races, pair)
+    )
     found = found or loaded_too_soon(races, pair) or other_columns(races, pair) or sent_by_both(races, pair)
     found = found or stage_handed_back_early(races, pair) or product_unwaited(races, pair)
     found = found or arrives_for_readers(races, pair)
@@ -241,8 +253,9 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
     if first.kind == "source" and second.kind == "thread" and _one_group(races, first, second):
         return edge("group-late")
     if second.kind == "mma" and backward:
-        found = others_waited(races, pair, backward[0])
-        text = f"no barrier between them, nor was {barrier_of(races, backward[0])} waited for"
+        handing_on = (awaited_by_peers(races, first, backward) or backward)[0]
+        found = others_waited(races, pair, handing_on)
+        text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
         return found or Edge(_cause(races, pair), text)
     found = stored_by_another_group(races, pair) or written_again(races, pair)
     return found or Edge(_cause(races, pair), "no barrier between them")

@@ -138,9 +138,11 @@ def passed_at_once(races, pair: AccessPair, places: list) -> Edge | None:
     return None
 
 
-def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | None:
-    """Some thread waited for this barrier, but not those that read."""
-    flow, history = data_flow(pair), history_of(races.cluster).get(place)
+def others_waited(
+    races, pair: AccessPair, place: tuple[int, int], order: tuple[Access, Access] | None = None
+) -> Edge | None:
+    """Some thread waited for this barrier, but not those that read; or that make the later one of `order`."""
+    flow, history = order or data_flow(pair), history_of(races.cluster).get(place)
     warp = flow[1].warp(races) if flow else None
     if flow is None or warp is None or history is None or not history.waits or warp in history.waits:
         return None
@@ -151,7 +153,8 @@ def others_waited(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
                 return edge("fresh", (other, waits.fresh), name=barrier_of(races, place), line=line)
     per_cta = races.cluster.warps_per_cta
     cta, base = warp // per_cta, warp - warp % per_cta % 4
-    group = range(base, min(base + 4, (cta + 1) * per_cta)) if flow[1].kind == "ld" else [warp]
+    whole = flow[1].kind == "ld" or order is not None
+    group = range(base, min(base + 4, (cta + 1) * per_cta)) if whole else [warp]
     absent = role(races.cluster, cta, dict.fromkeys([w for w in group if w not in history.waits], _FULL))
     rows = {row for waits in history.waits.values() for row in waits.rows}
     lanes: dict[int, int] = {}

@@ -99,7 +99,8 @@ def coordinates(races, access: Access, space: str, position: int) -> str:
     tensor, reads = op.copy.tensor, races.history.reads
     if space == MEMORY and tensor.at and 0 <= position - reads.place_of(tensor.at) < MAP_BYTES:
         return " of its tensor map"
-    return f" of {tensor.box_text(op.copy.start)}"
+    outside = f", outside of {tensor.name or 'its tensor'}" if tensor.misses(op.copy.start) else ""
+    return f" of {tensor.box_text(op.copy.start)}{outside}"
 
 
 def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:

@@ -82,14 +82,28 @@ def _right_product(run: Origins, element: Element, followed: Followed, stored: S
             "where each begins (init), its next_tile(), its m_st and n_st?",
         ]
     made, read = near[-1], _line(stored.read.line)
-    differs = "lanes" if made.cell.column == stored.cell.column else "columns"
+    lanes = made.cell.column == stored.cell.column
     nobody = "" if followed.readers.get(made.cell) else ", and nothing reads it there"
     return [
         f"{wanted}: that product stands in {_cell(made.cell, stored.cell)} ({_line(made.line)}){nobody}",
-        f"  {read} reads {_cell(stored.cell, made.cell)} for it{_holds(run, stored)}: look at the {differs} "
-        f"that {_line(made.line)} writes and that {read} reads, and at the rows that {_line(made.line)} "
-        f"multiplies",
+        f"  {read} reads {_cell(stored.cell, made.cell)} for it{_holds(run, stored)}: look at "
+        + _other_cell(stored, _line(made.line), lanes),
     ]
+
+
+def _other_cell(stored: Stored, product: str, lanes: bool) -> str:
+    """Where a number may go wrong that was read from another lane, or another column, than it stands in."""
+    assert stored.read is not None
+    put, read = _line(stored.placed if stored.by_tma else stored.line), _line(stored.read.line)
+    if lanes:  # a warp reads its own lanes, whatever it does
+        return (
+            f"the row under which {put} puts it, at the lanes that {product} writes, and at the rows that it "
+            "multiplies"
+        )
+    return (
+        f"the columns that {product} writes and that {read} reads, at where {put} puts them, and at the rows "
+        f"that {product} multiplies"
+    )
 
 
 def _holds(run: Origins, stored: Stored) -> str:
@@ -119,9 +133,12 @@ def _look_behind(stored: Stored) -> str:
     assert stored.read is not None
     first, last = _line(stored.read.line), _line(stored.placed if stored.placed else stored.line)
     store = f", and at which part of D {_line(stored.line)} stores" if stored.placed else ""
+    offered, cell = stored.offered[0]
+    again = offered.line == stored.read.line and cell != stored.cell
+    columns = f"the columns that {first} reads in each round, at " if again else ""
     return (
-        f"look at what becomes of these registers from {first} to {last} (their index, the cast, the order "
-        f"of these lines){store}"
+        f"look at {columns}what becomes of these registers from {first} to {last} (their index, the cast, "
+        f"the order of these lines){store}"
     )
 
 
