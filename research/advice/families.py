@@ -20,7 +20,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "slot": _ids(
         "load-apart ahead-silent ahead-slots shifted misrouted "
         "other-issuer outside-array out-of-turn past-shared skips-element "
-        "silent silent-slot slot slot-by-cta"
+        "leaves-ring silent silent-slot slot slot-by-cta"
     ),
     "buffer": _ids("buffer"),
     "loop": _ids(

@@ -273,6 +273,13 @@ AT_RINGS = (
         "row, and phase {phase} of {due} is complete and has not been waited for",
     ),
     Cause(
+        "leaves-ring",
+        185,
+        "signal the element whose turn it is: a load goes to the one whose reader was waited for just "
+        "before, and the stage moves on behind it",
+        text="{who} {signals} {array} in turn, and behind {last} comes to {name}, where {due} is next",
+    ),
+    Cause(
         "ahead-slots",
         185,
         _SLOT,

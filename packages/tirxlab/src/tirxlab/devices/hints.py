@@ -170,6 +170,10 @@ OF_CAUSES = {
         "move_to_next_stage() comes behind the wait and the work of a round, not in front: the first round "
         "is for stage 0, with the phase that the state begins with"
     ),
+    "leaves-ring": (
+        "a load goes to the stage that the MMA waited for just before has read: is it given another stage, "
+        "or does the stage move on in front of it?"
+    ),
     "ring-short": (
         "give the barrier a slot for each stage (PIPE_DEPTH), and use the stage's; or let its signaller wait "
         "for an answer in every round, at all slots of it where each is signalled by others"

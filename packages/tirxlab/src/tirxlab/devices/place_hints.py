@@ -60,8 +60,8 @@ OF_PLACES = {
     "stores-outside": (
         "stores went past the end of the output instead: do the extents of cta_id, or the scheduler's "
         "num_m_tiles and num_n_tiles, follow from the shape of D, each for the index that it bounds? Is the "
-        "row (m_st) or the column (n_st) taken from bx, where the CTA's rank in its cluster (cbx) is meant, or "
-        "scaled twice?"
+        "row (m_st) or the column (n_st) taken from bx, where the CTA's rank in its cluster (cbx) is meant, "
+        "or scaled twice?"
     ),
     "stores-diagonal": (
         "the CTAs of a pair store rows of their own and the same columns: cbx belongs into the row of the "

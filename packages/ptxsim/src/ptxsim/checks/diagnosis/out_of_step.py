@@ -187,7 +187,10 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
     ring = ring_of(history_of(races.cluster), places[0], races.reporter.shared_array) if places else []
     lines = " and ".join(dict.fromkeys(source_line(races.launch.program, op.row) for op in (one, other)))
     others = {s.places for s in between if s.kind == "load"} - {places}
-    if not alone and _one_box(one.copy, other.copy) and len(others) < len(ring) - 1:  # it has gone round
+    beside = [_beside(races, op) for op in (one, other)]
+    known = None not in beside and _one_box(*(op.copy for op in beside))
+    again = _one_box(one.copy, other.copy) and (known or None in beside)
+    if not alone and again and len(others) + 1 < len(ring) + known:  # else it has gone round
         return edge("loaded-again", lines=lines)
     if not alone or not ring:
         return None
@@ -199,6 +202,15 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
 def _one_box(one, other) -> bool:
     """Do two copies bring the same part of one tensor?"""
     return None not in (one, other) and one.tensor is other.tensor and tuple(one.start) == tuple(other.start)
+
+
+def _beside(races, load):
+    """The load of another tensor that its thread has issued next to this one."""
+    known = [op for _, op in races.transfers.of_queue.get(load.queue, ()) if op.copy is not None]
+    at = next((n for n, op in enumerate(known) if op is load), None)
+    near = [known[n] for n in (at - 1, at + 1) if 0 <= n < len(known)] if at is not None else []
+    others = [op for op in near if op.copy.tensor is not load.copy.tensor]
+    return min(others, key=lambda op: abs(op.at - load.at), default=None)
 
 
 def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Edge | None:

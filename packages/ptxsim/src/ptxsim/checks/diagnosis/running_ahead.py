@@ -23,6 +23,7 @@ from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.ring_short import ring_short
+from ptxsim.checks.diagnosis.ring_walk import leaves_ring, stays
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.diagnosis.standing import ahead_of, own_twice
 from ptxsim.checks.diagnosis.too_many_arrive import all_at_each, each_for_all
@@ -45,6 +46,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
         or shifted(cluster, place, reporter)
         or one_slot(cluster, place, reporter)
         or _slots(cluster, histories, place, reporter)
+        or stays(cluster, histories, place, reporter)
         or _again(cluster, histories, history, reporter)
         or fresh_late(cluster, histories, place, reporter)
         or _too_often(cluster, histories, history, reporter)
@@ -54,6 +56,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
         or issuers(cluster, place, history, reporter)
         or uneven(cluster, histories, place, reporter)
         or ring_short(cluster, histories, place, reporter)
+        or leaves_ring(cluster, histories, place, reporter)
         or _own_lines(cluster, histories, place, reporter)
         or _count(history)
     )
