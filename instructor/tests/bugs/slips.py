@@ -115,8 +115,8 @@ RINGS = (  # signals that stay, waits that are left out, arrays that are too sho
         size=(256, 256, 64),
         ctas=2,
         edits=(replace("PRE_NUM = min(PIPE_DEPTH, K_TILES)", "PRE_NUM = PIPE_DEPTH"),),
-        kind="mbarrier",
-        names="arrives 2 times, as init(1) asks, but is waited for 0 times",
+        kind="race",
+        names="this load lies wholly behind the end of A, which has 64 columns",
         why="More K tiles are loaded ahead than there are; nobody waits for them.",
     ),
     Bug(
@@ -250,8 +250,8 @@ ROUNDS = (  # one side does not come to its signal, or its wait, in each round; 
         6,
         **TWO_CTAS,
         edits=(replace("if k + PIPE_DEPTH < K_TILES:", "if k + 1 < K_TILES:"),),
-        kind="mbarrier",
-        names="as init(1) asks, but is waited for",
+        kind="race",
+        names="this load lies wholly behind the end of A, which has 320 columns",
         why="The ring is filled beyond the last K tile: there are more loads than waits.",
     ),
     Bug(

@@ -101,8 +101,8 @@ HANDED_BACK = (  # by some, and by none of the others
         size=(1024, 512, 64),
         ctas=4,
         edits=(before("for k in range(K_TILES):", "for i in Tx.unroll(PIPE_DEPTH):", "    tma_load(i, i)"),),
-        kind="mbarrier",
-        names="nothing makes it wait",
+        kind="race",
+        names="loads this tile to this place a second time",
         why="A whole stage is announced and loaded again: no copy announces bytes of its own.",
     ),
 )

@@ -182,7 +182,10 @@ OF_CAUSES = {
         "all threads that the barrier counts must come to it: warpgroup_sync is for all four warps, under no "
         "condition on the warp"
     ),
-    "early-commit": ("a commit covers the MMAs before it: commit once for each tile, behind the loop over K"),
+    "early-commit": (
+        "a commit covers the MMAs before it: hand a stage back behind the last MMA that reads it, and "
+        "announce a product once for each tile, behind the loop over K"
+    ),
     "fewer-waits": (
         "both sides of a barrier must run the same number of rounds: one next_tile() for each tile, in every "
         "role"
