@@ -7,6 +7,7 @@ names, barriers without the classes of the lab, other roles, rings and loops.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from research.advice.mistakes import Mistake
@@ -20,9 +21,10 @@ else:
 FOLDER = Path(__file__).with_name("other_hands")
 
 
-def planted() -> list[Mistake]:
-    """Each entry of mistakes.toml, in its file."""
-    return [_mistake(**entry) for entry in tomllib.loads((FOLDER / "mistakes.toml").read_text())["slip"]]
+def planted(hands: Collection[str] = ()) -> list[Mistake]:
+    """Each entry of mistakes.toml, in its file; those of some hands alone."""
+    entries = tomllib.loads((FOLDER / "mistakes.toml").read_text())["slip"]
+    return [_mistake(**entry) for entry in entries if not hands or entry["hand"] in hands]
 
 
 def _mistake(hand: str, step: int, family: str, what: str, edits: list[list[str]]) -> Mistake:

@@ -1,7 +1,7 @@
 """What trials of repairs (tirxlab.cli.trials) add to the first finding, on slips whose cause is known.
 
     python -m research.advice.trials --slips 8 --seed 80008 --count 44 --out trials8.jsonl [--wall 75]
-    python -m research.advice.trials --hands --seed 0 --out hands.jsonl      kernels of other hands (hands.py)
+    python -m research.advice.trials --hands one two --seed 0 --out hands.jsonl    other kernels (hands.py)
 
 Each slip is checked as `./lab check S` does, with the sizes and orders of the step. A row holds the first
 failure, the edits that passed, how many were built and how many of these were new kernels, and the seconds of
@@ -69,7 +69,7 @@ def processor() -> float:
 def _drawn(options: argparse.Namespace) -> Iterator[Mistake]:
     """The mistakes in steps that are asked for."""
     if options.hands:
-        yield from hands.planted()
+        yield from hands.planted(options.hands)
         return
     drawn = draw_slips(options.seed, tuple(options.slips)) if options.slips else draw(options.seed)
     yield from (mistake for mistake in drawn if mistake.source.name.startswith("step"))
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=44)
     parser.add_argument("--slips", type=int, nargs="+", help="lists of slips.toml, else mistakes.py")
-    parser.add_argument("--hands", action="store_true", help="mistakes in kernels of other hands")
+    parser.add_argument("--hands", nargs="+", help="mistakes in the kernels of these (hands.py)")
     parser.add_argument("--wall", type=float, default=WALL, help="seconds of trials at most; 0: none")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()

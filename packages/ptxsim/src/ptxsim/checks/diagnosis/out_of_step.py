@@ -188,9 +188,9 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
     lines = " and ".join(dict.fromkeys(source_line(races.launch.program, op.row) for op in (one, other)))
     others = {s.places for s in between if s.kind == "load"} - {places}
     beside = [_beside(races, op) for op in (one, other)]
-    known = None not in beside and _one_box(*(op.copy for op in beside))
-    again = _one_box(one.copy, other.copy) and (known or None in beside)
-    if not alone and again and len(others) + 1 < len(ring) + known:  # else it has gone round
+    both = _one_box(*beside)  # tensors have the same parts loaded again: not the next tile's, which share one
+    again = _one_box(one.copy, other.copy) and (both or None in beside)
+    if not alone and again and len(others) + 1 < len(ring) + both:  # else it has gone round
         return edge("loaded-again", lines=lines)
     if not alone or not ring:
         return None
@@ -205,12 +205,13 @@ def _one_box(one, other) -> bool:
 
 
 def _beside(races, load):
-    """The load of another tensor that its thread has issued next to this one."""
+    """The copy from another tensor that its thread has issued next to this load."""
     known = [op for _, op in races.transfers.of_queue.get(load.queue, ()) if op.copy is not None]
     at = next((n for n, op in enumerate(known) if op is load), None)
     near = [known[n] for n in (at - 1, at + 1) if 0 <= n < len(known)] if at is not None else []
     others = [op for op in near if op.copy.tensor is not load.copy.tensor]
-    return min(others, key=lambda op: abs(op.at - load.at), default=None)
+    nearest = min(others, key=lambda op: abs(op.at - load.at), default=None)
+    return nearest.copy if nearest is not None else None
 
 
 def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Edge | None:
