@@ -60,7 +60,7 @@ FAMILIES: dict[str, frozenset[str]] = {
         "silent-here sync two-roles"
     ),
     "store": _ids("groups late not-free"),
-    "tmem": _ids("freed-early other-columns unset"),
+    "tmem": _ids("columns-stay freed-early other-columns unset"),
     "tile": _ids(
         "first-tiles grid incomplete-output outside boxes-overlap "
         "parts-apart same-row same-tile same-tile-of-warps stores-diagonal tiles-overlap tiles-too-many "

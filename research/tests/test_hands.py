@@ -7,6 +7,7 @@ import parked
 import pytest
 
 from research.advice import hands
+from research.advice.trials import row_of
 from tirxlab.cli.runs import Job, Runner
 
 STEPS = [
@@ -33,3 +34,29 @@ def test_every_mistake_changes_its_own_step():
             a.name for a, b in zip(changed.body, right.body, strict=True) if ast.dump(a) != ast.dump(b)
         ]
         assert differs == [step], mistake.what
+
+
+TOLD = {  # what the mistake is, as far as it tells it from the others -> the cause of the first finding
+    "The guard of the next load is off by one": "load-outside",
+    "Lets only the warp that issued the MMAs wait for the last commit": "never-waits",
+    "Uses one strip buffer for both strips, as the store is waited for": "group-late",
+    "Moves the ring on before the next load": "leaves-ring",
+    "Moves the first loads into the loop over tiles": "loaded-again",
+    "Counts the K tiles of the loading thread anew with each output tile": "stays",
+    "Goes back to one accumulator in both roles": "columns-stay",
+}
+
+
+@pytest.mark.parametrize("what", TOLD)
+def test_the_first_finding_names_the_cause(monkeypatch, what):
+    parked.use(monkeypatch)
+    mistake = next(one for one in hands.planted() if one.what.startswith(what))
+    row = row_of(mistake, wall=0)
+    assert row["findings"][0]["evidence"]["cause"] == TOLD[what], row["message"]
+
+
+def test_all_lines_at_which_a_warp_has_waited_are_seen(monkeypatch):
+    parked.use(monkeypatch)
+    what = "Waits for the first accumulator again before the second product"
+    row = row_of(next(one for one in hands.planted() if one.what.startswith(what)), wall=0)
+    assert "has passed its waits (lines 596 and 602): 12 times on [0], 0 on [1]" in row["message"]

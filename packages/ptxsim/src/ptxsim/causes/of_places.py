@@ -37,6 +37,13 @@ OF_PLACES = (
         "that write column {column} are announced by {other}",
     ),
     Cause(
+        "columns-stay",
+        165,
+        "products that are announced by turns need columns of their own: let these take turns as the barrier "
+        "does, on both sides; or give the barrier one element, and wait for its reader before each product",
+        text="the products that {names} announce are all written to columns {first} to {last}",
+    ),
+    Cause(
         "phase-of-many",
         170,
         "wait for each phase, also before what the MMAs read is overwritten; or commit once, behind the "

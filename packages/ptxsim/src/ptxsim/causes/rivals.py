@@ -166,7 +166,7 @@ SHOWN = _ids(
     "moved-first past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
     "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "
     "one-memory load-outside leaves-ring "
-    "other-columns phase-of-many answers-more waits-first one-word product-unwaited "
+    "columns-stay other-columns phase-of-many answers-more waits-first one-word product-unwaited "
     "own-behind loaded-again groups-allowed "
     "shared-word word-moves-on parts-apart boxes-overlap no-rank own-alloc awaited-elsewhere own-twice "
     "unused-third both-ways written-again "

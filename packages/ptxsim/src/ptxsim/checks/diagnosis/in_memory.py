@@ -126,6 +126,24 @@ def other_columns(races, pair: AccessPair) -> Edge | None:
     return edge("other-columns", first=first, last=end - 1, column=column, **names)
 
 
+def columns_stay(races, pair: AccessPair) -> Edge | None:
+    """Products that elements of one array announce to their reader by turns are all in the same columns."""
+    sides = {access.kind: access for access in (pair.first, pair.second)}
+    if pair.space != "tmem" or sides.keys() != {"mma", "ld"}:
+        return None
+    array_of, histories = races.reporter.shared_array, history_of(races.cluster)
+    announced, reader = _announced(races, sides["mma"].agent), sides["ld"].warp(races)
+    awaited = [p for p in announced if p in histories and reader in histories[p].waits]
+    for place in awaited:
+        ring = [p for p in awaited if p[0] == place[0] and array_of(p[1]) == array_of(place[1])]
+        spans = {span for p in ring for span in announced[p]}
+        if len(ring) > 1 and len(spans) == 1 and all(announced[p] for p in ring):
+            ((first, end),) = spans
+            names = " and ".join(barrier_of(races, p) for p in sorted(ring)[:2])
+            return edge("columns-stay", names=names, first=first, last=end - 1)
+    return None
+
+
 def _holds(span: tuple[int, int], column: int) -> bool:
     return span[0] <= column < span[1]
 

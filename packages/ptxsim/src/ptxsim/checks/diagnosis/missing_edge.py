@@ -18,6 +18,7 @@ from ptxsim.checks.diagnosis.carriers import (
 )
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
 from ptxsim.checks.diagnosis.in_memory import (
+    columns_stay,
     load_outside,
     loaded_too_soon,
     one_memory,
@@ -163,6 +164,7 @@ def _wait(races, pair: AccessPair) -> Edge:
         or loaded_twice(races, pair)
     )
     found = found or loaded_too_soon(races, pair) or other_columns(races, pair) or sent_by_both(races, pair)
+    found = found or columns_stay(races, pair)
     found = found or stage_handed_back_early(races, pair) or product_unwaited(races, pair)
     found = found or arrives_for_readers(races, pair)
     found = found or left_out(races, pair) or uncounted(races, pair) or slot_by_cta(races, pair)

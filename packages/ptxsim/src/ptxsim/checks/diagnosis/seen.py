@@ -18,6 +18,7 @@ from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster, Launch
 
 _VERBS = {"arrive": "arrives", "commit": "commits", "load": "loads", "wait": "has passed its wait"}
+_WAITS = "has passed its waits"  # at several lines
 _NAMED = re.compile(r"(\w+)(?:\[\d+\])?(?: of CTA (\d+))?")
 _ASKS = "is each of these meant, by these threads, and as often as that?"
 _ARRAYS, _GROUPS, _SLOTS, _LINES = 2, 5, 8, 3  # shown at most
@@ -62,7 +63,8 @@ class Seen(Observer):
         for (how, lines, numbers), lanes in list(groups.items())[:_GROUPS]:
             who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
             at = f"line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}"
-            yield f"  {who} {agree(who, _VERBS[how])} ({at}): {_how_often(numbers)}"
+            verb = _WAITS if how == "wait" and len(lines) > 1 else _VERBS[how]
+            yield f"  {who} {agree(who, verb)} ({at}): {_how_often(numbers)}"
 
 
 def _how_often(numbers: tuple[int, ...]) -> str:
@@ -79,28 +81,29 @@ def _groups(cluster: Cluster, ring: list[Place]) -> dict[tuple, dict[int, int]]:
 
     Loads of several lines, as those of A and B, are told together: the number is that of one.
     """
-    done: dict[tuple[str, int, int], dict[int, list[int]]] = {}  # how, warp, line -> line -> its numbers
-    lanes: dict[tuple[str, int, int], int] = {}
+    done: dict[tuple, dict[tuple, list[int]]] = {}  # how, warp, lines -> lines -> their numbers
+    lanes: dict[tuple, int] = {}
     for slot, place in enumerate(ring):
-        for how, warp, line, mask, number in _done_at(cluster, place):
-            key = how, warp, 0 if how == "load" else line
-            numbers = done.setdefault(key, {}).setdefault(line, [0] * len(ring))
+        for how, warp, lines, mask, number in _done_at(cluster, place):
+            key = how, warp, () if how == "load" else lines
+            numbers = done.setdefault(key, {}).setdefault(lines, [0] * len(ring))
             numbers[slot] += number  # an unrolled loop has several instructions of a line
             lanes[key] = lanes.get(key, 0) | mask
     groups: dict[tuple, dict[int, int]] = {}
     for key in sorted(done, key=lambda key: [*_VERBS].index(key[0])):
-        lines = done[key]
-        most = tuple(max(of) for of in zip(*lines.values(), strict=True))
-        about = key[0], tuple(sorted(lines)[:_LINES]), most
+        most = tuple(max(of) for of in zip(*done[key].values(), strict=True))
+        about = key[0], tuple(sorted({line for lines in done[key] for line in lines})[:_LINES]), most
         groups.setdefault(about, {})[key[1]] = lanes[key]
     return groups
 
 
-def _done_at(cluster: Cluster, place: Place) -> Iterator[tuple[str, int, int, int, int]]:
-    """(how, warp, line, lanes, how often) of each instruction that signalled or waited for a barrier."""
+def _done_at(cluster: Cluster, place: Place) -> Iterator[tuple[str, int, tuple[int, ...], int, int]]:
+    """(how, warp, lines, lanes, how often) of each instruction that signalled a barrier, and of all waits of
+    a warp for it.
+    """
     history, instrs = history_of(cluster)[place], cluster.program.instrs
     for (how, warp, row), signals in history.sources.items():
-        yield how, warp, instrs[row].src or instrs[row].line, signals.lanes, signals.each
+        yield how, warp, (instrs[row].src or instrs[row].line,), signals.lanes, signals.each
     for warp, waits in history.waits.items():
-        row = min(waits.rows)
-        yield "wait", warp, instrs[row].src or instrs[row].line, waits.lanes, waits.count
+        lines = {instrs[row].src or instrs[row].line for row in waits.rows}
+        yield "wait", warp, tuple(sorted(lines)), waits.lanes, waits.count
