@@ -31,7 +31,8 @@ FAMILIES: dict[str, frozenset[str]] = {
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
         "ahead-unwaited arrives-again early freed lapped missed not-free not-ready never-waits others-waited "
-        "overwritten phase-of-many product-unwaited products-pending unseen-load wait-late waits-first"
+        "overwritten phase-of-many product-unwaited products-pending read-unawaited unseen-load wait-late "
+        "waits-first"
     ),
     "signal": _ids(
         "answers-more by-thread bytes-only early ended-once left-open partial products-pending silent "

@@ -44,6 +44,8 @@ TOLD = {  # what the mistake is, as far as it tells it from the others -> the ca
     "Moves the first loads into the loop over tiles": "loaded-again",
     "Counts the K tiles of the loading thread anew with each output tile": "stays",
     "Goes back to one accumulator in both roles": "columns-stay",
+    "Slots and flips of all three roles start again with each tile": "again",
+    "Thinks that A and B of a round arrive together and waits for A alone": "read-unawaited",
 }
 
 

@@ -78,7 +78,7 @@ def test_registers_are_named_where_the_thread_has_read_the_right_one(matrices):
             [Load(10, 0, (128, 256), 0)],
             "no load of this cluster takes row 3 of A, but A[128:256]",
         ),
-        ((128, 256), [], "look at the rows of A that are copied into Asmem"),
+        ((128, 256), [], "look at the rows of A that are copied into A's buffer in shared memory"),
     ],
 )
 def test_another_row_is_told_with_its_loads(matrices, rows, loads, says):

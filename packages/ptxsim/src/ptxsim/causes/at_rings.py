@@ -294,7 +294,8 @@ AT_RINGS = (
     Cause(
         "all-at-each",
         185,
-        "each element is for some of them: index it by the stage, or by the consumer's number",
+        "is each element for some of them: then index it by the stage, or by the consumer's number. Is it "
+        "for all of them: then init counts them all",
         text="{who} {verb} on all elements of {array}, {threads} threads where init({count}) expects {count}",
     ),
     Cause(

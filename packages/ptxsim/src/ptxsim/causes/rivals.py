@@ -165,7 +165,7 @@ SHOWN = _ids(
     "arrived-again skips-phases cleared-late columns-of-a-warp role-twice out-of-turn "
     "moved-first past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
     "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "
-    "one-memory load-outside leaves-ring "
+    "one-memory load-outside leaves-ring read-unawaited "
     "columns-stay other-columns phase-of-many answers-more waits-first one-word product-unwaited "
     "own-behind loaded-again groups-allowed "
     "shared-word word-moves-on parts-apart boxes-overlap no-rank own-alloc awaited-elsewhere own-twice "

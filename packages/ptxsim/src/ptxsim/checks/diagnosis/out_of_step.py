@@ -189,7 +189,7 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
     others = {s.places for s in between if s.kind == "load"} - {places}
     beside = [_beside(races, op) for op in (one, other)]
     both = _one_box(*beside)  # tensors have the same parts loaded again: not the next tile's, which share one
-    again = _one_box(one.copy, other.copy) and (both or None in beside)
+    again = _one_box(one.copy, other.copy) and (both or None in beside) and not _passed_twice(races, between)
     if not alone and again and len(others) + 1 < len(ring) + both:  # else it has gone round
         return edge("loaded-again", lines=lines)
     if not alone or not ring:
@@ -202,6 +202,15 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
 def _one_box(one, other) -> bool:
     """Do two copies bring the same part of one tensor?"""
     return None not in (one, other) and one.tensor is other.tensor and tuple(one.start) == tuple(other.start)
+
+
+def _passed_twice(races, steps: list) -> bool:
+    """Did one of these waits let a phase pass a second time?"""
+    histories = history_of(races.cluster)
+    waits = [
+        histories[p].waits.get(s.warp) for s in steps if s.kind == "wait" for p in s.places if p in histories
+    ]
+    return any(of is not None and of.again is not None for of in waits)
 
 
 def _beside(races, load):

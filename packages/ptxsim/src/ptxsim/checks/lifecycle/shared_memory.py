@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.barrier_history import history_of, never_waited
 from ptxsim.checks.lifecycle.written_parts import told_of
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, SharedSpan
@@ -15,6 +17,7 @@ from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.report.findings import Finding
 from ptxsim.units.tma_boxes import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log
@@ -66,6 +69,7 @@ class SharedMemory(Observer):
     def start(self, cluster: Cluster) -> None:
         self.written[:] = 0
         self.good.clear()
+        self.unread: list[Finding] = []
 
     # ---- writes ----
 
@@ -150,13 +154,22 @@ class SharedMemory(Observer):
         start, length = self.reporter.shared_extent(byte)
         flags = self.written[rank, start : start + length]
         elsewhere = told_of(flags, buffer + of_cta, "bytes") if length > size else ""
-        self.reporter.add(
+        found = self.reporter.add(
             "uninitialized", "error",
             f"{who} reads {name}{of_cta}, which nobody has written: {missing} of {size} B of this operand"
             + elsewhere,
             _ELSEWHERE if elsewhere and flags.any() else _WRITE_FIRST, where, key=("shared", buffer),
             buffer=buffer, reader=who,
         )  # fmt: skip
+        self.unread.append(found)
+
+    def finish(self, cluster: Cluster) -> None:
+        """Data may come to a barrier that nobody waits for."""
+        names = never_waited(cluster, history_of(cluster), self.reporter) if self.unread else []
+        for found in self.unread if names else ():
+            if "cause" not in found.evidence:
+                told = f"{found.message}, and nobody waits for {' or '.join(names)}"
+                self.reporter.blame(found, CAUSES["read-unawaited"], told)
 
     def _loaded(self, cluster: Cluster, entry: np.ndarray, byte: int) -> None:
         thread, row = int(entry[_THREAD]), int(entry[_ROW])

@@ -189,7 +189,8 @@ def _rows(run: Origins, codes: np.ndarray) -> str:
 
 def _look_for(run: Origins, matrix: int, row: int, stored: Stored, lines: list) -> str:
     """Where the right row is, if it was loaded."""
-    name, smem = run.names[matrix], f"{run.names[matrix]}smem"
+    name = run.names[matrix]
+    smem = f"{name}'s buffer in shared memory"
     mine = [load for load in run.loads if load.matrix == matrix and load.cluster == stored.cluster]
     right = [load for load in mine if load.rows[0] <= row < load.rows[1]]
     if right:
@@ -201,8 +202,11 @@ def _look_for(run: Origins, matrix: int, row: int, stored: Stored, lines: list) 
     if mine:
         others = [*dict.fromkeys(f"{name}[{a}:{b}] ({_line(n)})" for n, _, (a, b), _ in mine)]
         shown = ", ".join(others[:_LOADS]) + (", .." if len(others) > _LOADS else "")
-        return f"no load of this cluster takes row {row} of {name}, but {shown}: look at its first row"
-    return f"look at the rows of {name} that are copied into {smem}, and at the part of it that is multiplied"
+        return (
+            f"no load of this cluster takes row {row} of {name}, but {shown}: look at its first row, and at "
+            "whether the loads, the MMA and the store take the same tile in the same round"
+        )
+    return f"look at the rows of {name} that are copied into {smem}, and at the part that is multiplied"
 
 
 # ---- words ----
