@@ -57,6 +57,19 @@ def test_the_first_finding_names_the_cause(monkeypatch, what):
     assert row["findings"][0]["evidence"]["cause"] == TOLD[what], row["message"]
 
 
+@pytest.mark.parametrize(
+    "what, said",
+    [
+        ("The barrier of an accumulator counts one warpgroup", "for all of them: then init counts them all"),
+        ("The loaders take the next tile for the next number", "take the same tile in the same round"),
+    ],
+)
+def test_the_message_asks_for_the_cause(monkeypatch, what, said):
+    parked.use(monkeypatch)
+    row = row_of(next(one for one in hands.planted() if one.what.startswith(what)), wall=0)
+    assert said in row["message"]
+
+
 def test_all_lines_at_which_a_warp_has_waited_are_seen(monkeypatch):
     parked.use(monkeypatch)
     what = "Waits for the first accumulator again before the second product"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tirxlab.explain.origins.chunks import place
-from tirxlab.explain.origins.record import NOBODY, Cell, Element, Followed, Origins, Stored
+from tirxlab.explain.origins.record import NOBODY, Cell, Element, Followed, Load, Origins, Stored
 
 _SHOWN, _LOADS = 3, 4  # rows or lines that are named; loads
 
@@ -155,7 +155,17 @@ def _wrong_rows(run: Origins, element: Element, stored: Stored) -> list[str]:
         return []
     text = " times ".join(_rows(run, side) for side in sides)
     said = [f"{_wants(run, element)}, but {_lines(lines)} multiplies {text} for it"]
-    return said + [f"  {_look_for(run, i, element[i], stored, lines)}" for i in wrong]
+    missing = [i for i in wrong if (mine := _loads(run, i, stored)) and not _with_row(mine, element[i])]
+    return said + [f"  {_look_for(run, i, element[i], stored, lines)}" for i in missing or wrong]
+
+
+def _loads(run: Origins, matrix: int, stored: Stored) -> list[Load]:
+    """Of a matrix, by the cluster that stores the element."""
+    return [load for load in run.loads if load.matrix == matrix and load.cluster == stored.cluster]
+
+
+def _with_row(loads: list[Load], row: int) -> list[Load]:
+    return [load for load in loads if load.rows[0] <= row < load.rows[1]]
 
 
 def _multiplied(stored: Stored) -> tuple[list, tuple[np.ndarray, np.ndarray]] | None:
@@ -191,9 +201,8 @@ def _look_for(run: Origins, matrix: int, row: int, stored: Stored, lines: list) 
     """Where the right row is, if it was loaded."""
     name = run.names[matrix]
     smem = f"{name}'s buffer in shared memory"
-    mine = [load for load in run.loads if load.matrix == matrix and load.cluster == stored.cluster]
-    right = [load for load in mine if load.rows[0] <= row < load.rows[1]]
-    if right:
+    mine = _loads(run, matrix, stored)
+    if right := _with_row(mine, row):
         at = _lines([load.line for load in right])
         return (
             f"row {row} of {name} is loaded as well ({at}): look at the part of {smem} that "
