@@ -235,11 +235,6 @@ ELSEWHERE = (
         "fill the registers before they are stored: the read of the result is missing",
     ),
     Cause(
-        "read-unawaited",
-        205,
-        "wait for every barrier at which data of this operation arrive, before it is issued, in each round",
-    ),
-    Cause(
         "unwritten-local",
         210,
         "set all of the array before it is read: local memory holds anything when a launch begins",

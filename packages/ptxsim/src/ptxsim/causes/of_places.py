@@ -37,6 +37,11 @@ OF_PLACES = (
         "that write column {column} are announced by {other}",
     ),
     Cause(
+        "read-unawaited",
+        205,
+        "wait for every barrier at which data of this operation arrive, before it is issued, in each round",
+    ),
+    Cause(
         "columns-stay",
         165,
         "products that are announced by turns need columns of their own: let these take turns as the barrier "

@@ -172,7 +172,7 @@ OF_CAUSES = {
     ),
     "leaves-ring": (
         "a load goes to the stage that the MMA waited for just before has read: is it given another stage, "
-        "or does the stage move on in front of it?"
+        "does the stage move on in front of it, or begin anew with each tile?"
     ),
     "ring-short": (
         "give the barrier a slot for each stage (PIPE_DEPTH), and use the stage's; or let its signaller wait "

@@ -161,7 +161,8 @@ class SharedMemory(Observer):
             _ELSEWHERE if elsewhere and flags.any() else _WRITE_FIRST, where, key=("shared", buffer),
             buffer=buffer, reader=who,
         )  # fmt: skip
-        self.unread.append(found)
+        if found not in self.unread:
+            self.unread.append(found)
 
     def finish(self, cluster: Cluster) -> None:
         """Data may come to a barrier that nobody waits for."""
