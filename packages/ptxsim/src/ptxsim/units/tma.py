@@ -34,7 +34,8 @@ def write_box(
     cluster: Cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None
 ) -> None:
     """Writes uint8 (rows, bytes of a row) to a box of global memory; outside elements are dropped."""
-    array, rows = cluster.launch.memory.rows[tmap.segment][2], np.ascontiguousarray(data).reshape(-1)
+    array = cluster.launch.memory.rows[tmap.segment][2]
+    rows: np.ndarray = np.ascontiguousarray(data).reshape(-1)
     if reduce:
         held = np.empty_like(rows)
         move(tmap, start, array, held, None, loads=True)

@@ -76,11 +76,12 @@ def find_chain(blocks: list[Block], actual: np.ndarray) -> Chain | None:
     depth = next((int(found[0]) for found in depths if len(found)), None)
     if depth is None:
         return None
-    source = {}
-    for tile in np.ndindex(grid):
+    source: dict[Tile, Tile] = {}
+    for tile in itertools.product(range(grid[0]), range(grid[1])):
         held = _held(sums, slice(depth - 1, depth), seen, tile, tolerance)
         if len(held) == 1:
-            source[tile] = tuple(held[0, 1:].tolist())
+            row, column = held[0, 1:].tolist()
+            source[tile] = row, column
     chain = Chain(source, depth, sums.shape[1])
     return chain if _is_chain(source) and (depth < chain.count or not _one_rule(source)) else None
 

@@ -49,7 +49,9 @@ class ProxyFences(Observer):
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         threads = self.clocks.threads
-        self.epochs = {space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)}
+        self.epochs: dict[str, np.ndarray] = {
+            space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)
+        }
         self.counts = {space: np.zeros(threads, np.int32) for space in (SHARED, MEMORY)}
         # by first, last and number of the threads
         self.snapshots: dict[str, dict[tuple, deque[Executed]]] = {SHARED: {}, MEMORY: {}}

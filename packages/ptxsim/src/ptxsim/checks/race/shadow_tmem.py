@@ -35,7 +35,7 @@ class TmemShadow:
 
     def __init__(self, ctas: int):
         self.write = np.zeros(ctas * BLOCKS * COLUMNS, np.int64)
-        self.reads = np.zeros((ROOM, len(self.write)), np.int64)
+        self.reads: np.ndarray = np.zeros((ROOM, len(self.write)), np.int64)
         self.readers: list[set[int]] = [set() for _ in range(ctas)]  # agents; each has one entry in a cell
 
     def reader(self, rank: int, agent: int) -> None:

@@ -38,7 +38,8 @@ class TensorMemoryAccesses(Observer):
         self.learned: dict[int, dict[int, Issued]] = {}  # warp -> row -> its last load that a use ends
         self.unread: dict[int, dict[int, Issued]] = {}  # the same, but a use may come after others are told
         self.open_results: dict[tuple, list] = {}
-        self.is_mma = np.zeros(1, np.int8)  # per queue - threads: of completed MMAs? [0]: does one act now?
+        # per queue - threads: of completed MMAs? [0]: does one act now?
+        self.is_mma: np.ndarray = np.zeros(1, np.int8)
 
     def mma_queue(self, thread: int) -> int:
         """Two agents in a row: MMAs completed, and MMAs issued (what tcgen05.fence orders)."""

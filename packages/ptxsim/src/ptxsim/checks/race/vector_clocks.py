@@ -174,9 +174,9 @@ class VectorClocks:
         self.threads = count // self.threads_per_agent  # agents that are threads; queues come after them
         self.per_cta = self.threads // cluster.ctas
         size = -(-(self.threads + 2 * cluster.warps) // BLOCK) * BLOCK + BLOCK
-        self.clock = np.zeros((self.threads, size), np.int32)
-        self.thread_clock = np.zeros((self.threads, size - self.threads), np.int32)
-        self.tcgen05_clock = np.zeros_like(self.thread_clock)
+        self.clock: np.ndarray = np.zeros((self.threads, size), np.int32)
+        self.thread_clock: np.ndarray = np.zeros((self.threads, size - self.threads), np.int32)
+        self.tcgen05_clock: np.ndarray = np.zeros_like(self.thread_clock)
         np.fill_diagonal(self.clock, 1)
         self.queues: list[Agent] = []
         self.columns: dict[tuple, int] = {}
