@@ -1,4 +1,4 @@
-"""Mistakes in kernels of other hands: other_hands/one.py and two.py are right, mistakes.toml changes them.
+"""Mistakes in kernels of other hands: those in other_hands are right, mistakes.toml changes them.
 
 Slips stand in the reference, whose names and shape the advice may have been fitted to. These files have other
 names, barriers without the classes of the lab, other roles, rings and loops.
@@ -6,17 +6,12 @@ names, barriers without the classes of the lab, other roles, rings and loops.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from research.advice.mistakes import Mistake
+from research.advice.mistakes import Mistake, first_difference
 from research.mutation.sources import Source
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tirxlab.rubric import tomllib
 
 FOLDER = Path(__file__).with_name("other_hands")
 
@@ -34,7 +29,6 @@ def _mistake(hand: str, step: int, family: str, what: str, edits: list[list[str]
         if text.count(old) != 1:
             raise ValueError(f"mistakes.toml: {hand}.py has this text {text.count(old)} times: {old}")
         text = text.replace(old, new)
-    before, after = right.split("\n"), text.split("\n")
-    n = next(n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b)
+    n, before, after = first_difference(right, text)
     source = Source(f"step {step}", f"{hand}.py", f"hgemm_v{step}", ())
-    return Mistake(source, family, n + 1, before[n].strip(), after[n].strip(), text, what)
+    return Mistake(source, family, n + 1, before, after, text, what)

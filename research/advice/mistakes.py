@@ -49,6 +49,12 @@ RULES = (
 )
 
 
+def first_difference(before: str, after: str) -> tuple[int, str, str]:
+    """(number, from 0, of the first line that differs; what stands there before, and after)"""
+    lines = zip(before.split("\n"), after.split("\n"), strict=False)
+    return next((n, old.strip(), new.strip()) for n, (old, new) in enumerate(lines) if old != new)
+
+
 @dataclass(frozen=True)
 class Mistake:
     source: Source

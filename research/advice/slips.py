@@ -9,18 +9,13 @@ from __future__ import annotations
 import functools
 import random
 import re
-import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from research.advice.lists import texts
-from research.advice.mistakes import Mistake
+from research.advice.mistakes import Mistake, first_difference
 from research.mutation.sources import SOURCES, Source
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tirxlab.rubric import tomllib
 
 DEPTHS = (2, 3, 4)
 PIPELINED = 5  # the first step with a ring
@@ -106,10 +101,9 @@ def _everywhere(body: str, pattern: str, new: str) -> str:
 def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start: int) -> Mistake:
     """Its line is the first that differs; `made` takes the place of the body, which starts at `start`."""
     whole = text[:start] + made + text[start + len(body) :]
-    old, now = body.split("\n"), made.split("\n")
-    n = next(n for n, (a, b) in enumerate(zip(old, now, strict=False)) if a != b)
+    n, old, now = first_difference(body, made)
     line = text.count("\n", 0, start) + n
-    return Mistake(source, slip.family, line + 1, old[n].strip(), now[n].strip(), whole, slip.what)
+    return Mistake(source, slip.family, line + 1, old, now, whole, slip.what)
 
 
 def draw_slips(seed: int, lists: Collection[int] = frozenset(LISTS.values())) -> Iterator[Mistake]:

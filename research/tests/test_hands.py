@@ -7,6 +7,7 @@ import parked
 import pytest
 
 from research.advice import hands
+from research.advice.mistakes import Mistake
 from research.advice.trials import row_of
 from tirxlab.cli.runs import Job, Runner
 
@@ -16,6 +17,11 @@ STEPS = [
     for step in re.findall(r"^def hgemm_v(\d+)", path.read_text(), re.M)
 ]
 SIZE = (512, 512, 320)
+
+
+def planted(what: str) -> Mistake:
+    """The mistake that is told so."""
+    return next(one for one in hands.planted() if one.what.startswith(what))
 
 
 @pytest.mark.parametrize("path, step", STEPS, ids=lambda one: getattr(one, "stem", one))
@@ -52,8 +58,7 @@ TOLD = {  # what the mistake is, as far as it tells it from the others -> the ca
 @pytest.mark.parametrize("what", TOLD)
 def test_the_first_finding_names_the_cause(monkeypatch, what):
     parked.use(monkeypatch)
-    mistake = next(one for one in hands.planted() if one.what.startswith(what))
-    row = row_of(mistake, wall=0)
+    row = row_of(planted(what), wall=0)
     assert row["findings"][0]["evidence"]["cause"] == TOLD[what], row["message"]
 
 
@@ -66,12 +71,12 @@ def test_the_first_finding_names_the_cause(monkeypatch, what):
 )
 def test_the_message_asks_for_the_cause(monkeypatch, what, said):
     parked.use(monkeypatch)
-    row = row_of(next(one for one in hands.planted() if one.what.startswith(what)), wall=0)
+    row = row_of(planted(what), wall=0)
     assert said in row["message"]
 
 
 def test_all_lines_at_which_a_warp_has_waited_are_seen(monkeypatch):
     parked.use(monkeypatch)
     what = "Waits for the first accumulator again before the second product"
-    row = row_of(next(one for one in hands.planted() if one.what.startswith(what)), wall=0)
+    row = row_of(planted(what), wall=0)
     assert "has passed its waits (lines 596 and 602): 12 times on [0], 0 on [1]" in row["message"]

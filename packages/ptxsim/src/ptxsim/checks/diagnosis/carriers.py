@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.unseen_arrival import group_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
-
-_FULL = 0xFFFF_FFFF  # the lanes of a whole warp
+from ptxsim.machine.register_files import WHOLE_WARP
 
 
 def carriers(races, access: Access) -> list[tuple[int, int]]:
@@ -43,15 +43,15 @@ def likely(races, pair: AccessPair, forward: list) -> list:
 
 def awaited_by_peers(races, access: Access, places: list) -> list[tuple[int, int]]:
     """Of these barriers, those that whole warps of a warpgroup wait for, but never that of this access."""
-    warp, per_cta = access.warp(races), races.cluster.warps_per_cta
+    warp, histories = access.warp(races), history_of(races.cluster)
     if warp is None:
         return []
-    group, histories = (warp // per_cta, warp % per_cta // 4), history_of(races.cluster)
+    group = group_of(races, warp)
     passed = {p: histories[p].passed for p in places if p in histories and warp not in histories[p].waits}
     return [
         place
         for place, lanes in passed.items()
-        if any(mask == _FULL and (w // per_cta, w % per_cta // 4) == group for w, mask in lanes)
+        if any(mask == WHOLE_WARP and group_of(races, w) == group for w, mask in lanes)
     ]
 
 

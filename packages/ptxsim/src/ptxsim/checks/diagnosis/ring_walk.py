@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ptxsim.checks.barrier_history import orders_of, ring_of
+from ptxsim.checks.barrier_history import orders_of, ring_of, signals_by
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.events.records import Place
@@ -20,9 +20,9 @@ def leaves_ring(cluster: Cluster, histories: dict, place: Place, reporter) -> Re
         walk = [at[p] for p in order if p in at]
         breaks = (n for n, (a, b) in enumerate(pairwise(walk), 1) if (a + 1) % len(ring) != b)
         first = next(breaks, 0)
-        if first < max(2, len(ring)) or ring[walk[first]] != place:
+        sources = signals_by(histories, [place], warp)  # none while its commits are under way
+        if first < max(2, len(ring)) or ring[walk[first]] != place or not sources:
             continue
-        sources = [(row, s) for (how, by, row), s in histories[place].sources.items() if by == warp]
         row, signals = max(sources, key=lambda source: source[0])
         who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
         last, due = (ring[index % len(ring)] for index in (walk[first - 1], walk[first - 1] + 1))

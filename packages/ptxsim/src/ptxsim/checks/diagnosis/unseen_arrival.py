@@ -94,7 +94,7 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
     writer, reader, per_cta = pair.first.warp(races), pair.second.warp(races), races.cluster.warps_per_cta
     if (pair.first.kind, pair.second.kind) != ("thread", "source") or writer is None or reader is None:
         return None
-    (cta, one), (other_cta, other) = (_group_of(races, warp) for warp in (writer, reader))
+    (cta, one), (other_cta, other) = (group_of(races, warp) for warp in (writer, reader))
     if cta != other_cta or one == other:
         return None
     met = [
@@ -107,7 +107,7 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
     return edge("other-group", writer=roles[0], reader=roles[1], buffer=pair.buffer)
 
 
-def _group_of(races, warp: int) -> tuple[int, int]:
+def group_of(races, warp: int) -> tuple[int, int]:
     """(CTA, warpgroup in it) of a warp of the cluster."""
     cta, own = divmod(warp, races.cluster.warps_per_cta)
     return cta, own // 4
@@ -117,7 +117,7 @@ def _warpgroup(races, writer, reader) -> str:
     """The one warpgroup of several that writes by this line and issues what reads; "" if there is none."""
     warps = _writers(races, writer) | {writer.warp(races), reader.warp(races)}
     per_cta = races.cluster.warps_per_cta
-    groups = {_group_of(races, w) for w in warps if w is not None}
+    groups = {group_of(races, w) for w in warps if w is not None}
     if per_cta <= 4 or per_cta % 4 or len(groups) != 1 or None in warps:
         return ""
     return f"WG{groups.pop()[1]}"
