@@ -12,23 +12,33 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 import ptxsim
 from ptxsim.forecasting import chip
 from research.store import load
 
 HERE = Path(__file__).resolve().parents[1] / "tirx_kernels"
-MANIFEST = {row["kernel"]: row for row in json.loads((HERE / "manifest.json").read_text())}
 SLICE = load(HERE / "slice.tar.xz")
 
 
-def test_the_slice_is_what_the_manifest_names():
+@pytest.fixture
+def report(tool):
+    return tool("report")
+
+
+@pytest.fixture
+def manifest(report):
+    return report.manifest(HERE / "manifest.json")
+
+
+def test_the_slice_is_what_the_manifest_names(manifest):
     for name, text in SLICE.items():
-        assert hashlib.sha256(text).hexdigest()[:16] in MANIFEST[name.removesuffix(".ptx")]["ptx"]
+        assert hashlib.sha256(text).hexdigest()[:16] in manifest[name.removesuffix(".ptx")]["ptx"]
 
 
-def test_no_wrong_number_is_called_clean():
-    assert not [name for name, row in MANIFEST.items() if row["right"] is False and row["verdict"] == "clean"]
+def test_no_wrong_number_is_called_clean(manifest):
+    assert not [name for name, row in manifest.items() if row["right"] is False and row["verdict"] == "clean"]
 
 
 def test_rmsnorm():
@@ -149,30 +159,78 @@ def test_a_shorter_head_of_the_ptx_is_no_difference_and_another_finding_is(tool)
     assert differences(before, {"verdict": "error"}) == ["verdict: 'review' before, 'error' now"]
 
 
-def test_second_configurations_are_counted_and_shown_apart(tool):
-    report = tool("report")
-    ran = {"label": "bf16_paged", "right": True, "runs": [{"verdict": "clean", "findings": []}]}
-    stopped = {"label": "large", "runs": [], "error": "not done after 90 s"}
+def ran(report, label: str, *messages: str, right: bool | None = True) -> dict:
+    """What the report has of a run with these findings."""
+    findings = [{"severity": "review", "kind": "race", "message": text} for text in messages]
+    run = {"verdict": "review" if findings else "clean", "findings": findings}
+    return report._ran({"label": label, "right": right, "runs": [run]})
+
+
+def test_a_row_of_the_page_has_both_configurations_and_findings_are_told_once(report):
+    other = {"label": "large", "runs": [], "error": "not done after 90 s"}
+    first = "column 0: the read by thread 3 (PTX line 7)"
     rows = [
-        {"kernel": name, "second": {"config": row["label"]} | report._ran(row)}
-        for name, row in (("one", ran), ("other", stopped))
-    ] + [{"kernel": "third"}]
-    page = report.second_page(rows).splitlines()
-    assert page[0] == "- second: 2 kernels, 1 run, 1 judged, 1 right"
-    assert "| one | bf16_paged | clean | yes |  |" in page
-    assert page[-1] == "- Not to the end: other (not done after 90 s)."
+        {"kernel": "one"} | ran(report, "a", first) | {"second": {"config": "b"} | ran(report, "b")},
+        {"kernel": "two"} | ran(report, "c", first.replace("3", "64"), right=None),
+        {"kernel": "three"} | ran(report, "d", "another", right=False),
+        {"kernel": "four"} | report._ran({}) | {"second": {"config": "large"} | report._ran(other)},
+    ]
+    page = report.page([report.filled({"ptx": ["0"]} | row) for row in rows]).splitlines()
+    assert "- second: 2 kernels, 1 run, 1 judged, 1 right" in page
+    assert page[page.index("|---|---|---|---|---|") + 1 :][:4] == [
+        "| one | a | review 1 | b | clean |",
+        "| two | c | review 1, not judged |  |  |",
+        "| three | d | review 2, wrong numbers |  |  |",
+        "",
+    ]
+    assert "1. review race: column N: the read by thread N (2)" in page
+    assert "2. review race: another (1)" in page
+    assert page[-1] == "- Second configuration, not to the end: four (not done after 90 s)."
 
 
-def test_the_second_configuration_is_not_the_first(tool):
+def test_findings_that_were_cut_at_different_words_are_one_kind(report):
+    text = "the read by thread {} " + "is not ordered " * 20
+    rows = [{"kernel": str(n), "ptx": []} | ran(report, "a", text.format(n)) for n in (1, 10**9)]
+    numbers, told = report.numbered(rows)
+    assert set(numbers.values()) == {1} and len(numbers) == 2 and told[0].endswith(" .. (2)")
+    rows[1]["findings"] = ["review race: the read by thread 1"]  # whole, and so another kind
+    assert len(report.numbered(rows)[1]) == 2
+
+
+def test_the_manifest_leaves_out_what_its_reader_fills_in(report):
+    row = (
+        {"kernel": "one", "ptx": ["0"]}
+        | ran(report, "a", "text")
+        | {"second": {"config": "b"} | ran(report, "b")}
+    )
+    short = report.shortened(report.filled(row))
+    assert "right" not in short and "ran" not in short["second"] and short["second"]["verdict"] == "clean"
+    assert report.filled(short) == report.filled(row)
+    unlike = report.filled(row | {"right": None, "builds": False, "second": row["second"] | {"ran": ""}})
+    assert report.filled(report.shortened(unlike)) == unlike
+
+
+def test_the_page_is_what_the_manifest_says(report, manifest):
+    begin, end = report.MARKS
+    text = (HERE.parents[1] / "docs" / "tirx-library.md").read_text()
+    assert text.split(begin)[1].split(end)[0].strip() == report.page(list(manifest.values()))
+
+
+def test_the_manifest_is_written_as_the_report_writes_it(report, manifest):
+    rows = json.loads((HERE / "manifest.json").read_text())
+    assert rows == [report.shortened(row) for row in manifest.values()]
+
+
+def test_the_second_configuration_is_not_the_first(tool, manifest):
     second = tool("second").SECOND
-    assert second.keys() <= MANIFEST.keys()
+    assert second.keys() <= manifest.keys()
     for kernel, (base, *ours) in second.items():
-        assert (ours[0] if ours else base) != MANIFEST[kernel]["ran"]
+        assert (ours[0] if ours else base) != manifest[kernel]["ran"]
         assert not ours or ours[1]
 
 
-def test_a_second_row_has_a_verdict_or_a_reason():
-    rows = {name: row["second"] for name, row in MANIFEST.items() if row.get("second")}
+def test_a_second_row_has_a_verdict_or_a_reason(manifest):
+    rows = {name: row["second"] for name, row in manifest.items() if row.get("second")}
     for row in rows.values():
         assert row["verdict"] if row["ran"] else row["error"]
     assert not [n for n, row in rows.items() if row["right"] is False and row["verdict"] == "clean"]

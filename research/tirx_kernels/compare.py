@@ -1,22 +1,18 @@
 """`python compare.py ROWS [--manifest FILE]`: where a new run of the library differs from the manifest.
 
-Line numbers of PTX do not count: the head of a module grows and shrinks with the headers that NVRTC is given.
-Nor do seconds. Exit status 1 if a row differs.
+Line numbers of PTX do not count (report.plain), nor do seconds. Exit status 1 if a row differs.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
 from pathlib import Path
 
-from report import _built, _ran, read
+from report import _built, _ran, manifest, plain, read
 
 HERE = Path(__file__).resolve().parent
 COMPARED = ("configs", "builds", "lowers", "refused", "ran", "launches", "verdict", "right", "findings")
-ALIKE = 160  # characters of a finding without its line numbers, of the 240 that the manifest has with them
-_LINES = re.compile(r"\b(PTX )?lines? \d+(?:(?:, | and )\d+)*")
+ALIKE = 160  # characters of a finding, of those that the manifest has
 
 
 def main() -> int:
@@ -24,7 +20,7 @@ def main() -> int:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--manifest", type=Path, default=HERE / "manifest.json")
     args = parser.parse_args()
-    known = {row["kernel"]: row for row in json.loads(args.manifest.read_text())}
+    known = manifest(args.manifest)
     counts: dict[str, int] = {}
     different: list[str] = []
     for what, told in (("build", _built), ("run", _ran), ("second", _ran)):
@@ -46,15 +42,12 @@ def differences(before: dict, now: dict) -> list[str]:
     return [
         f"{field}: {before.get(field)!r} before, {now[field]!r} now"
         for field in COMPARED
-        if field in now and plain(before.get(field)) != plain(now[field])
+        if field in now and _compared(before.get(field)) != _compared(now[field])
     ]
 
 
-def plain(value):
-    """Findings without their line numbers; the manifest cuts them, so a long one's end does not count."""
-    if isinstance(value, list):
-        return [_LINES.sub("line", str(item))[:ALIKE] for item in value]
-    return value
+def _compared(value):
+    return [plain(str(item))[:ALIKE] for item in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """`python report.py ROWS [--manifest FILE] [--page FILE]`: counts of a study; its manifest, a row a kernel.
 
 ROWS is the folder that run.py filled; what it lacks stays as the manifest has it. The manifest holds no PTX,
-but the first DIGITS of the SHA-256 of each. The page gets the counts and tables between its two marks.
+but the first DIGITS of the SHA-256 of each, and leaves out what is as in DEFAULTS. The page gets counts, a
+row a kernel and the findings, each told once, between its two marks.
 """
 
 from __future__ import annotations
@@ -16,8 +17,32 @@ from catalogue import entries
 
 DIGITS = 16  # of a hash, hexadecimal
 SHOWN = 4  # findings of a kernel in the manifest
-MARKS = ("<!-- {}: begin -->", "<!-- {}: end -->")
-RIGHT = {True: "yes", False: "no", None: "not judged"}
+LENGTH = 200  # of a finding, in characters
+CUT = " .."  # stands where one was cut
+MARKS = ("<!-- rows: begin -->", "<!-- rows: end -->")
+RIGHT = {True: "", False: ", wrong numbers", None: ", not judged"}
+DEFAULTS: dict[str, object] = {
+    "arch": "sm_100a",
+    "attempted": True,
+    "builds": True,
+    "why not": "",
+    "lowers": True,
+    "refused": [],
+    "ran": "",
+    "launches": 1,
+    "verdict": "",
+    "right": True,
+    "judged by": "its own test",
+    "error": "",
+    "findings": [],
+}
+_LINES = re.compile(r"\b(PTX )?lines? \d+(?:(?:, | and )\d+)*")
+_PLACES = (  # what differs between two findings of one kind
+    (re.compile(r" \(line\)| of CTA \d+"), ""),
+    (re.compile(r"\b_ptr\w*(?: \+ \d+ B)?"), "_ptr"),
+    (re.compile(r"\b\d+\b"), "N"),
+    (re.compile(r"\bWG\d\b"), "WG"),
+)
 
 
 def main() -> None:
@@ -26,25 +51,40 @@ def main() -> None:
     parser.add_argument("--manifest", type=Path)
     parser.add_argument("--page", type=Path)
     args = parser.parse_args()
-    before = {row["kernel"]: row for row in (read(args.manifest) if args.manifest else [])}
+    before = manifest(args.manifest) if args.manifest else {}
     found = [before.get(e.name, {}) | row(e, args.rows) for e in entries() if e.arch]
     if args.manifest:
-        args.manifest.write_text(
-            "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in found) + "\n]\n"
-        )
+        lines = (json.dumps(shortened(row), separators=(",", ":")) for row in found)
+        args.manifest.write_text("[\n" + ",\n".join(lines) + "\n]\n")
     if args.page:
-        text = args.page.read_text()
-        for name, lines in (("rows", page(found)), ("second rows", second_page(found))):
-            begin, end = (mark.format(name) for mark in MARKS)
-            head, rest = text.split(begin)
-            text = f"{head}{begin}\n{lines}\n{end}{rest.split(end)[1]}"
-        args.page.write_text(text)
+        begin, end = MARKS
+        head, rest = args.page.read_text().split(begin)
+        args.page.write_text(f"{head}{begin}\n{page(found)}\n{end}{rest.split(end)[1]}")
     for line in [*summary(found), *counts("second", seconds(found))]:
         print(line)
 
 
 def read(path: Path):
     return json.loads(path.read_text()) if path.exists() else {}
+
+
+def manifest(path: Path) -> dict[str, dict]:
+    """The rows of a manifest by kernel, with all their fields."""
+    return {row["kernel"]: filled(row) for row in read(path)}
+
+
+def filled(row: dict) -> dict:
+    second = row.get("second")
+    return DEFAULTS | row | ({"second": DEFAULTS | {"ran": second["config"]} | second} if second else {})
+
+
+def shortened(row: dict) -> dict:
+    """A row without what `filled` puts in again."""
+    short = {k: v for k, v in row.items() if k not in DEFAULTS or v != DEFAULTS[k]}
+    if second := row.get("second"):
+        usual = DEFAULTS | {"ran": second["config"]}
+        short["second"] = {k: v for k, v in second.items() if k not in usual or v != usual[k]}
+    return short
 
 
 def row(entry, rows: Path) -> dict:
@@ -105,8 +145,13 @@ def findings(launches: list[dict]) -> list[str]:
     every.sort(key=lambda f: ("error", "incomplete", "review").index(f["severity"]))
     kinds: dict[tuple, str] = {}
     for f in every:
-        kinds.setdefault((f["severity"], f["kind"]), f"{f['severity']} {f['kind']}: {f['message'][:240]}")
+        kinds.setdefault((f["severity"], f["kind"]), plain(f"{f['severity']} {f['kind']}: {f['message']}"))
     return list(kinds.values())[:SHOWN]
+
+
+def plain(finding: str) -> str:
+    """A finding without its line numbers, as far as the manifest has it: headers of NVRTC move all lines."""
+    return _LINES.sub("line", finding)[:LENGTH]
 
 
 def summary(rows: list[dict]) -> list[str]:
@@ -141,43 +186,76 @@ def seconds(rows: list[dict]) -> list[dict]:
 
 
 def page(rows: list[dict]) -> str:
-    """Markdown: the counts, a line for each kernel that ran, and what is missing."""
-    lines = [f"- {line.strip()}" for line in summary(rows)]
-    return "\n".join([*lines, "", *table(rows), "", *missing(rows)])
+    """Markdown: the counts, a row a kernel, the findings, and what is missing."""
+    lines = [f"- {line.strip()}" for line in [*summary(rows), *counts("second", seconds(rows))]]
+    numbers, told = numbered(rows)
+    stopped = grouped([(r["kernel"], r["error"]) for r in seconds(rows) if not r["ran"]])
+    missed = [*missing(rows), f"- Second configuration, not to the end: {stopped}."]
+    return "\n".join([*lines, "", *table(rows, numbers), "", *told, "", *missed])
 
 
-def second_page(rows: list[dict]) -> str:
-    """The same of second configurations."""
-    tried = seconds(rows)
-    lines = [f"- {line.strip()}" for line in counts("second", tried)]
-    stopped = [f"{r['kernel']} ({' '.join(r['error'].split())[:110]})" for r in tried if not r["ran"]]
-    return "\n".join([*lines, "", *table(tried), "", f"- Not to the end: {'; '.join(stopped) or 'none'}."])
+def numbered(rows: list[dict]) -> tuple[dict[str, int], list[str]]:
+    """The number of each first finding's kind, the most frequent first, and a line for each number."""
+    firsts = [kind(r["findings"][0]) for r in [*rows, *seconds(rows)] if r["ran"] and r["findings"]]
+    whole: dict[str, str] = {}  # one that was cut is of the kind of one that was cut later
+    for text in sorted(set(firsts), key=len, reverse=True):
+        longer = (w for w in whole.values() if text.endswith(CUT) and w.startswith(text.removesuffix(CUT)))
+        whole[text] = next(longer, text)
+    counted = Counter(whole[text] for text in firsts).most_common()
+    numbers = {text: n for n, (text, _) in enumerate(counted, 1)}
+    return (
+        {text: numbers[longer] for text, longer in whole.items()},
+        [f"{n}. {text} ({count})" for n, (text, count) in enumerate(counted, 1)],
+    )
 
 
-def table(rows: list[dict]) -> list[str]:
-    """A line for each that ran."""
-    lines = ["| kernel | configuration | verdict | right | first finding |", "|---|---|---|---|---|"]
+def kind(finding: str) -> str:
+    """The first line of a finding without numbers, names of arrays and CTAs."""
+    text = plain(finding)
+    if len(text) == LENGTH and "\n" not in text:
+        text = text.rsplit(" ", 1)[0] + CUT
+    text = text.partition("\n")[0]
+    for pattern, instead in _PLACES:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def table(rows: list[dict], numbers: dict[str, int]) -> list[str]:
+    """A line for each kernel that ran: its configurations, verdicts and numbers of first findings."""
+    lines = ["| kernel | configuration | verdict | second configuration | verdict |", "|---|---|---|---|---|"]
     for row in rows:
-        if row["ran"]:
-            first = " ".join((row["findings"] or [""])[0].replace("|", "/").split())[:150]
-            line = f"| {row['kernel']} | {row['ran']} | {row['verdict']} | {RIGHT[row['right']]} | {first} |"
-            lines.append(line)
+        cells = [cell for one in (row, row.get("second")) for cell in _told(one, numbers)]
+        if any(cells):
+            lines.append("| " + " | ".join([row["kernel"], *cells]) + " |")
     return lines
 
 
-def missing(rows: list[dict]) -> list[str]:
-    def why(row, text: str) -> str:
-        return f"{row['kernel']} ({' '.join(text.split())[:110]})"
+def _told(row: dict | None, numbers: dict[str, int]) -> tuple[str, str]:
+    if not row or not row["ran"]:
+        return "", ""
+    number = f" {numbers[kind(row['findings'][0])]}" if row["findings"] else ""
+    return row["ran"], f"{row['verdict']}{number}{RIGHT[row['right']]}"
 
+
+def missing(rows: list[dict]) -> list[str]:
+    without = [r for r in rows if not r["ptx"]]
+    unrun = [r for r in rows if r["ptx"] and not r["ran"]]
     groups = {
-        "Attempted, no PTX": [why(r, r["why not"] or "nothing was compiled") for r in rows if not r["ptx"]],
-        "PTX that ptxsim refuses": [why(r, r["refused"][0]) for r in rows if r["refused"]],
-        "Run, and not to its end": [
-            why(r, r["error"]) for r in rows if r["ptx"] and not r["ran"] and r["error"]
-        ],
-        "Not run": [r["kernel"] for r in rows if r["ptx"] and not r["ran"] and not r["error"]],
+        "Attempted, no PTX": [(r["kernel"], r["why not"] or "nothing was compiled") for r in without],
+        "PTX that ptxsim refuses": [(r["kernel"], plain(r["refused"][0])) for r in rows if r["refused"]],
+        "Run, and not to its end": [(r["kernel"], r["error"]) for r in unrun if r["error"]],
+        "Not run": [(r["kernel"], "") for r in unrun if not r["error"]],
     }
-    return [f"- {name}: {'; '.join(found) or 'none'}." for name, found in groups.items()]
+    return [f"- {name}: {grouped(found)}." for name, found in groups.items()]
+
+
+def grouped(found: list[tuple[str, str]]) -> str:
+    """Kernels with their reasons, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for kernel, reason in found:
+        reasons.setdefault(" ".join(reason.split())[:110], []).append(kernel)
+    told = [", ".join(kernels) + f" ({reason})" * bool(reason) for reason, kernels in reasons.items()]
+    return "; ".join(told) or "none"
 
 
 if __name__ == "__main__":
