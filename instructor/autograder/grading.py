@@ -167,8 +167,9 @@ def _run_steps(
     grades, failed_there = {s.step: s for s in steps}, []
     patience = PATIENCE[0] * options.build.seconds
     started = Builder(submission.text, limits=options.build, level=options.level, patience=patience)
-    with Pool(options.jobs, options.step_seconds, memory=8 << 30) as pool:
+    with Pool(min(options.jobs, len(steps)), options.step_seconds, memory=8 << 30) as pool:
         with started as builder:
+            pool.start(imports)  # meanwhile: the first kernel need not wait for them
             for step, result in _results(builder, work, pool, False):
                 if work.of(step, True) and isinstance(result, Result) and not _fails(result):
                     work.public[step] = result
@@ -294,6 +295,14 @@ def _built(run: Run, made: dict[tuple, tuple[Run, Built]]) -> tuple[Run, Built |
     """The run with what was built for its launch, which may be another one for the same purpose."""
     instead, built = made.get(run.launch, (run, None))
     return replace(run, size=instead.size, sms=instead.sms), built
+
+
+def imports() -> None:
+    """What `judge_step` needs, in a process of the pool."""
+    import instructor.autograder.judge  # noqa: F401
+    import ptxsim
+
+    ptxsim.warm_up()
 
 
 def judge_step(work: list[tuple[Run, Built | None]]) -> Outcome:
