@@ -33,7 +33,7 @@ NAIVE = {
     "sections": "import re\nfound = re.finditer(r'^def hgemm_v(\\d+)\\(', open(PATH).read(), re.M)\n"
     "[int(m[1]) for m in found]",
 }
-SECONDS = 2  # that a naive way gets: what takes minutes is not done by then
+SECONDS = 1  # that a naive way gets: what takes minutes is not done by then
 
 
 @pytest.mark.parametrize("one", [pytest.param(h, id=h.name) for h in HANDINS if h.hurts])
@@ -56,7 +56,7 @@ def test_a_hand_in_that_hurts_does_hurt(one, tmp_path):
 
 def test_one_hand_in_costs_one_hand_in(tmp_path, monkeypatch):
     """Whatever lies in the folder, everything is named once and the honest ones are there."""
-    monkeypatch.setattr(reader, "LIMITS", Limits(seconds=2, memory=512 << 20, processes=4))
+    monkeypatch.setattr(reader, "LIMITS", Limits(seconds=1, memory=512 << 20, processes=4))
     folder = tmp_path / "class"
     folder.mkdir()
     for one in HANDINS:
@@ -135,7 +135,7 @@ def test_what_cannot_be_looked_at_is_named_and_the_class_goes_on(how):
 
 
 def test_a_reader_that_is_killed_serves_the_next(monkeypatch):
-    monkeypatch.setattr(reader, "LIMITS", Limits(seconds=2, memory=512 << 20, processes=4))
+    monkeypatch.setattr(reader, "LIMITS", Limits(seconds=1, memory=512 << 20, processes=4))
     slow = next(one for one in HANDINS if one.name == "pax-digits.tar").make()
     fine = next(one for one in HANDINS if one.name == "pax-records.tar").make()
     with Reader(opening) as made:
