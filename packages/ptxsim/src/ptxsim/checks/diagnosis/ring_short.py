@@ -7,8 +7,7 @@ from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
-
-_FULL = 0xFFFF_FFFF
+from ptxsim.machine.register_files import WHOLE_WARP
 
 
 def ring_short(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
@@ -30,7 +29,7 @@ def ring_short(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
             if back in ring or len(used) <= len(ring):
                 continue
             if {w for p in used for _, w, _ in histories[p].sources} <= waiters:
-                who = role(cluster, warp // cluster.warps_per_cta, {warp: _FULL})
+                who = role(cluster, warp // cluster.warps_per_cta, {warp: WHOLE_WARP})
                 names = {"array": array_of(place[1]), "other": array_of(back[1])}
                 numbers = {"count": _elements(len(ring)), "more": len(used)}
                 return reason("ring-short", row, who=who, signals=agree(who, "signals"), **numbers, **names)

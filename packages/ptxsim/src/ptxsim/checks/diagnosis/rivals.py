@@ -20,9 +20,9 @@ from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.events.views import Cluster
+from ptxsim.machine.register_files import WHOLE_WARP
 
 _COMPARED = 4  # elements in a row, of either side
-_FULL = 0xFFFF_FFFF
 _VERBS = {"arrive": "arrives on", "commit": "commits to", "load": "loads to"}
 
 
@@ -156,7 +156,7 @@ def index_of(reporter, place: tuple[int, int]) -> int:
 
 
 def _who(cluster: Cluster, warp: int) -> str:
-    return role(cluster, warp // cluster.warps_per_cta, {warp: _FULL})
+    return role(cluster, warp // cluster.warps_per_cta, {warp: WHOLE_WARP})
 
 
 def _waits_at(cluster: Cluster, history: BarrierHistory, warp: int) -> str:

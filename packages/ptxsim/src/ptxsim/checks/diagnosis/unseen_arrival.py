@@ -22,9 +22,9 @@ from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
 from ptxsim.checks.static_flow import reachable, waits_for_phase
 from ptxsim.lowering.cfg import next_rows
+from ptxsim.machine.register_files import WHOLE_WARP
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
-_FULL = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def cleared_unordered(races, pair: AccessPair) -> Edge | None:
     warp, per_agent = write.warp(races), races.clocks.threads_per_agent
     if op is None or warp is None or any(w == warp for w, _ in pair.seen):
         return None
-    lanes = 1 << op.thread % 32 if per_agent == 1 else _FULL
+    lanes = 1 << op.thread % 32 if per_agent == 1 else WHOLE_WARP
     if write.row in Guards(races.cluster).reach(load.row, races.clocks.warp_of(op.thread), lanes):
         return None
     line = source_line(races.launch.program, write.row)
@@ -102,7 +102,7 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
     ]
     if any(number for ((_, number),) in met[0] & met[1]):  # both come to one, but for that of all threads
         return None
-    groups = ({cta * per_cta + 4 * group + n: _FULL for n in range(4)} for group in (one, other))
+    groups = ({cta * per_cta + 4 * group + n: WHOLE_WARP for n in range(4)} for group in (one, other))
     roles = [role(races.cluster, cta, group) for group in groups]
     return edge("other-group", writer=roles[0], reader=roles[1], buffer=pair.buffer)
 
@@ -155,7 +155,7 @@ def others_waited(
     cta, base = warp // per_cta, warp - warp % per_cta % 4
     whole = flow[1].kind == "ld" or order is not None
     group = range(base, min(base + 4, (cta + 1) * per_cta)) if whole else [warp]
-    absent = role(races.cluster, cta, dict.fromkeys([w for w in group if w not in history.waits], _FULL))
+    absent = role(races.cluster, cta, dict.fromkeys([w for w in group if w not in history.waits], WHOLE_WARP))
     rows = {row for waits in history.waits.values() for row in waits.rows}
     lanes: dict[int, int] = {}
     for other, mask in history.passed:
@@ -190,7 +190,9 @@ def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
         peers = all(w // per_cta != cta and w % per_cta // 4 == group for w in lanes)
         if lanes and warp not in at_home and (peers or set(lanes) == {issuer}):
             lanes = {w: mask for w, mask in lanes.items() if w // per_cta == min(lanes) // per_cta}
-            mine = role(races.cluster, cta, {w: _FULL for w in range(warp - warp % 4, warp - warp % 4 + 4)})
+            mine = role(
+                races.cluster, cta, {w: WHOLE_WARP for w in range(warp - warp % 4, warp - warp % 4 + 4)}
+            )
             return _alone(races, place, lanes, mine)
     return None
 
@@ -250,7 +252,7 @@ def left_out(races, pair: AccessPair) -> Edge | None:
     for place in (p for w, p in pair.seen if w == issuer):
         lanes = _arriving(races, place)
         own, cause = {w: mask for w, mask in lanes.items() if w == warp}, "lane-for-warp"
-        if not own and set(lanes.values()) == {_FULL} and lanes.keys() & _writers(races, write):
+        if not own and set(lanes.values()) == {WHOLE_WARP} and lanes.keys() & _writers(races, write):
             own, cause = lanes, "warp-left-out"
         if not own or own.get(warp, 0) >> (write.by % 32) & 1:
             continue
@@ -281,10 +283,10 @@ def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None
     if not rows or warp in rows:
         return None
     first = min(rows) // cluster.warps_per_cta
-    others = {w: _FULL for w, row in rows.items() if w // cluster.warps_per_cta == first}
+    others = {w: WHOLE_WARP for w, row in rows.items() if w // cluster.warps_per_cta == first}
     return reason(
         "never-waits",
-        absent=role(cluster, warp // cluster.warps_per_cta, {warp: _FULL}),
+        absent=role(cluster, warp // cluster.warps_per_cta, {warp: WHOLE_WARP}),
         name=" or ".join(sorted(arrays)),
         waiter=role(cluster, first, others),
         line=f" ({source_line(cluster.program, rows[min(rows)])})",

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
+from ptxsim.machine.register_files import WHOLE_WARP
 
-_FULL = 0xFFFF_FFFF
 _SAME = "setmaxnreg is for a whole warpgroup: no condition on the warp around it, and one count for all four"
 
 
@@ -36,7 +36,7 @@ class RegisterCounts(Observer):
             return
         longest = max(texts, key=lambda w: len(texts[w]))
         other = next(w for w in texts if texts[w] != texts[longest])
-        who, whom = (role(cluster, cta, {w: _FULL}) for w in (longest, other))
+        who, whom = (role(cluster, cta, {w: WHOLE_WARP}) for w in (longest, other))
         message = (
             f"the warps of a warpgroup execute different setmaxnreg: {who} {', '.join(texts[longest])}; "
             f"{whom} {', '.join(texts[other]) or 'none'}"

@@ -7,9 +7,9 @@ from ptxsim.checks.barrier_history import ring_of, times_signalled, times_waited
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.machine.register_files import WHOLE_WARP
 
 _WARPGROUP = 4  # warps
-_FULL = 0xFFFF_FFFF
 
 
 def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
@@ -53,7 +53,7 @@ def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
     """Whole warpgroups stand at a barrier of all threads, which nobody else will ever come to."""
     if waiter.kind != "bar" or waiter.detail["expected"] is not None or not waiter.helpers:
         return False
-    whole = all(mask == _FULL for mask in waiter.lanes.values()) and len(waiter.lanes) % _WARPGROUP == 0
+    whole = all(mask == WHOLE_WARP for mask in waiter.lanes.values()) and len(waiter.lanes) % _WARPGROUP == 0
     groups = {warp // _WARPGROUP for warp in waiter.lanes}
     others = [h.waiter for h in waiter.helpers if h.waiter is not None]
     alone = all(waiter.row not in model.reach(other) for other in others)
@@ -65,7 +65,7 @@ def few(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "bar" or waiter.detail["expected"] is None or waiter.helpers:
         return None
     here = [w for w in model.waiters if w.kind == "bar" and w.wants == waiter.wants and w.cta == waiter.cta]
-    if len(here) > 1 or any(mask != _FULL for mask in waiter.lanes.values()):
+    if len(here) > 1 or any(mask != WHOLE_WARP for mask in waiter.lanes.values()):
         return None
     lucky = model.reporter.by_identity.get(("collective", ("luck", waiter.detail["number"])))
     if lucky is not None and lucky.where.get("line"):
@@ -86,7 +86,7 @@ def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
         if barrier is None or own is None or not any(w // _WARPGROUP == group for w in arrived):
             continue
         facts = awaited(model, waiter) | {"late": other.who, "line": model.line(other.row)}
-        role = model.role(own // model.cluster.warps_per_cta, {own: _FULL})
+        role = model.role(own // model.cluster.warps_per_cta, {own: WHOLE_WARP})
         return blame(
             "role-twice", waiter, owner=role, does=agree(other.who, "does not arrive, but waits"), **facts
         )
