@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import tirxlab
-from tirxlab.explain.picture.svg import SERIES, document, line, rect, text
+from tirxlab.explain.picture.svg import SERIES, Shape, alike, document, line, rect, text
 
 TABLE = Path(tirxlab.__file__).parent / "data" / "b200_reference_ms.csv"
 
@@ -24,7 +24,7 @@ def bars(title: str, values: dict[str, float], unit: str, form: str = "{:.0f}") 
     """A horizontal bar chart, one row per entry."""
     top, left, width, row = 24, 70, 330, 20
     largest = max(values.values())
-    parts = [text(10, 13, title, 10, bold=True)]
+    parts: list[Shape] = [text(10, 13, title, 10, bold=True)]
     for i, (name, value) in enumerate(values.items()):
         y = top + i * row
         parts.append(text(left - 6, y + 13, name, 9, "end"))
@@ -34,7 +34,7 @@ def bars(title: str, values: dict[str, float], unit: str, form: str = "{:.0f}") 
         label = f"{form.format(value)} {unit}"
         parts.append(text(left + value / largest * width + 5, y + 13, label, 9))
     parts.append(line(left, top, left, top + len(values) * row, "ink"))
-    return document(500, top + len(values) * row + 6, parts)
+    return document(500, top + len(values) * row + 6, alike(parts))
 
 
 def published_chart() -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from ptxsim.layouts import load_layout, result_layout, swizzle
-from tirxlab.explain.picture.svg import SERIES, document, line, rect, text
+from tirxlab.explain.picture.svg import SERIES, Part, document, labels, line, mosaic, rect, text
 
 PIECE = 16  # bytes that move together
 ROW = 128  # bytes of one row of the pattern
@@ -13,17 +14,19 @@ ROW = 128  # bytes of one row of the pattern
 
 def swizzle_pattern() -> str:
     """One column of a 64-wide fp16 tile (8 rows), before and after the 128 B swizzle."""
-    parts = []
+    parts: list[Part] = []
     for panel, (title, mode) in enumerate((("no swizzle", 0), ("128 B swizzle", 128))):
         left, top, cell = 30 + panel * 250, 26, 25
         parts.append(text(left + 4 * cell, 14, title, 11, "middle", bold=True))
-        for r in range(8):
-            parts.append(text(left - 5, top + r * cell + 16, f"row {r}" if panel == 0 else "", 8, "end"))
-            for piece in range(8):
-                column = int(swizzle(r * ROW + piece * PIECE, mode)) % ROW // PIECE
-                x, y = left + column * cell, top + r * cell
-                parts.append(rect(x, y, cell, cell, SERIES[piece], opacity=0.9 if piece == 2 else 0.35))
-                parts.append(text(x + cell / 2, y + 16, piece, 10, "middle"))
+        if panel == 0:
+            parts += [text(left - 5, top + r * cell + 16, f"row {r}", 8, "end") for r in range(8)]
+        looks: dict[tuple[str, float], list] = {}
+        said: dict[tuple[int, int], int] = {}
+        for r, piece in itertools.product(range(8), range(8)):
+            column = int(swizzle(r * ROW + piece * PIECE, mode)) % ROW // PIECE
+            looks.setdefault((SERIES[piece], 0.9 if piece == 2 else 0.35), []).append((r, column))
+            said[r, column] = piece
+        parts += [*mosaic(left, top, cell, 8, 8, looks), *labels(left, top, cell, said, 10)]
         banks = sorted({int(swizzle(r * ROW + 2 * PIECE, mode)) % ROW // 4 for r in range(8)})
         count = 4 * len(banks)
         parts.append(
@@ -37,7 +40,7 @@ def tensor_memory() -> str:
     _, lanes, columns = result_layout(128, 128)
     per_warp, _ = load_layout("32x32b", 1)
     left, top, width, height = 80, 30, 400, 160
-    parts = [rect(left, top, width, height, "light", "grey")]
+    parts: list[Part] = [rect(left, top, width, height, "light", "grey")]
     x, w = left + columns.min() * width / 512, (columns.max() - columns.min() + 1) * width / 512
     parts.append(rect(x, top, w, (lanes.max() + 1) * height / 128, SERIES[1], opacity=0.5))
     parts.append(text(x + w / 2, top + height * 3 / 8 + 3, "D 128x128", 9, "middle", bold=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tirxlab.explain.picture.svg import colour, document, line, number, rect, text
+from tirxlab.explain.picture.svg import Part, Shape, alike, colour, document, line, number, rect, text
 
 BOX = 128 * 64 * 2  # bytes of one fp16 tile of A, or of B
 SECONDS = 2  # that an animation stands at each state
@@ -56,27 +56,28 @@ def states() -> list[tuple[str, Barrier]]:
 def mbarrier() -> str:
     """A row for each event: both counts, the phase, and what a wait for parity 0 does then."""
     left = (12, 206, 326, 460, 560)
-    parts = [text(x, 24, head, 11, bold=True) for x, head in zip(left, _HEADS, strict=True)]
-    for row, (said, barrier) in enumerate(states()):
+    parts: list[Part] = []
+    said = [text(x, 24, head, 11, bold=True) for x, head in zip(left, _HEADS, strict=True)]
+    for row, (event, barrier) in enumerate(states()):
         y = 40 + row * 44
-        parts.append(f'<g class="row r{row}">{rect(4, y, 692, 38, "#f1f3f5", "")}</g>')
-        parts.append(text(left[0], y + 23, said, 11))
-        parts += [text(left[1] + 20, y + 23, barrier.pending, 13, "middle", bold=True)]
-        parts += _gauge(left[2], y + 8, barrier.tx)
-        parts.append(text(left[3] + 20, y + 23, barrier.phase, 13, "middle", bold=True))
+        parts += [f'<g class="row r{row}">', rect(4, y, 692, 38, "#f1f3f5", ""), "</g>"]
+        said.append(text(left[0], y + 23, event, 11))
+        said.append(text(left[1] + 20, y + 23, barrier.pending, 13, "middle", bold=True))
+        said += _gauge(left[2], y + 8, barrier.tx)
+        said.append(text(left[3] + 20, y + 23, barrier.phase, 13, "middle", bold=True))
         waits = "returns" if barrier.phase else "blocks"
-        parts.append(text(left[4], y + 23, waits, 12, fill="threads" if barrier.phase else "mma", bold=True))
+        said.append(text(left[4], y + 23, waits, 12, fill="threads" if barrier.phase else "mma", bold=True))
     count, slot = len(STEPS), 100 / len(STEPS)
     style = f".row {{ opacity: 0; animation: on {count * SECONDS}s step-end infinite }} "
     style += f"@keyframes on {{ 0% {{ opacity: 1 }} {slot:g}% {{ opacity: 0 }} }} "
     style += " ".join(f".r{n} {{ animation-delay: {(n - count) * SECONDS}s }}" for n in range(count))
-    return document(700, 40 + count * 44 + 6, parts, f"{style} {_STILL}")
+    return document(700, 40 + count * 44 + 6, [*parts, *alike(said)], f"{style} {_STILL}")
 
 
 _HEADS = ("what happens", "arrivals left", "bytes to come", "phase", "try_wait(bar, 0)")
 
 
-def _gauge(x: float, y: float, tx: int) -> list[str]:
+def _gauge(x: float, y: float, tx: int) -> list[Shape]:
     """Bytes beside a line at 0: to the right those that are missing, to the left those that came early."""
     middle, scale = x + 40, 36 / (2 * BOX)
     bar = rect(middle + min(tx, 0) * scale, y, abs(tx) * scale, 10, "tma" if tx > 0 else "store", "")
@@ -87,19 +88,20 @@ def _gauge(x: float, y: float, tx: int) -> list[str]:
 # ---- boxes, ways between them, and dots that go along ----
 
 
-def _box(x, y, w, h, title, *lines, fill="light", edge="grey") -> list[str]:
+def _box(x, y, w, h, title, *lines, fill="light", edge="grey") -> list[Shape]:
     parts = [rect(x, y, w, h, fill, edge, width=1.2), text(x + w / 2, y + 17, title, 11, "middle", bold=True)]
     return parts + [text(x + w / 2, y + 32 + 13 * n, said, 9, "middle") for n, said in enumerate(lines)]
 
 
-def _way(points: Sequence[tuple[float, float]], tone: str, dashed: bool = False) -> str:
+def _way(points: Sequence[tuple[float, float]], tone: str, dashed: bool = False) -> Shape:
     dash = ' stroke-dasharray="5 4"' if dashed else ""
     tip = f'marker-end="url(#tip-{tone})"'
-    return f'<path d="{_path(points)}" fill="none" stroke="{colour(tone)}" stroke-width="2"{dash} {tip}/>'
+    look = f' fill="none" stroke="{colour(tone)}" stroke-width="2"{dash} {tip}'
+    return Shape(f'path d="{_path(points)}"', look)
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
-    return "M" + " L".join(f"{number(x)},{number(y)}" for x, y in points)
+    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
 
 
 def _tips(*tones: str) -> str:
@@ -126,7 +128,8 @@ _GO = "@keyframes go { from { offset-distance: 0% } to { offset-distance: 100% }
 
 def proxies() -> str:
     """A thread's write and a TMA store of the same bytes: without a fence, and with it."""
-    parts, rules = [_tips("threads", "store", "mma")], [_GO, _STILL]
+    parts: list[Shape] = []
+    dots, rules = [], [_GO, _STILL]
     for panel, (title, fenced) in enumerate((("without a fence", False), ("with the fence", True))):
         top = 10 + panel * 190
         parts.append(text(10, top + 12, title, 12, bold=True))
@@ -145,14 +148,14 @@ def proxies() -> str:
         parts.append(_way([(240, top + 134), (160, top + 134)], "store"))
         dot, rule = _dot(f"w{panel}", [(160, top + 58), (480 if fenced else 330, top + 58)], "threads", 3)
         rules.append(rule)
-        parts.append(dot)
+        dots.append(dot)
         if fenced:
             parts.append(text(435, top + 48, "fence", 10, "middle", "threads", bold=True))
             parts.append(text(585, top + 120, "new bytes", 12, "middle", "threads", bold=True))
         else:
             parts.append(text(435, top + 48, "when?", 10, "middle", "mma", bold=True))
             parts.append(text(585, top + 120, "old bytes, perhaps", 12, "middle", "mma", bold=True))
-    return document(700, 385, parts, " ".join(rules))
+    return document(700, 385, [_tips("threads", "store", "mma"), *alike(parts), *dots], " ".join(rules))
 
 
 # ---- an SM ----
@@ -196,14 +199,15 @@ _LABELS = (
 
 def sm() -> str:
     """An SM, its memories and its two engines, and the way of a tile through step 4."""
-    parts = [_tips("tma", "mma", "threads", "store"), rect(10, 10, 680, 318, "#f8f9fa", "ink", width=1.2)]
+    parts = [rect(10, 10, 680, 318, "#f8f9fa", "ink", width=1.2)]
     parts.append(text(22, 30, "SM: one CTA of step 4", 12, bold=True))
     for x, y, w, h, title, lines, fill, edge in _BOXES:
         parts += _box(x, y, w, h, title, *lines.split("|"), fill=fill, edge=edge)
     parts += [_way(points, tone) for points, tone in _WAYS]
     parts += [text(x, y, said, 10) for x, y, said in _LABELS]
     dot, rule = _dot("tile", [point for points, _ in _WAYS for point in points], "ink", 12)
-    return document(700, 410, [*parts, dot], f"{_GO} {rule} {_STILL}")
+    tips = _tips("tma", "mma", "threads", "store")
+    return document(700, 410, [tips, *alike(parts), dot], f"{_GO} {rule} {_STILL}")
 
 
 FIGURES = {"mbarrier.svg": mbarrier, "proxies.svg": proxies, "sm.svg": sm}

@@ -15,7 +15,7 @@ import instructor
 import ptxsim
 from ptxsim.observing import Observer, run_clusters
 from tirxlab.devices import sim
-from tirxlab.explain.picture.svg import document, rect, text
+from tirxlab.explain.picture.svg import Part, document, labels, mosaic, rect, text
 from tirxlab.toolchain.build import build
 
 SOLUTIONS = Path(instructor.__file__).parent / "solutions" / "gemm_kernels.py"
@@ -119,18 +119,21 @@ def tile_order(size=(2048, 1920, 64)) -> str:
     m, n, _ = size
     log = record(6, size, "program")  # D's tensor map counts (column % 64, row, column // 64)
     stores = [(entry[1][1], entry[4][0]) for entry in log if entry[0] == "TMA store"]
-    parts, cell, left, top = [], 17, 30, 24
+    side, left, top = 17, 30, 24
     seen: dict[int, int] = {}
+    looks: dict[tuple[str, float], list] = {("tma", 0.45): [], ("mma", 0.45): []}
+    said: dict[tuple[int, int], int] = {}
     for (_, row, half), cta in stores:
         turn = seen[cta] = seen.get(cta, 0) + 1
-        x, y = left + half // 2 * cell, top + row // 128 * cell
-        parts.append(rect(x, y, cell, cell, "tma" if turn == 1 else "mma", opacity=0.45))
-        parts.append(text(x + cell / 2, y + 11.5, cta, 7, "middle"))
+        looks["tma" if turn == 1 else "mma", 0.45].append((row // 128, half // 2))
+        said[row // 128, half // 2] = cta
+    parts: list[Part] = mosaic(left, top, side, m // 128, n // 128, looks)
+    parts += labels(left, top, side, said, 7)
     parts.append(text(left, 14, f"D of {m}x{n}: CTA of each 128x128 tile", 9, bold=True))
-    x = left + n // 128 * cell + 14
+    x = left + n // 128 * side + 14
     for i, (name, fill) in enumerate((("first tile of a CTA", "tma"), ("second tile", "mma"))):
         parts += [rect(x, top + 20 * i, 12, 12, fill, opacity=0.45), text(x + 17, top + 20 * i + 10, name, 8)]
-    return document(430, top + m // 128 * cell + 8, parts)
+    return document(430, top + m // 128 * side + 8, parts)
 
 
 def said_about(name: str) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from instructor.figures.runs import arrays, artifact
 from ptxsim import Costs
-from ptxsim.tracing import Timeline
+from ptxsim.tracing import Timeline, rows
 from tirxlab.devices import sim
 from tirxlab.explain.picture import draw
 from tirxlab.explain.picture.facts import Structure, structure
-from tirxlab.explain.picture.svg import document, line, rect, text
+from tirxlab.explain.picture.svg import Part, Shape, alike, document, line, rects, text
 from tirxlab.explain.picture.tiles import owners, stored
 
 SMALL = {1: (128, 128, 64), 9: (512, 512, 512), 10: (1024, 512, 512)}  # else 256x256x512
@@ -36,20 +36,22 @@ def facts(step: int) -> Structure:
     return structure(artifact(step, size), recorded(step, size))
 
 
-def lanes(step: int, size: tuple[int, int, int], scale: float, top: float) -> list[str]:
+def lanes(step: int, size: tuple[int, int, int], scale: float, top: float) -> list[Part]:
     """What the hardware units and the readers of TMEM of CTA 0 do, one row each."""
     timeline = recorded(step, size)
     shape = "x".join(map(str, size))
-    parts = [text(0, top, f"step {step}, {shape}, first CTA: {timeline.ticks} ticks", 9, bold=True)]
-    for i, (kind, title, colour) in enumerate(ROWS):
+    title = f"step {step}, {shape}, first CTA: {timeline.ticks} ticks"
+    parts: list[Shape] = [text(0, top, title, bold=True)]
+    for i, (kind, unit, colour) in enumerate(ROWS):
         y = top + 6 + i * HEIGHT
-        parts.append(text(LEFT - 6, y + 12, title, 8.5, "end"))
+        parts.append(text(LEFT - 6, y + 12, unit, 8.5, "end"))
         parts.append(line(LEFT, y + HEIGHT, LEFT + WIDTH, y + HEIGHT, "light"))
-        for event in timeline.events:
-            if event.kind == kind and event.cta == 0:
-                x, width = LEFT + event.begin * scale, max((event.end - event.begin) * scale, 0.8)
-                parts.append(rect(x, y + 2, width, HEIGHT - 4, colour, colour, 0.45, 0.4))
-    return parts
+        events = [event for event in timeline.events if event.kind == kind and event.cta == 0]
+        for apart in rows(events):  # those that overlap are seen through each other
+            spans = [(LEFT + e.begin * scale, max((e.end - e.begin) * scale, 0.8)) for e in apart]
+            boxes = [(x, y + 2, width, HEIGHT - 4) for x, width in spans]
+            parts.append(rects(boxes, colour, colour, 0.45, 0.4))
+    return alike(parts)
 
 
 def overlap(*runs: tuple[int, tuple[int, int, int]]) -> str:

@@ -3,7 +3,7 @@
 Part of the public face of ptxsim: the names below stay when the rooms behind them change.
 """
 
-from ptxsim.trace.bands import Band, arranged, arrows, bands
+from ptxsim.trace.bands import Band, arranged, arrows, bands, rows
 from ptxsim.trace.drawing import stack, svg
 from ptxsim.trace.export import MODELS, chrome
 from ptxsim.trace.scale import axis_unit, marks, number, unit_of, words
@@ -40,6 +40,7 @@ __all__ = [
     "chrome",
     "marks",
     "number",
+    "rows",
     "schedule",
     "spans",
     "stack",

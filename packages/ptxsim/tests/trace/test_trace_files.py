@@ -1,14 +1,15 @@
 """Files made from a timeline: valid Chrome trace events with arrows, pictures of bounded size."""
 
 import json
+import re
 import xml.etree.ElementTree as xml
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxsim.trace.bands import arranged, arrows, bands, rows
-from ptxsim.trace.drawing import ARROWS, described, stack, svg
+from ptxsim.trace.bands import Bar, arranged, arrows, bands, rows
+from ptxsim.trace.drawing import ARROWS, BAR, COLOURS, LEFT, WIDTH, described, stack, svg
 from ptxsim.trace.export import chrome, shown
 from ptxsim.trace.scale import marks, step_of, words
 from ptxsim.trace.schedule import BARRIERS, LOADS, TENSOR, Costs, Event, Lane, Timeline, schedule, summarise
@@ -151,7 +152,39 @@ def test_a_picture_has_axis_labels_arrows_and_only_escaped_names():
 def test_a_picture_of_a_long_run_is_bounded():
     short, long = (svg(pipeline(turns), "x") for turns in (40, 4000))
     assert len(long) < 12 * len(short) and len(long) < 3_000_000
-    assert long.count(" ends the wait for ") == ARROWS
+    assert len(pointing(xml.fromstring(long))) == ARROWS
+
+
+def pointing(root: xml.Element) -> list[tuple[str, str]]:
+    """(path, what is said of it) of each arrow."""
+    (group,) = [g for g in root.iter(SVG + "g") if "marker-end" in g.attrib]
+    return [(path.attrib["d"], g.findtext(SVG + "title", "")) for g in group for path in g.iter(SVG + "path")]
+
+
+def test_each_bar_is_a_stroke_from_its_begin_to_its_end_and_says_what_it_is():
+    timeline = pipeline(1)
+    root = xml.fromstring(svg(timeline, "x"))
+    parents = {child: parent for parent in root.iter() for child in parent}
+    bars = [path for path in root.iter(SVG + "path") if parents[path].get("stroke-width") == str(BAR)]
+    said = {bar.findtext(SVG + "title", ""): bar for bar in bars}
+    assert len(said) == len(bars) and "" not in said
+    (load,) = [bar for title, bar in said.items() if title.startswith("load: A <to> Asmem")]
+    (event,) = [e for e in timeline.events if e.kind == "load" and e.name == "A <to> Asmem"]
+    x, _, width = map(float, re.findall(r"[\d.]+", load.attrib["d"]))
+    scale = WIDTH / timeline.ticks
+    assert (
+        x == pytest.approx(LEFT + event.begin * scale, abs=0.06)
+        and parents[load].get("stroke") == COLOURS["load"]
+    )
+    assert width == pytest.approx((event.end - event.begin) * scale, abs=0.06)
+
+
+def test_each_arrow_says_which_wait_it_ends():
+    timeline = pipeline(4)
+    found = pointing(xml.fromstring(svg(timeline, "x")))
+    assert len(set(found)) == len(found) > 4
+    names = {timeline.events[a.wait].name for a in arrows(timeline)}
+    assert {title.partition(" ends the wait for ")[2] for _, title in found} == names
 
 
 def test_runs_are_stacked_on_one_axis_in_one_unit():
@@ -202,3 +235,8 @@ def test_a_bar_is_described_in_a_line():
         "262,144 MACs, line 20"
     )
     assert len(bands(pipeline(1))) == 5
+
+
+def test_a_bar_that_is_named_as_its_kind_is_named_once():
+    event = Event(0, "warp 0", "shared read", "shared read", begin=2, end=9, line=7)
+    assert described(Bar(event, 2, 9, [0], 16), "ticks") == "shared read, 2 to 9 ticks, 16 B, line 7"

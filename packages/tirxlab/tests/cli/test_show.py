@@ -1,5 +1,6 @@
 """./lab show: facts of a kernel, from its artifact and record, and the picture made of them."""
 
+import re
 import xml.etree.ElementTree as xml
 
 import numpy as np
@@ -9,10 +10,12 @@ from ptxsim.trace.schedule import Costs
 from tirxlab.cli.common import REFERENCE
 from tirxlab.cli.trace_run import traced_run
 from tirxlab.explain.picture import draw
+from tirxlab.explain.picture import svg as shapes
 from tirxlab.explain.picture.facts import structure
 from tirxlab.explain.picture.tiles import owners, stored
 
 K = ["--kernels", str(REFERENCE)]
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def facts_of(step: int, size: tuple[int, int, int]):
@@ -98,6 +101,55 @@ def test_cells_that_nobody_writes_are_grey():
     found = np.array([[0, -1], [1, 1]])
     panel = draw.one(draw.tile_panel(found, 2))
     assert "grey: written by nobody" in "".join(xml.fromstring(panel).itertext())
+
+
+def places_of(root: xml.Element) -> dict[tuple[float, float], str]:
+    """Where each text of a row stands -> what it says; a row that is used again says it there too."""
+    said, named = {}, {g.get("id"): g for g in root.iter(SVG + "g")}
+    rows = [(g, 0.0) for g in root.iter(SVG + "g") if (g.get("transform") or "").startswith("translate(0 ")]
+    uses = [(named[u.get("href", "")[1:]], float(u.get("y", ""))) for u in root.iter(SVG + "use")]
+    for group, below in rows + uses:
+        y = float(group.get("transform", "")[len("translate(0 ") : -1]) + below
+        said |= {(float(text.get("x", "")), y): text.text for text in group.iter(SVG + "text")}
+    return said
+
+
+def test_rows_that_say_the_same_are_written_once_and_stand_in_each_place():
+    board = np.array([[0, 0, 4], [0, 0, 4], [1, 1, 4], [0, 0, 4]])
+    said = {cell: int(cluster) for cell, cluster in np.ndenumerate(board)}
+    made = shapes.document(90, 120, shapes.labels(10, 0, 20, said, 10))
+    wanted = {(20.0 + 20 * c, 13.0 + 20 * r): str(cluster) for (r, c), cluster in said.items()}
+    assert places_of(xml.fromstring(made)) == wanted and made.count("<text") == 2 * 3
+    assert 'font-size="10"' in made.split("<use")[0] and made.count("font-size") == 2
+
+
+def test_each_cell_of_a_mosaic_lies_under_one_stroke_of_its_colour():
+    board = np.array([[0, 0, 1, 0], [0, 1, 1, 1], [-1, 0, 0, -1]])
+    looks = {
+        (colour, 0.4): list(map(tuple, np.argwhere(board == n))) for n, colour in enumerate(("tma", "mma"))
+    }
+    root = xml.fromstring(shapes.document(9, 9, shapes.mosaic(0, 0, 2, 3, 4, looks)))
+    found = np.full_like(board, -1)
+    for number, colour in enumerate(("tma", "mma")):
+        (path,) = [p for p in root.iter(SVG + "path") if p.get("stroke") == shapes.colour(colour)]
+        for column, row, count in re.findall(r"M(\d+) (\d+)h(\d+)", path.get("d", "")):
+            cells = found[int(row), int(column) : int(column) + int(count)]
+            assert (cells == -1).all()
+            cells[:] = number
+    assert found.tolist() == board.tolist()
+
+
+def test_shapes_of_one_look_are_a_group_below_all_text():
+    parts = [
+        shapes.text(0, 0, "a"),
+        *(shapes.rect(0, y, 1, 1, fill) for y, fill in ((0, "light"), (2, "tma"), (4, "light"))),
+        shapes.text(0, 9, "<b>"),
+    ]
+    root = xml.fromstring(shapes.document(9, 9, shapes.alike(parts)))
+    back, light, blue, *texts = root
+    assert back.tag == SVG + "rect" and light.get("fill") == shapes.PALETTE["light"]
+    assert [path.get("d") for path in light] == ["M0 0h1v1h-1z", "M0 4h1v1h-1z"]
+    assert blue.get("fill") == shapes.PALETTE["tma"] and [text.text for text in texts] == ["a", "<b>"]
 
 
 def test_a_picture_is_well_formed_and_names_everything(seven):

@@ -7,6 +7,7 @@ the same kind, so a picture has a few thousand shapes at most, however long the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 from ptxsim.trace.bands import Arrow, Band, Bar, arranged, arrows
@@ -25,6 +26,7 @@ COLOURS = {
 OTHER = "#e67700"
 ARROWS = 40  # drawn at most: those of the longest waits
 LEFT, WIDTH, ROW, GAP = 250, 940, 16, 8  # pixels
+BAR = ROW - 3  # pixels: the height of a bar, which is drawn as a stroke
 _LETTER = 6.2  # pixels of a letter of 10 px
 _FONT = "font-family='DejaVu Sans Mono, Menlo, Consolas, monospace'"
 
@@ -53,9 +55,9 @@ def stack(runs: list[tuple[str, Timeline]]) -> str:
     head = f"<svg xmlns='http://www.w3.org/2000/svg' {size} {_FONT} font-size='11'>"
     tip = (
         "<defs><marker id='tip' viewBox='0 0 6 6' refX='6' refY='3' markerWidth='6' markerHeight='6' "
-        "orient='auto'><path d='M0,0 L6,3 L0,6 z' fill='#c2255c'/></marker></defs>"
+        "orient='auto'><path d='M0 0l6 3-6 3z' fill='#c2255c'/></marker></defs>"
     )
-    back = "<rect width='100%' height='100%' fill='#ffffff'/>"
+    back = "<rect width='100%' height='100%' fill='#fff'/>"
     return "\n".join([head, tip, back, *grid, *words_, *parts, "</svg>\n"])
 
 
@@ -71,13 +73,21 @@ def _panel(timeline: Timeline, title: str, y: float, scale: float) -> tuple[list
         for bar in band.bars:
             tops |= dict.fromkeys(bar.events, y + bar.row * ROW)
         y += ROW * band.rows + GAP
-    drawn: dict[str, None] = {}  # warps of one band wait together: one arrow
+    drawn: dict[tuple[str, str], None] = {}  # warps of one band wait together: one arrow
     for arrow in arrows(timeline):
         if arrow.signal in tops and arrow.wait in tops and len(drawn) < ARROWS:
             drawn[_arrow(timeline, arrow, tops, scale)] = None
-    style = "fill='none' stroke='#c2255c' stroke-width='1' stroke-opacity='0.75' marker-end='url(#tip)'"
-    pointing = [f"<g {style}>", *drawn, "</g>"] if drawn else []
+    style = "fill='none' stroke='#c2255c' stroke-opacity='.75' marker-end='url(#tip)'"
+    pointing = [f"<g {style}>", *_grouped(drawn), "</g>"] if drawn else []
     return [*parts, *pointing], y + 10, len(drawn)
+
+
+def _grouped(shapes: Iterable[tuple[str, str]]) -> list[str]:
+    """(begin of a group, shape) ..: what begins alike is one group."""
+    groups: dict[str, list[str]] = {}
+    for begin, shape in shapes:
+        groups.setdefault(begin, []).append(shape)
+    return [line for begin, inside in groups.items() for line in (begin, *inside, "</g>")]
 
 
 def _band(band: Band, y: float, scale: float, unit: str, ticks: float) -> list[str]:
@@ -85,10 +95,13 @@ def _band(band: Band, y: float, scale: float, unit: str, ticks: float) -> list[s
     waits = band.waits(ticks) if not band.is_unit and band.rows > 1 else ""
     if waits:
         parts.append(_text(8, y + 24, f"waits: {waits}", "fill='#868e96' font-size='9'"))
+    bars, labels = [], []
     for row in range(band.rows):
+        top = y + row * ROW
         for bar, alone in thinned([b for b in band.bars if b.row == row], 0.5 / scale):
-            parts += _bar(bar, alone, y + row * ROW, scale, unit)
-    return parts
+            bars.append(_bar(bar, alone, top, scale, unit))
+            labels += _label(bar, top, scale) if alone else []
+    return [*parts, *_grouped(bars), *_grouped(labels)]
 
 
 def thinned(bars: list[Bar], least: float) -> list[tuple[Bar, bool]]:
@@ -110,27 +123,29 @@ def thinned(bars: list[Bar], least: float) -> list[tuple[Bar, bool]]:
     return found
 
 
-def _bar(bar: Bar, alone: bool, y: float, scale: float, unit: str) -> list[str]:
+def _bar(bar: Bar, alone: bool, y: float, scale: float, unit: str) -> tuple[str, str]:
+    """(group of its kind, the bar with what is said of it)"""
     x, width = LEFT + bar.begin * scale, max((bar.end - bar.begin) * scale, 0.5)
-    event, said = bar.first, described(bar, unit)
-    colour = COLOURS.get(event.kind, OTHER)
     more = "" if alone else f" (and {len(bar.events) - 1} more)"
-    shape = (
-        f"<rect x='{_at(x)}' y='{_at(y)}' width='{_at(width)}' height='{ROW - 3}' fill='{colour}'>"
-        f"<title>{escape(said + more)}</title></rect>"
-    )
-    label = event.name
-    if alone and event.kind in (*WAITS, "load", "store") and width > _LETTER * 0.9 * len(label) + 6:
-        tone = "#495057" if event.kind == "wait" else "#ffffff"
-        return [shape, _text(x + 3, y + 10, label, f"fill='{tone}' font-size='9'")]
-    return [shape]
+    title = f"<title>{escape(described(bar, unit) + more, quote=False)}</title>"
+    shape = f"<path d='M{_at(x)} {_at(y + BAR / 2)}h{_at(width)}'>{title}</path>"
+    return f"<g stroke='{COLOURS.get(bar.first.kind, OTHER)}' stroke-width='{BAR}'>", shape
+
+
+def _label(bar: Bar, y: float, scale: float) -> list[tuple[str, str]]:
+    """(group of its kind, the name on a bar) where it has room"""
+    name, kind, width = bar.first.name, bar.first.kind, (bar.end - bar.begin) * scale
+    if kind not in (*WAITS, "load", "store") or width <= _LETTER * 0.9 * len(name) + 6:
+        return []
+    tone = "#495057" if kind == "wait" else "#fff"
+    return [(f"<g fill='{tone}' font-size='9'>", _text(LEFT + bar.begin * scale + 3, y + 10, name))]
 
 
 def described(bar: Bar, unit: str) -> str:
     """A bar in a line: what, from when to when, how much, where in the source."""
     event = bar.first
     what = {"wait": "waits for", "stuck": "waits forever for"}.get(event.kind, event.kind + ":")
-    said = f"{what} {event.name}"
+    said = f"{what} {event.name}" if event.name != event.kind else event.name
     said += f", phase {event.phase}" if event.phase is not None else ""
     name, size = axis_unit(max(bar.end, 1), unit)
     said += f", {number(rounded(bar.begin / size))} to {number(rounded(bar.end / size))} {name}"
@@ -138,38 +153,40 @@ def described(bar: Bar, unit: str) -> str:
     return said + (f", line {event.line}" if event.line else "")
 
 
-def _arrow(timeline: Timeline, arrow: Arrow, tops: dict[int, float], scale: float) -> str:
-    """From the end of the signal to the end of the wait."""
+def _arrow(timeline: Timeline, arrow: Arrow, tops: dict[int, float], scale: float) -> tuple[str, str]:
+    """(group of what is said of it, the way from the end of the signal to the end of the wait)"""
     signal, wait = timeline.events[arrow.signal], timeline.events[arrow.wait]
     top1, top2 = tops[arrow.signal], tops[arrow.wait]
     x1, x2 = LEFT + min(signal.end, wait.end) * scale, LEFT + wait.end * scale
-    y1, y2 = (top1 + ROW - 3, top2) if top2 > top1 else (top1, top2 + ROW - 3)
-    middle = (y1 + y2) / 2
-    path = f"M{_at(x1)},{_at(y1)} C{_at(x1)},{_at(middle)} {_at(x2)},{_at(middle)} {_at(x2)},{_at(y2)}"
+    y1, y2 = (top1 + BAR, top2) if top2 > top1 else (top1, top2 + BAR)
+    middle = _at((y1 + y2) / 2)
+    curve = f"C{_at(x1)} {middle} {_at(x2)} {middle} {_at(x2)} {_at(y2)}" if x1 != x2 else f"V{_at(y2)}"
     said = f"{signal.name} ends the wait for {wait.name}"
-    return f"<path d='{path}'><title>{escape(said)}</title></path>"
+    return f"<g><title>{escape(said, quote=False)}</title>", f"<path d='M{_at(x1)} {_at(y1)}{curve}'/>"
 
 
 def _axis(end: float, unit: str, top: float, bottom: float) -> list[str]:
-    """Lines at round moments, with the unit at the last."""
+    """Lines at round moments, with the unit before the first."""
     name, size = axis_unit(end, unit)
-    parts = []
-    for moment in marks(end / size, 10):
-        x = LEFT + moment * size * WIDTH / end
-        parts.append(f"<line x1='{_at(x)}' x2='{_at(x)}' y1='{top}' y2='{bottom:.0f}' stroke='#e9ecef'/>")
-        parts.append(_text(x, top - 4, number(moment), "fill='#495057' font-size='10' text-anchor='middle'"))
-    parts.append(_text(LEFT - 12, top - 4, name, "fill='#495057' font-size='10' text-anchor='end'"))
-    return parts
+    at = [(LEFT + moment * size * WIDTH / end, moment) for moment in marks(end / size, 10)]
+    lines = "".join(f"M{_at(x)} {top:.0f}V{bottom:.0f}" for x, _ in at)
+    return [
+        f"<path d='{lines}' stroke='#e9ecef'/>",
+        "<g fill='#495057' font-size='10' text-anchor='middle'>",
+        *(_text(x, top - 4, number(moment)) for x, moment in at),
+        "</g>",
+        _text(LEFT - 12, top - 4, name, "fill='#495057' font-size='10' text-anchor='end'"),
+    ]
 
 
 def _legend(y: float, drawn: int) -> list[str]:
     parts, x = [], 8.0
     for name, colour in {**COLOURS, "memory, by a warp itself": OTHER}.items():
-        parts.append(f"<rect x='{x:.0f}' y='{y - 9:.0f}' width='10' height='10' fill='{colour}'/>")
+        parts.append(f"<path d='M{_at(x)} {_at(y - 9)}h10v10h-10z' fill='{colour}'/>")
         parts.append(_text(x + 14, y, name))
         x += 34 + 7 * len(name)
-    said = f"arrows: what ended the {drawn} longest waits" if drawn else ""
-    return [*parts, _text(8, y + 18, said, "fill='#c2255c'")]
+    said = f"arrows: what ended the {drawn} longest waits"
+    return [*parts, _text(8, y + 18, said, "fill='#c2255c'")] if drawn else parts
 
 
 def _at(pixels: float) -> str:
@@ -177,4 +194,5 @@ def _at(pixels: float) -> str:
 
 
 def _text(x: float, y: float, words_: str, more: str = "") -> str:
-    return f"<text x='{_at(x)}' y='{_at(y)}' {more}>{escape(words_)}</text>"
+    """`more`: attributes."""
+    return f"<text x='{_at(x)}' y='{_at(y)}'{more and ' ' + more}>{escape(words_, quote=False)}</text>"

@@ -13,15 +13,24 @@ def svg(record: dict) -> str:
     sizes = list(dict.fromkeys(row["size"] for row in rows))
     draw = bars if len(sizes) == 1 else curves
     title = f"{record['track']}: TFLOP/s, sustained, {record['gpu']}"
-    parts = [text(LEFT, 22, title, 15), *axis(top), *draw(rows, sizes, top)]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">\n'
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+    parts = [text(LEFT, 22, title, 'font-size="15"'), *axis(top), *draw(rows, sizes, top)]
+    head = f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11"'
+    back = '<rect width="100%" height="100%" fill="white"/>'
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {head}>', back, *parts, "</svg>\n"])
 
 
-def text(x: float, y: float, what: str, size: int = 11, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}">{escape(what)}</text>'
+def at(pixels: float) -> str:
+    return f"{pixels:.1f}".removesuffix(".0")
+
+
+def text(x: float, y: float, what: str, more: str = "") -> str:
+    """`more`: attributes."""
+    return f'<text x="{at(x)}" y="{at(y)}"{more and " " + more}>{escape(what)}</text>'
+
+
+def box(x: float, y: float, width: float, height: float) -> str:
+    """Of a path."""
+    return f"M{at(x)} {at(y)}h{at(width)}v{at(height)}h{at(-width)}z"
 
 
 def height(value: float, top: float) -> float:
@@ -31,12 +40,10 @@ def height(value: float, top: float) -> float:
 
 def axis(top: float) -> list[str]:
     """Horizontal lines every 100 TFLOP/s."""
-    made = []
-    for value in range(0, int(top) + 1, 100):
-        y = height(value, top)
-        made.append(f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" stroke="#dddddd"/>')
-        made.append(text(LEFT - 6, y + 4, str(value), anchor="end"))
-    return made
+    heights = {value: height(value, top) for value in range(0, int(top) + 1, 100)}
+    lines = "".join(f"M{LEFT} {at(y)}H{WIDTH - 10}" for y in heights.values())
+    labels = [text(LEFT - 6, y + 4, str(value)) for value, y in heights.items()]
+    return [f'<path d="{lines}" stroke="#ddd"/>', '<g text-anchor="end">', *labels, "</g>"]
 
 
 def name_of(row: dict) -> str:
@@ -45,30 +52,29 @@ def name_of(row: dict) -> str:
 
 def bars(rows: list[dict], sizes: list[str], top: float) -> list[str]:
     step = (WIDTH - LEFT - 20) / len(rows)
-    made = [text(LEFT, HEIGHT - 8, f"size {sizes[0]}")]
+    boxes = {COLOURS[0]: "", COLOURS[1]: ""}  # of the library, of the rungs
+    speeds, names = [], []
     for i, row in enumerate(rows):
         x, y = LEFT + 6 + i * step, height(row["tflops"], top)
-        colour = COLOURS[0] if row["rung"] is None else COLOURS[1]
-        made.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{step * 0.75:.1f}" height="{height(0, top) - y:.1f}" '
-            f'fill="{colour}"/>'
-        )
-        made.append(text(x + step * 0.375, y - 4, f"{row['tflops']:.0f}", anchor="middle"))
-        made.append(text(x + step * 0.375, HEIGHT - BOTTOM + 16, name_of(row), 10, "middle"))
-    return made
+        boxes[COLOURS[row["rung"] is not None]] += box(x, y, step * 0.75, height(0, top) - y)
+        speeds.append(text(x + step * 0.375, y - 4, f"{row['tflops']:.0f}"))
+        names.append(text(x + step * 0.375, HEIGHT - BOTTOM + 16, name_of(row)))
+    bars = [f'<path d="{path}" fill="{colour}"/>' for colour, path in boxes.items() if path]
+    said = ['<g text-anchor="middle">', *speeds, '<g font-size="10">', *names, "</g>", "</g>"]
+    return [text(LEFT, HEIGHT - 8, f"size {sizes[0]}"), *bars, *said]
 
 
 def curves(rows: list[dict], sizes: list[str], top: float) -> list[str]:
     step = (WIDTH - LEFT - 180) / max(1, len(sizes) - 1)
-    at = {size: LEFT + 20 + i * step for i, size in enumerate(sizes)}
-    made = [text(x, HEIGHT - BOTTOM + 18, size, anchor="middle") for size, x in at.items()]
+    places = {size: LEFT + 20 + i * step for i, size in enumerate(sizes)}
+    made = [text(x, HEIGHT - BOTTOM + 18, size, 'text-anchor="middle"') for size, x in places.items()]
     for i, name in enumerate(dict.fromkeys(map(name_of, rows))):
         colour = COLOURS[i % len(COLOURS)]
-        points = [(at[row["size"]], height(row["tflops"], top)) for row in rows if name_of(row) == name]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        points = [(places[row["size"]], height(row["tflops"], top)) for row in rows if name_of(row) == name]
+        line = " ".join(f"{at(x)},{at(y)}" for x, y in points)
         made.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        made += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
+        made += [f'<circle cx="{at(x)}" cy="{at(y)}" r="3" fill="{colour}"/>' for x, y in points]
         y = TOP + 14 * i
-        made.append(f'<rect x="{WIDTH - 130}" y="{y - 8}" width="10" height="10" fill="{colour}"/>')
+        made.append(f'<path d="{box(WIDTH - 130, y - 8, 10, 10)}" fill="{colour}"/>')
         made.append(text(WIDTH - 115, y + 1, name))
     return made

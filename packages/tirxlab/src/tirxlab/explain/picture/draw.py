@@ -1,6 +1,6 @@
 """Facts -> SVG: tiles of the grid, shared memory, tensor memory, agents and the barriers between them.
 
-Each panel is a function that returns (width, height, SVG parts); `page` puts them below each other.
+Each panel is a function that returns (width, height, parts of SVG); `page` puts them below each other.
 """
 
 from __future__ import annotations
@@ -10,12 +10,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from tirxlab.explain.picture.facts import Agent, Barrier, Block, Structure
-from tirxlab.explain.picture.svg import SERIES, document, line, rect, squares, text
+from tirxlab.explain.picture.svg import (
+    SERIES,
+    Part,
+    Shape,
+    alike,
+    colour,
+    document,
+    labels,
+    line,
+    lines,
+    mosaic,
+    number,
+    rect,
+    rects,
+    text,
+    texts,
+)
 from tirxlab.explain.picture.tiles import CELL
 
 WIDTH = 860
 HEAD = 48  # of the barrier panel: the last line above its columns
-Panel = tuple[float, float, list[str]]
+Panel = tuple[float, float, list[Part]]
 KINDS = {"TMA": "tma", "MMA": "mma", "write-back": "threads"}  # role -> colour
 UNIT_KINDS = {"TMA loads": "tma", "tensor core": "mma", "TMA stores": "store"}
 LIMIT = 227 * 1024  # bytes of shared memory of a CTA
@@ -23,9 +39,10 @@ LIMIT = 227 * 1024  # bytes of shared memory of a CTA
 
 def page(title: str, panels: list[Panel]) -> str:
     """An SVG document of all panels, with a title."""
-    parts, y = [text(10, 22, title, 14, bold=True)], 40.0
+    parts: list[Part] = [text(10, 22, title, 14, bold=True)]
+    y = 40.0
     for _, height, inner in panels:
-        parts.append(f'<g transform="translate(10 {y:.0f})">\n' + "\n".join(inner) + "\n</g>")
+        parts += [f'<g transform="translate(10 {y:.0f})">', *inner, "</g>"]
         y += height + 22
     return document(max(width for width, _, _ in panels) + 20, y, parts)
 
@@ -46,33 +63,30 @@ def tile_panel(
     """
     what = "CTA" if per_cluster == 1 else "cluster"
     rows, columns = owner.shape
-    cell = max(14, min(48, width * 0.6 / columns, 420 / rows))
+    side = max(14, min(48, width * 0.6 / columns, 420 / rows)) // 2 * 2  # whole, and its half too
+    size = min(12, side * 0.5)
     title = f"D in cells of {CELL}x{CELL}: the {what} that writes each"
+    owned = {cell: cluster for cell, cluster in np.ndenumerate(owner) if cluster >= 0}
+    several = len(np.unique(owner)) > 1
+    framed = {cell for cell, cluster in owned.items() if several and cluster == chosen}
+    placed = {cell: f"{place}." for place, cell in enumerate(order, 1) if cell in framed}
+    others = {cell: cluster for cell, cluster in owned.items() if cell not in placed}
+    looks: dict[tuple[str, float], list] = {}
+    for cell, cluster in owned.items():
+        looks.setdefault((SERIES[cluster % len(SERIES)], 0.8 if cell in framed else 0.4), []).append(cell)
+    frames = [(c * side + 0.7, 20.7 + r * side, side - 1.4, side - 1.4) for r, c in sorted(framed)]
+    remark = tile_remark(owner, what, chosen if framed else -1, bool(order))
     parts = [
         text(0, 10, title, 10, bold=True),
-        rect(0, 20, columns * cell, rows * cell, "light", opacity=0.6),
+        rect(0, 20, columns * side, rows * side, "light", opacity=0.6),
+        *mosaic(0, 20, side, rows, columns, looks),
+        *labels(0, 20, side, placed, size, bold=True),
+        *labels(0, 20, side, others, size),
+        *([rects(frames, "none", "ink", width=1.6)] if frames else []),
+        text(0, 34 + rows * side, remark, 8.5, fill="grey"),
     ]
-    parts += [line(0, 20 + i * cell, columns * cell, 20 + i * cell, "white") for i in range(1, rows)]
-    parts += [line(i * cell, 20, i * cell, 20 + rows * cell, "white") for i in range(1, columns)]
-    framed, said_in = [], []
-    looks: dict[tuple, list] = {}
-    for (row, column), number in np.ndenumerate(owner):
-        if number < 0:
-            continue
-        x, y = column * cell, 20 + row * cell
-        mine = number == chosen and len(np.unique(owner)) > 1
-        looks.setdefault((SERIES[number % len(SERIES)], 0.8 if mine else 0.4), []).append((x, y))
-        placed = mine and (row, column) in order
-        said = f"{order.index((row, column)) + 1}." if placed else number
-        middle = x + cell / 2, y + cell / 2 + 3
-        said_in.append(text(*middle, said, min(12, cell * 0.5), "middle", bold=placed))
-        if mine:
-            framed.append(rect(x + 0.7, y + 0.7, cell - 1.4, cell - 1.4, "none", "ink", width=1.6))
-    remark = tile_remark(owner, what, chosen if framed else -1, bool(order))
-    parts += [squares(corners, cell, *look) for look, corners in looks.items()] + said_in
-    parts += [*framed, text(0, 34 + rows * cell, remark, 8.5, fill="grey")]
     said = max(6.1 * len(title), 5.2 * len(remark))  # in the widths of the two fonts
-    return max(columns * cell, said), rows * cell + 40, parts
+    return max(columns * side, said), rows * side + 40, parts
 
 
 def tile_remark(owner: np.ndarray, what: str, framed: int, ordered: bool) -> str:
@@ -88,11 +102,10 @@ def memory_panel(blocks: list[Block], shared_bytes: int, width: float = WIDTH) -
     for i, block in enumerate(b for b in blocks if b.size >= 1024):
         share = width * block.size / shared_bytes / block.parts
         x = width * block.offset / shared_bytes
-        for part in range(block.parts):
-            parts.append(rect(x + part * share, 22, share, 40, SERIES[i % len(SERIES)], opacity=0.5))
-            label = f"{part}" if block.parts > 1 else ""
-            parts.append(text(x + (part + 0.5) * share, 57, label, 8.5, "middle"))
-        middle = x + width * block.size / shared_bytes / 2
+        middle, fill = x + share * block.parts / 2, SERIES[i % len(SERIES)]
+        parts.append(rects([(x + p * share, 22, share, 40) for p in range(block.parts)], fill, opacity=0.5))
+        if block.parts > 1:
+            parts.append(texts(57, [(x + (p + 0.5) * share, p) for p in range(block.parts)], 8.5, "middle"))
         parts.append(text(middle, 38, block.name, 10, "middle", bold=True))
         size = f"{block.parts} x {kib(block.size // block.parts)}" if block.parts > 1 else kib(block.size)
         parts.append(text(middle, 74, size, 8.5, "middle"))
@@ -105,7 +118,7 @@ def memory_panel(blocks: list[Block], shared_bytes: int, width: float = WIDTH) -
         parts.append(text(0, 106, f"swizzle of {width_of_swizzle} B, as TMA writes it: {swizzled}", 8.5))
     used = f"{shared_bytes} B of dynamic shared memory; a CTA may use {LIMIT} B"
     parts.append(text(0, 120, used, 8.5, fill="grey"))
-    return width, 124, parts
+    return width, 124, alike(parts)
 
 
 def kib(size: int) -> str:
@@ -129,7 +142,7 @@ def tmem_panel(facts: Structure, width: float = WIDTH) -> Panel:
             label = f"{used.first}-{used.first + used.count - 1}: {whose}"
             anchor = "middle" if extent > 5.6 * len(label) else "start"
             parts.append(text(x + (extent / 2 if anchor == "middle" else 4), y + 19, label, 9, anchor))
-    return width, 24 + len(ctas) * (height + 8), parts
+    return width, 24 + len(ctas) * (height + 8), alike(parts)
 
 
 def barrier_panel(facts: Structure, width: float = WIDTH, thread_barriers: bool = True) -> Panel:
@@ -142,23 +155,30 @@ def barrier_panel(facts: Structure, width: float = WIDTH, thread_barriers: bool 
     step = max(60 if several else 70, (width - left) / len(agents))
     place = {agent: left + (i + 0.5) * step for i, agent in enumerate(agents)}
     bottom = top + len(barriers) * row + 6
-    parts = [text(0, 10, "who signals and who awaits each barrier", 10, bold=True)]
-    for agent, x in place.items():
-        parts += agent_head(agent, x, step, several)
-        parts.append(line(x, top - 4, x, bottom, colour_of(agent), 1))
-    for i, barrier in enumerate(barriers):
-        parts += barrier_row(barrier, top + (i + 0.6) * row, place, several)
+    heads = [head for agent, x in place.items() for head in agent_head(agent, x, step, several)]
+    columns = [line(x, top - 4, x, bottom, colour_of(agent), 1) for agent, x in place.items()]
+    levels = [(barrier, top + (i + 0.6) * row) for i, barrier in enumerate(barriers)]
+    names = [name for barrier, y in levels for name in barrier_name(barrier, y, several)]
     legend = "dot: signals (B: TMA brings bytes, C: commit of MMAs, A: threads arrive); arrow: waits"
-    parts.append(text(0, bottom + 14, legend, 8.5, fill="grey"))
+    parts = [
+        text(0, 10, "who signals and who awaits each barrier", 10, bold=True),
+        *alike([*heads, *names, *columns]),
+        *barrier_rows(levels, place),
+        text(0, bottom + 14, legend, 8.5, fill="grey"),
+    ]
     return left + len(agents) * step, bottom + 18, parts
 
 
-def agent_head(agent: Agent, x: float, step: float, several: bool) -> list[str]:
+def agent_head(agent: Agent, x: float, step: float, several: bool) -> list[Shape]:
     """The title of a column, in two or three lines."""
     lines = [f"CTA {agent.cta}"] * several + [agent.name, ", ".join(agent.roles)]
     size = 8.5 if step > 66 else 8
     first = HEAD - 10 * (len(lines) - 1)
-    return [text(x, first + 10 * i, said, size, "middle", bold=i == several) for i, said in enumerate(lines)]
+    return [
+        text(x, first + 10 * i, said, size, "middle", bold=i == several)
+        for i, said in enumerate(lines)
+        if said
+    ]
 
 
 def colour_of(agent: Agent) -> str:
@@ -166,34 +186,49 @@ def colour_of(agent: Agent) -> str:
     return UNIT_KINDS.get(agent.name) or (roles[0] if len(roles) == 1 else "grey")
 
 
-def barrier_row(barrier: Barrier, y: float, place: dict[Agent, float], several: bool) -> list[str]:
-    """The name and count of a barrier on the left, and its line through the columns."""
-    is_thread_barrier = barrier.init is None
+def barrier_name(barrier: Barrier, y: float, several: bool) -> list[Shape]:
+    """The name and count of a barrier, on the left."""
     where = f" of CTA {barrier.cta}" if several and barrier.name != "cluster_sync" else ""
     slots = f" x {barrier.slots}" if barrier.slots > 1 else ""
-    count = "" if is_thread_barrier else f"init {barrier.init}" + f", {barrier.bytes} B" * bool(barrier.bytes)
-    parts = [
-        text(0, y, f"{barrier.name}{slots}{where}", 9, bold=True),
-        text(0, y + 10, count, 8, fill="grey"),
-    ]
-    columns = [place[agent] for agent in (*barrier.signals, *barrier.waiters) if agent in place]
-    tone = "grey" if is_thread_barrier else "ink"
-    parts.append(line(min(columns), y, max(columns), y, tone, 1))
-    for agent, kind in barrier.signals.items():
-        x = place[agent]
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="white" stroke="#212529"/>')
-        parts.append(text(x, y + 3, kind[0].upper(), 8, "middle"))
-    for agent in barrier.waiters:
-        parts += arrowhead(place[agent], y, agent in barrier.signals, min(columns), max(columns))
+    parts = [text(0, y, f"{barrier.name}{slots}{where}", 9, bold=True)]
+    if barrier.init is not None:
+        count = f"init {barrier.init}" + f", {barrier.bytes} B" * bool(barrier.bytes)
+        parts.append(text(0, y + 10, count, 8, fill="grey"))
     return parts
 
 
-def arrowhead(x: float, y: float, signals_too: bool, first: float, last: float) -> list[str]:
-    """A filled triangle that points at a column, from the side that the line comes from."""
-    x += 13 if signals_too else 0
-    turn = 1 if x > first or first == last else -1
-    tip = x - 2 * turn
-    points = f"{tip},{y} {tip - 8 * turn},{y - 4} {tip - 8 * turn},{y + 4}"
+def barrier_rows(levels: list[tuple[Barrier, float]], place: dict[Agent, float]) -> list[Part]:
+    """A line for each barrier through the columns of its agents, with a dot or an arrowhead at each."""
+    rows: dict[str, list] = {"ink": [], "grey": []}  # of mbarriers, of what threads wait at
+    dots: list[tuple[str, float, float]] = []
+    heads = ""
+    for barrier, y in levels:
+        columns = [place[agent] for agent in (*barrier.signals, *barrier.waiters) if agent in place]
+        first, last = min(columns), max(columns)
+        rows["grey" if barrier.init is None else "ink"].append((first, y, last, y))
+        for agent, kind in barrier.signals.items():
+            dots.append((kind[0].upper(), place[agent], y))
+        for agent in barrier.waiters:
+            heads += arrowhead(place[agent], y, agent in barrier.signals, first, last)
+    return [
+        *(lines(ends, tone, 1) for tone, ends in rows.items() if ends),
+        "<defs>",
+        *(part for letter in dict.fromkeys(letter for letter, _, _ in dots) for part in dot(letter)),
+        "</defs>",
+        *(f'<use href="#{letter}" x="{number(x)}" y="{number(y)}"/>' for letter, x, y in dots),
+        Shape(f'path d="{heads}"', ""),
+    ]
+
+
+def dot(letter: str) -> list[Part]:
+    """A dot with a letter, to be used under that name wherever an agent signals."""
+    ring = f'<circle r="6" fill="white" stroke="{colour("ink")}"/>'
+    return [f'<g id="{letter}">', ring, text(0, 3, letter, 8, "middle"), "</g>"]
+
+
+def arrowhead(x: float, y: float, signals_too: bool, first: float, last: float) -> str:
+    """The path of a triangle that points at a column, from the side that the line comes from."""
     if signals_too:  # beside the agent's own dot
-        points = f"{x - 6},{y} {x + 2},{y - 4} {x + 2},{y + 4}"
-    return [f'<polygon points="{points}" fill="#212529"/>']
+        return f"M{number(x + 7)} {number(y)}l8-4v8z"
+    turn = 1 if x > first or first == last else -1
+    return f"M{number(x - 2 * turn)} {number(y)}l{-8 * turn}-4v8z"

@@ -1,13 +1,14 @@
 """A few SVG shapes. Lengths are in points; colours are names of PALETTE or SVG colours.
 
-A document has a background of its own: on a dark page dark ink would vanish.
+Neighbours of one look are written as a group that says it once; `alike` makes neighbours of them. A document
+has a background of its own: on a dark page dark ink would vanish.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
-from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 PALETTE = {
@@ -16,10 +17,21 @@ PALETTE = {
 }  # fmt: skip
 SERIES = ("#2a7de1", "#d9480f", "#2b8a3e", "#7048e8", "#c2255c", "#0c8599", "#e67700", "#495057")
 FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
-OFTEN = 3  # shapes of one look: then it becomes a class
-_SHAPE = re.compile(r'<(?:rect|text|line|circle|polygon)(?: (?!class)[\w-]+="[^"]*")+(?=/?>)')
-_CLASSED = re.compile(r'<(?:rect|text|line|circle|polygon) [^<]* class="(s\d+)"(?:/>|>[^<]*</text>)$')
-_LOOK = re.compile(r' (fill|fill-opacity|stroke|stroke-width|font-size|text-anchor|font-weight)="([^"]*)"')
+
+
+class Shape(NamedTuple):
+    """An element of SVG."""
+
+    place: str  # its name, and the attributes of its own
+    look: str  # attributes that neighbours may share
+    inside: str = ""  # of text alone
+
+    def markup(self, look: str) -> str:
+        end = f">{self.inside}</{self.place.split()[0]}>" if self.inside else "/>"
+        return f"<{self.place}{look}{end}"
+
+
+Part = Shape | str  # a string stands as it is
 
 
 def colour(name: str) -> str:
@@ -27,90 +39,127 @@ def colour(name: str) -> str:
 
 
 def number(value: float) -> str:
-    """At most two decimals, none that say nothing."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+    """At most one decimal, none that says nothing."""
+    return f"{value:.1f}".removesuffix(".0")
 
 
-def rect(x, y, w, h, fill="light", stroke="white", opacity=1.0, width=0.5) -> str:
+def rect(x, y, w, h, fill="light", stroke="white", opacity=1.0, width=0.5) -> Shape:
+    return rects([(x, y, w, h)], fill, stroke, opacity, width)
+
+
+def rects(boxes: Iterable[tuple], fill="light", stroke="white", opacity=1.0, width=0.5) -> Shape:
+    """Boxes (x, y, width, height) as one shape: where they overlap, the fill is not laid on twice."""
     clear = f' fill-opacity="{opacity:g}"' if opacity != 1 else ""
-    edge = f' stroke="{colour(stroke)}" stroke-width="{width:g}"' if stroke else ""
-    at = f'x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h)}"'
-    return f'<rect {at} fill="{colour(fill)}"{clear}{edge}/>'
+    edge = _edge(stroke, width) if stroke else ""
+    path = "".join(f"M{number(x)} {number(y)}h{number(w)}v{number(h)}h{number(-w)}z" for x, y, w, h in boxes)
+    return Shape(f'path d="{path}"', f' fill="{colour(fill)}"{clear}{edge}')
 
 
-def squares(corners, side, fill, opacity=1.0) -> str:
-    """Squares of one size and look, as one shape; those side by side are one box with lines in it."""
-    path, wide = "", 0
-    rows = [*corners, None]
-    for at, following in zip(rows, rows[1:], strict=False):
-        wide += 1
-        if following != (at[0] + side, at[1]):
-            path += _row(at[0] - (wide - 1) * side, at[1], side, wide)
-            wide = 0
-    look = f'fill="{colour(fill)}" fill-opacity="{opacity:g}" stroke="white" stroke-width="0.5"'
-    return f'<path d="{path}" {look}/>'
+def line(x1, y1, x2, y2, stroke="grey", width=0.5) -> Shape:
+    return lines([(x1, y1, x2, y2)], stroke, width)
 
 
-def _row(x, y, side, count: int) -> str:
-    high, whole = number(side), number(count * side)
-    inner = [f"m{high} 0v{high}", *[f"m{high}-{high}v{high}"] * (count - 2)][: count - 1]
-    return f"M{number(x)} {number(y)}h{whole}v{high}h-{whole}z{''.join(inner)}"
+def lines(ends: Iterable[tuple], stroke="grey", width=0.5) -> Shape:
+    """Upright and level lines (x1, y1, x2, y2) as one shape."""
+    path = "".join(
+        f"M{number(x1)} {number(y1)}" + (f"V{number(y2)}" if x1 == x2 else f"H{number(x2)}")
+        for x1, y1, x2, y2 in ends
+    )
+    return Shape(f'path d="{path}"', _edge(stroke, width))
 
 
-def text(x, y, content, size: float = 9, anchor="start", fill="ink", bold=False) -> str:
+def _edge(stroke: str, width: float) -> str:
+    return f' stroke="{colour(stroke)}"' + (f' stroke-width="{width:g}"' if width != 1 else "")
+
+
+def text(x, y, content, size: float = 9, anchor="start", fill="ink", bold=False) -> Shape:
+    look = _letters(size, anchor, fill, bold)
+    return Shape(f'text x="{number(x)}" y="{number(y)}"', look, escape(str(content)))
+
+
+def texts(y, row: Iterable[tuple], size: float = 9, anchor="start", fill="ink", bold=False) -> Shape:
+    """(x, content) of each text of a row."""
+    inside = "".join(f'<text x="{number(x)}">{escape(str(content))}</text>' for x, content in row)
+    return Shape(f'g transform="translate(0 {number(y)})"', _letters(size, anchor, fill, bold), inside)
+
+
+def _letters(size: float, anchor: str, fill: str, bold: bool) -> str:
     """What the document says of all text, ink and the letters of 9 points, is not said again."""
-    more = f' font-size="{size:g}"' if size != 9 else ""
-    more += f' text-anchor="{anchor}"' if anchor != "start" else ""
-    more += f' fill="{colour(fill)}"' if fill != "ink" else ""
-    more += ' font-weight="bold"' if bold else ""
-    return f'<text x="{number(x)}" y="{number(y)}"{more}>{escape(str(content))}</text>'
+    look = f' font-size="{size:g}"' if size != 9 else ""
+    look += f' text-anchor="{anchor}"' if anchor != "start" else ""
+    look += f' fill="{colour(fill)}"' if fill != "ink" else ""
+    return look + (' font-weight="bold"' if bold else "")
 
 
-def line(x1, y1, x2, y2, stroke="grey", width=0.5) -> str:
-    ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
-    return f'<line {ends} stroke="{colour(stroke)}" stroke-width="{width:g}"/>'
+def mosaic(x, y, side, rows: int, columns: int, looks: Mapping[tuple[str, float], Iterable]) -> list[Part]:
+    """The cells (row, column) of each (colour, opacity), and the lines between all cells of the board.
+
+    Neighbours in a row are one stroke, as wide as a cell: lengths are in cells.
+    """
+    in_cells = f'<g transform="translate({number(x)} {y + side / 2:g}) scale({side:g})">'
+    strokes = [
+        Shape(f'path d="{_strokes(cells)}" stroke="{colour(fill)}"', f' stroke-opacity="{opacity:g}"')
+        for (fill, opacity), cells in looks.items()
+    ]
+    right, bottom = x + columns * side, y + rows * side
+    level = [(x, y + i * side, right, y + i * side) for i in range(rows + 1)]
+    upright = [(x + i * side, y, x + i * side, bottom) for i in range(columns + 1)]
+    return [in_cells, *alike(strokes), "</g>", lines(level + upright, "white", 0.8)]
 
 
-def document(width: float, height: float, parts: list[str], style: str = "") -> str:
-    body, classes = shared("\n".join(part for part in parts if part))
-    style = f"{style} {classes}".strip()
+def _strokes(cells: Iterable[tuple[int, int]]) -> str:
+    """A stroke for each stretch of cells in a row: there a column grows as its place in the list does."""
+    path = ""
+    placed = enumerate(sorted(cells))
+    for _, stretch in itertools.groupby(placed, lambda item: (item[1][0], item[1][1] - item[0])):
+        (_, (row, column)), *rest = stretch
+        path += f"M{column} {row}h{1 + len(rest)}"
+    return path
+
+
+def labels(x, y, side, said: Mapping[tuple[int, int], object], size: float, bold=False) -> list[Part]:
+    """What is said in each cell (row, column) of a board; a row that says the same as one above uses it."""
+    rows: dict[int, list] = {}
+    for (row, column), content in said.items():
+        rows.setdefault(row, []).append((x + (column + 0.5) * side, content))
+    same: dict[tuple, list[int]] = {}
+    for row, words in rows.items():
+        same.setdefault(tuple(words), []).append(row)
+    parts: list[Part] = []
+    for contents, (first, *others) in same.items():
+        one = texts(y + (first + 0.5) * side + 3, contents, size, "middle", bold=bold)
+        name = f"row{first}-{number(x)}"
+        parts.append(one._replace(place=f'{one.place} id="{name}"') if others else one)
+        for row in others:
+            parts.append(Shape(f'use href="#{name}" y="{number((row - first) * side)}"', one.look))
+    return parts
+
+
+def alike(shapes: Iterable[Shape]) -> list[Part]:
+    """The shapes with text above all others, those of one look together where the first of them comes."""
+    looks: dict[str, list[Part]] = {}
+    for shape in sorted(shapes, key=lambda shape: shape.inside != ""):
+        looks.setdefault(shape.look, []).append(shape)
+    return [shape for same in looks.values() for shape in same]
+
+
+def document(width: float, height: float, parts: Sequence[Part], style: str = "") -> str:
     sizes = (
         f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     )
     letters = f'font-family="{FONT}" font-size="9" fill="{PALETTE["ink"]}"'
-    rules = f"<style>{style}</style>\n" if style else ""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {sizes} {letters}>\n{rules}'
-        f'<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
-    )
+    rules = [f"<style>{style}</style>"] if style else []
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" {sizes} {letters}>', *rules,
+        '<rect width="100%" height="100%" fill="white"/>', *_written(parts), "</svg>\n",
+    ])  # fmt: skip
 
 
-def shared(body: str) -> tuple[str, str]:
-    """(the shapes, rules of style): a look that many shapes have is said once, as a class."""
-    counted = Counter(look for shape in _SHAPE.findall(body) if (look := _look(shape)))
-    names = {look: f"s{i}" for i, (look, n) in enumerate(counted.most_common()) if n >= OFTEN}
-
-    def named(shape: re.Match) -> str:
-        name = names.get(_look(shape[0]))
-        return _LOOK.sub("", shape[0]) + f' class="{name}"' if name else shape[0]
-
-    rules = " ".join(f".{name}{{{look}}}" for look, name in names.items())
-    return _grouped(_SHAPE.sub(named, body)), rules
-
-
-def _grouped(body: str) -> str:
-    """OFTEN shapes of one class in lines one below the other: the class is said once, of all of them."""
+def _written(parts: Sequence[Part]) -> list[str]:
     made: list[str] = []
-    for name, run in itertools.groupby(body.split("\n"), lambda line: (_CLASSED.match(line) or [""] * 2)[1]):
-        lines = list(run)
-        if name and len(lines) >= OFTEN:
-            bare = (line.replace(f' class="{name}"', "", 1) for line in lines)
-            lines = [f'<g class="{name}">', *bare, "</g>"]
-        made += lines
-    return "\n".join(made)
-
-
-def _look(shape: str) -> str:
-    """All but place and size, as a style sheet has it; there a size of letters needs its unit."""
-    units = {"font-size": "px"}
-    return ";".join(f"{name}:{value}{units.get(name, '')}" for name, value in _LOOK.findall(shape))
+    for look, run in itertools.groupby(parts, lambda part: part.look if isinstance(part, Shape) else ""):
+        same = list(run)
+        own = look if len(same) == 1 else ""
+        body = [part.markup(own) if isinstance(part, Shape) else part for part in same]
+        made += [f"<g{look}>", *body, "</g>"] if look != own else body
+    return made
