@@ -80,3 +80,11 @@ def test_all_lines_at_which_a_warp_has_waited_are_seen(monkeypatch):
     what = "Waits for the first accumulator again before the second product"
     row = row_of(planted(what), wall=0)
     assert "has passed its waits (lines 596 and 602): 12 times on [0], 0 on [1]" in row["message"]
+
+
+def test_a_commit_whose_index_begins_in_front_of_its_array_is_not_meant_for_another(monkeypatch):
+    """Its address is the array's less one element, plus the warp's number, by the text alone."""
+    parked.use(monkeypatch)
+    row = row_of(planted("Gives the state that waits for an empty accumulator two stages"), wall=0)
+    assert len(row["findings"]) > 1
+    assert "misrouted" not in {one["evidence"].get("cause") for one in row["findings"]}

@@ -11,8 +11,7 @@ from ptxsim.checks.diagnosis.standing import ahead_of, held_at
 from ptxsim.checks.phrases import source_line
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
-
-_ALL = 0xFFFF_FFFF  # lanes
+from ptxsim.machine.register_files import WHOLE_WARP
 
 
 @dataclass
@@ -59,7 +58,7 @@ def _to_come(cluster: Cluster, place: Place, side: Side, reporter) -> Side | Non
     if not rows:
         return None
     arrives = cluster.program.instrs[min(rows)].op == "mbarrier"
-    return Side(min(rows), "arrive" if arrives else "commit", dict.fromkeys(mine, _ALL))
+    return Side(min(rows), "arrive" if arrives else "commit", dict.fromkeys(mine, WHOLE_WARP))
 
 
 def _sides(cluster: Cluster, history) -> list[Side]:

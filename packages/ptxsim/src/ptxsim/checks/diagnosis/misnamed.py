@@ -15,9 +15,8 @@ from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.events.views import Cluster
+from ptxsim.machine.register_files import WHOLE_WARP
 from ptxsim.report.findings import Reporter
-
-_ALL_LANES = 0xFFFF_FFFF
 
 
 @dataclass
@@ -175,4 +174,4 @@ def _by(cluster: Cluster, signals: dict[int, int]) -> str:
 def _who(cluster: Cluster, warps: set[int]) -> str:
     """A role in the words of one CTA: the lowest in which it is."""
     first = min(warps) // cluster.warps_per_cta
-    return role(cluster, first, {w: _ALL_LANES for w in warps if w // cluster.warps_per_cta == first})
+    return role(cluster, first, {w: WHOLE_WARP for w in warps if w // cluster.warps_per_cta == first})

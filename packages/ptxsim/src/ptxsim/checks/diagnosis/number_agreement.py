@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ptxsim.events.views import Cluster
+from ptxsim.machine.register_files import WHOLE_WARP
 from ptxsim.report.findings import lanes_text
 
 _PLURALS = {
@@ -57,8 +58,8 @@ def role(cluster: Cluster, cta: int, lanes: dict[int, int]) -> str:
         parts.append(prefix if whole and grouped else f"{prefix} {names}".strip())
     text = ", ".join(parts)
     masks = set(lanes.values())
-    mask = masks.pop() if len(masks) == 1 else 0xFFFF_FFFF
-    if mask != 0xFFFF_FFFF:
+    mask = masks.pop() if len(masks) == 1 else WHOLE_WARP
+    if mask != WHOLE_WARP:
         text += f" lane{'' if mask & (mask - 1) == 0 else 's'} {lanes_text(mask)}"
     return f"CTA {cta} {text}" if cluster.ctas > 1 else text
 

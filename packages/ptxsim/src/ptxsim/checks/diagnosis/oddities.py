@@ -26,6 +26,7 @@ from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival, Commit
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.machine.register_files import WHOLE_WARP
 
 _REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
 _MMA = ("tcgen05", ("mma",))
@@ -296,7 +297,7 @@ class Oddities(Observer):
         few, many = sorted((one, two), key=lambda row: len(meeting.warps[row]))
         if not meeting.warps[few] < meeting.warps[many]:
             return "", few
-        who = role(cluster, cta, dict.fromkeys(meeting.warps[few], 0xFFFF_FFFF))
+        who = role(cluster, cta, dict.fromkeys(meeting.warps[few], WHOLE_WARP))
         return (
             f"only {who} {agree(who, 'comes')} to this bar.sync 0: it meets the one at "
             f"{source_line(cluster.program, many)}, where the others are",

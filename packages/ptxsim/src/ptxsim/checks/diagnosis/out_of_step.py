@@ -13,9 +13,9 @@ from ptxsim.checks.phrases import phase_name, source_line, times
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
+from ptxsim.machine.register_files import WHOLE_WARP
 
 Place = tuple[int, int]
-_ALL = 0xFFFF_FFFF  # lanes
 
 
 def newest_wait(races, pair: AccessPair) -> tuple[bool, Place | None]:
@@ -100,7 +100,7 @@ def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
     most = max((w for w in waits if w != reader), key=lambda w: waits[w].count, default=None)
     if seen is None or reader not in waits or most is None or waits[most].count <= waits[reader].count + 1:
         return None
-    who = [role(races.cluster, w // per_cta, {w: _ALL}) for w in (reader, most)]
+    who = [role(races.cluster, w // per_cta, {w: WHOLE_WARP}) for w in (reader, most)]
     return edge(
         "skips-phases",
         reader=who[0],
@@ -141,7 +141,7 @@ def _let_pass(races, pair: AccessPair) -> str:
             line, which = line_text(races, max(seen.rows)), phase_name(seen.phase)
             return f"; the wait for {name} in front of it{line} let {which} pass"
         if back in history_of(races.cluster) and issuer not in history_of(races.cluster)[back].waits:
-            who = role(races.cluster, issuer // races.cluster.warps_per_cta, {issuer: _ALL})
+            who = role(races.cluster, issuer // races.cluster.warps_per_cta, {issuer: WHOLE_WARP})
             return f"; {who}, which issued it, never waits for {name}"
     return ""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ptxsim.checks.race.barrier_record import BarrierStep, CtaBarrierState, MbarrierState
+from ptxsim.machine.register_files import WHOLE_WARP
 
 Order = dict[int, list[tuple[int, BarrierStep]]]  # warp -> its steps with their numbers, in its own order
 _WINDOW = 64  # steps of a warp that lanes may be apart
@@ -60,7 +61,7 @@ class RecordReplay:
             if not step.lanes & blocked and looks == waits and (not looks or self._open(step)):
                 return at
             blocked |= step.lanes
-            if blocked == 0xFFFF_FFFF:
+            if blocked == WHOLE_WARP:
                 return None
         return None
 

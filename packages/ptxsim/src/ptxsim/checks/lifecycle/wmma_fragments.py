@@ -17,6 +17,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 from ptxsim.frontend.ast import Instr, Reg, Vec
 from ptxsim.jit import bytecode
+from ptxsim.machine.register_files import WHOLE_WARP
 
 _SIDES = ("row", "col")
 _HINT = "what a thread holds of a matrix depends on its shape, type and layout: load it as it is used"
@@ -34,7 +35,7 @@ class WmmaFragments(Observer):
             thread, row = int(log[at, bytecode.LOG_THREAD]), int(rows[at])
             made, other, taken = self.wrong[row]
             message = f"a fragment of {made} is used as one of {taken} ({self.reporter.line_text(other)})"
-            where = cluster.splits[thread // 32 * 32].at(0xFFFF_FFFF, row)
+            where = cluster.splits[thread // 32 * 32].at(WHOLE_WARP, row)
             self.reporter.add("illegal", "error", message, _HINT, where, key=("wmma fragment", row))
 
 

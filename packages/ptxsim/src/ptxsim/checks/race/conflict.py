@@ -29,6 +29,7 @@ from ptxsim.checks.race.shadow_order import (
     WRITE_WRITE,
 )
 from ptxsim.checks.race.wording import COPIES, coordinates, line_of, place_of_conflict
+from ptxsim.machine.register_files import WHOLE_WARP
 
 VERBS = {  # code -> (what the earlier access did, what the later one does)
     WRITE_WRITE: ("write", "write"),
@@ -153,7 +154,7 @@ def _known_in_warp(races, line: list[int]) -> bool:
     clocks, me = races.clocks, line[AGENT]
     if line[PREVIOUS_CLUSTER] not in (0, races.history.now) or max(agent, me) >= clocks.threads:
         return False
-    lanes = clocks.agents_of(clocks.warp_of(me), 0xFFFF_FFFF)
+    lanes = clocks.agents_of(clocks.warp_of(me), WHOLE_WARP)
     return bool(clocks.clock[lanes, agent].max() >= epoch)
 
 

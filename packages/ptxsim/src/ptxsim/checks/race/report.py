@@ -21,6 +21,7 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
 from ptxsim.checks.race.wording import line_of, side_of, text_of
+from ptxsim.machine.register_files import WHOLE_WARP
 
 
 def report(races, pairs: dict[tuple, AccessPair]) -> None:
@@ -142,7 +143,7 @@ def _same_store(pair: AccessPair) -> bool:
 def _standing(races, warp: int, row: int):
     """The same of a whole warp at a row."""
     cta = warp // races.cluster.warps_per_cta
-    return SimpleNamespace(cluster=races.cluster, cta=cta, warp=warp, mask=0xFFFF_FFFF, row=row)
+    return SimpleNamespace(cluster=races.cluster, cta=cta, warp=warp, mask=WHOLE_WARP, row=row)
 
 
 def _split(races, access: Access):
@@ -157,7 +158,7 @@ def _split(races, access: Access):
         owner = op.thread if op is not None else owner
         thread = owner * (32 if whole else clocks.threads_per_agent) if isinstance(owner, int) else 0
     warp = thread // 32
-    mask = 0xFFFF_FFFF if whole or clocks.threads_per_agent > 1 else 1 << thread % 32
+    mask = WHOLE_WARP if whole or clocks.threads_per_agent > 1 else 1 << thread % 32
     return SimpleNamespace(
         cluster=cluster, cta=warp // cluster.warps_per_cta, warp=warp, mask=mask, row=access.row
     )

@@ -12,6 +12,7 @@ from ptxsim.checks.race.vector_clocks import Signal, Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, PhaseWait
 from ptxsim.events.views import Cluster, Scheduled, Split
+from ptxsim.machine.register_files import WHOLE_WARP
 from ptxsim.units.barriers import barrier_of_cluster
 
 _COUNT = (
@@ -274,7 +275,7 @@ class Synchronization(Observer):
         known = (self.clocks.columns.get((kind, split.warp)) for kind in ("ld", "st"))
         columns = [column for column in known if column is not None]
         counts = [self.clocks.queue(column).count for column in columns]
-        agents = self.clocks.agents_of(split.warp, 0xFFFF_FFFF)
+        agents = self.clocks.agents_of(split.warp, WHOLE_WARP)
         state = counts, self.clocks.clock[agents, agents].tolist()  # whose epochs end with what tells others
         before, lanes = self.fenced.get(split.warp, (state, 0))
         lanes = (lanes if before == state else 0) | split.mask

@@ -18,6 +18,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Split
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
+from ptxsim.machine.register_files import WHOLE_WARP
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _NOTHING = np.zeros(0, np.int32)
@@ -127,7 +128,7 @@ class TensorMemoryAccesses(Observer):
         for row, load in sorted(unread.items(), key=lambda item: item[1].epoch):
             if split.row in rows_before_use(cluster.program, row):
                 return  # to know of a later load is to know of this one
-            self.clocks.learn(self.clocks.agents_of(split.warp, 0xFFFF_FFFF), load.queue, load.epoch)
+            self.clocks.learn(self.clocks.agents_of(split.warp, WHOLE_WARP), load.queue, load.epoch)
             del unread[row]
 
     def _overtake(self, program, split: Split, before: np.ndarray) -> None:

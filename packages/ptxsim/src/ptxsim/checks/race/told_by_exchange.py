@@ -17,8 +17,8 @@ from ptxsim.checks.race.shadow_order import READ_WRITE
 from ptxsim.checks.static_flow import reachable
 from ptxsim.frontend.ast import Imm, Instr, Reg
 from ptxsim.lowering.cfg import next_rows
+from ptxsim.machine.register_files import WHOLE_WARP
 
-_WHOLE = 0xFFFF_FFFF
 _ACQUIRES = {"acquire", "acq_rel", "sc"}
 
 
@@ -77,7 +77,7 @@ def _all_meet(program, instr: Instr | None) -> bool:
 
 
 def _is_whole(operand) -> bool:
-    return isinstance(operand, Imm) and operand.bits & _WHOLE == _WHOLE
+    return isinstance(operand, Imm) and operand.bits & WHOLE_WARP == WHOLE_WARP
 
 
 def _sets_whole(instr: Instr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.machine.register_files import WHOLE_WARP
 
 
 def collective(model: Model, waiter: Waiter) -> Blame | None:
@@ -39,7 +40,7 @@ def registers(model: Model, waiter: Waiter) -> Blame | None:
 def warpgroup(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "wgmma":
         return None
-    lanes = dict.fromkeys(model.absent_warps(waiter), 0xFFFF_FFFF)
+    lanes = dict.fromkeys(model.absent_warps(waiter), WHOLE_WARP)
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(waiter.cta, lanes)
     return blame("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)

@@ -155,7 +155,8 @@ def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
     room: arrivals that it lacks. More threads than that, of other CTAs at their own barrier, are not meant.
     """
     rank, offset = waiter.place
-    rows, found, own = model.rows_for(waiter.place), [], model.histories[waiter.place].sources
+    rows = model.rows_for(waiter.place) & _rows_at(model, model.array(offset))
+    found, own = [], model.histories[waiter.place].sources
     for place, history in model.histories.items():
         if place == waiter.place or not any(row in rows for _, _, row in history.sources):
             continue
@@ -170,6 +171,14 @@ def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
         ):
             found.append(place)
     return ", ".join(model.name(p) for p in found)
+
+
+def _rows_at(model: Model, array: str) -> set[int]:
+    """Rows that have signalled elements of this array. By the text alone a row may stand for another one: an
+    index that begins at -1 counts from the array in front of its own.
+    """
+    mine = (history for place, history in model.histories.items() if model.array(place[1]) == array)
+    return {row for history in mine for _, _, row in history.sources}
 
 
 def _threads(history, rows: set[int]) -> int:
