@@ -57,6 +57,7 @@ def test_a_hand_in_that_hurts_does_hurt(one, tmp_path):
 def test_one_hand_in_costs_one_hand_in(tmp_path, monkeypatch):
     """Whatever lies in the folder, everything is named once and the honest ones are there."""
     monkeypatch.setattr(reader, "LIMITS", Limits(seconds=1, memory=512 << 20, processes=4))
+    monkeypatch.setattr(reader, "LEAST_SECONDS", 1)
     folder = tmp_path / "class"
     folder.mkdir()
     for one in HANDINS:
@@ -136,12 +137,13 @@ def test_what_cannot_be_looked_at_is_named_and_the_class_goes_on(how):
 
 def test_a_reader_that_is_killed_serves_the_next(monkeypatch):
     monkeypatch.setattr(reader, "LIMITS", Limits(seconds=1, memory=512 << 20, processes=4))
+    monkeypatch.setattr(reader, "LEAST_SECONDS", 1)
     slow = next(one for one in HANDINS if one.name == "pax-digits.tar").make()
     fine = next(one for one in HANDINS if one.name == "pax-records.tar").make()
     with Reader(opening) as made:
         for data, words in (
-            (slow, "took longer than 2 s"),
-            (slow, "took longer than 2 s"),
+            (slow, "took longer than 1 s"),
+            (slow, "took longer than 1 s"),
             (b"no tar", "cannot"),
         ):
             with pytest.raises(reader.ReadError) as caught:

@@ -66,7 +66,7 @@ def tile_panel(
     side = max(14, min(48, width * 0.6 / columns, 420 / rows)) // 2 * 2  # whole, and its half too
     size = min(12, side * 0.5)
     title = f"D in cells of {CELL}x{CELL}: the {what} that writes each"
-    owned = {cell: cluster for cell, cluster in np.ndenumerate(owner) if cluster >= 0}
+    owned = {(r, c): cluster for (r, c), cluster in np.ndenumerate(owner) if cluster >= 0}
     several = len(np.unique(owner)) > 1
     framed = {cell for cell, cluster in owned.items() if several and cluster == chosen}
     placed = {cell: f"{place}." for place, cell in enumerate(order, 1) if cell in framed}
