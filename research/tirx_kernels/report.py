@@ -75,14 +75,19 @@ def manifest(path: Path) -> dict[str, dict]:
 
 def filled(row: dict) -> dict:
     second = row.get("second")
-    return DEFAULTS | row | ({"second": DEFAULTS | {"ran": second["config"]} | second} if second else {})
+    return DEFAULTS | row | ({"second": _usual(second) | second} if second else {})
+
+
+def _usual(second: dict) -> dict:
+    """The defaults of a second configuration: what was asked for has run."""
+    return DEFAULTS | {"ran": second["config"]}
 
 
 def shortened(row: dict) -> dict:
     """A row without what `filled` puts in again."""
     short = {k: v for k, v in row.items() if k not in DEFAULTS or v != DEFAULTS[k]}
     if second := row.get("second"):
-        usual = DEFAULTS | {"ran": second["config"]}
+        usual = _usual(second)
         short["second"] = {k: v for k, v in second.items() if k not in usual or v != usual[k]}
     return short
 

@@ -228,6 +228,11 @@ def ring_of(histories: Iterable[Place], place: Place, array_of: Callable[[int], 
     return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array]
 
 
+def of_array(histories: dict, array: str, array_of: Callable[[int], str]) -> list[BarrierHistory]:
+    """The barriers of an array, in all CTAs of the cluster."""
+    return [history for place, history in histories.items() if array_of(place[1]) == array]
+
+
 def signals_by(histories: dict, places: Iterable[Place], warp: int) -> list[tuple[int, Signals]]:
     """(row, signals) of what a warp has signalled on these barriers, loads apart."""
     sources = (source for p in places for source in histories[p].sources.items())

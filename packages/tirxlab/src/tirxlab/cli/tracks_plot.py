@@ -2,6 +2,8 @@
 
 from html import escape
 
+from tirxlab.explain.picture.svg import box, number
+
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 760, 420, 60, 40, 60
 COLOURS = ("#444444", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#7f7f7f")
 
@@ -19,18 +21,9 @@ def svg(record: dict) -> str:
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {head}>', back, *parts, "</svg>\n"])
 
 
-def at(pixels: float) -> str:
-    return f"{pixels:.1f}".removesuffix(".0")
-
-
 def text(x: float, y: float, what: str, more: str = "") -> str:
     """`more`: attributes."""
-    return f'<text x="{at(x)}" y="{at(y)}"{more and " " + more}>{escape(what)}</text>'
-
-
-def box(x: float, y: float, width: float, height: float) -> str:
-    """Of a path."""
-    return f"M{at(x)} {at(y)}h{at(width)}v{at(height)}h{at(-width)}z"
+    return f'<text x="{number(x)}" y="{number(y)}"{more and " " + more}>{escape(what)}</text>'
 
 
 def height(value: float, top: float) -> float:
@@ -41,7 +34,7 @@ def height(value: float, top: float) -> float:
 def axis(top: float) -> list[str]:
     """Horizontal lines every 100 TFLOP/s."""
     heights = {value: height(value, top) for value in range(0, int(top) + 1, 100)}
-    lines = "".join(f"M{LEFT} {at(y)}H{WIDTH - 10}" for y in heights.values())
+    lines = "".join(f"M{LEFT} {number(y)}H{WIDTH - 10}" for y in heights.values())
     labels = [text(LEFT - 6, y + 4, str(value)) for value, y in heights.items()]
     return [f'<path d="{lines}" stroke="#ddd"/>', '<g text-anchor="end">', *labels, "</g>"]
 
@@ -71,9 +64,9 @@ def curves(rows: list[dict], sizes: list[str], top: float) -> list[str]:
     for i, name in enumerate(dict.fromkeys(map(name_of, rows))):
         colour = COLOURS[i % len(COLOURS)]
         points = [(places[row["size"]], height(row["tflops"], top)) for row in rows if name_of(row) == name]
-        line = " ".join(f"{at(x)},{at(y)}" for x, y in points)
+        line = " ".join(f"{number(x)},{number(y)}" for x, y in points)
         made.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        made += [f'<circle cx="{at(x)}" cy="{at(y)}" r="3" fill="{colour}"/>' for x, y in points]
+        made += [f'<circle cx="{number(x)}" cy="{number(y)}" r="3" fill="{colour}"/>' for x, y in points]
         y = TOP + 14 * i
         made.append(f'<path d="{box(WIDTH - 130, y - 8, 10, 10)}" fill="{colour}"/>')
         made.append(text(WIDTH - 115, y + 1, name))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import BarrierHistory, never_waited
+from ptxsim.checks.barrier_history import never_waited, of_array
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.static_flow import signal_rows
@@ -75,19 +75,14 @@ def _array_of(names: list[str]) -> str:
 
 def _signals(histories: dict, array: str, reporter: Reporter) -> dict[int, int]:
     """Warp -> a row by which it signals an element of this array, but for loads."""
-    mine = _elements(histories, array, reporter)
+    mine = of_array(histories, array, reporter.shared_array)
     return {warp: row for h in mine for how, warp, row in h.sources if how != "load"}
-
-
-def _elements(histories: dict, array: str, reporter: Reporter) -> list[BarrierHistory]:
-    """The barriers of an array, in all CTAs of the cluster."""
-    return [h for place, h in histories.items() if reporter.shared_array(place[1]) == array]
 
 
 def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:
     """Who waits, or has waited, for elements of this array, line by line."""
     rows: list[tuple[int, int]] = []  # (row, warp)
-    for history in _elements(histories, array, reporter):
+    for history in of_array(histories, array, reporter.shared_array):
         rows += [(row, warp) for warp, waits in history.waits.items() for row in waits.rows]
     for number, wait in cluster.waits.items():
         if wait.kind == "mbarrier" and reporter.shared_array(wait.detail["place"][1]) == array:
@@ -101,7 +96,7 @@ def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) ->
 def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:
     """Who arrives on elements of this array, or commits to them, line by line."""
     lines: dict[str, Line] = {}
-    for history in _elements(histories, array, reporter):
+    for history in of_array(histories, array, reporter.shared_array):
         for (how, warp, row), signals in history.sources.items():
             if how != "load":
                 line = lines.setdefault(phrases.source_line(cluster.program, row), Line(row, set()))
@@ -141,7 +136,9 @@ def _by_text(cluster: Cluster, reporter: Reporter) -> set[str]:
 
 
 def _is_loaded_to(histories: dict, array: str, reporter: Reporter) -> bool:
-    return any(how == "load" for h in _elements(histories, array, reporter) for how, _, _ in h.sources)
+    return any(
+        how == "load" for h in of_array(histories, array, reporter.shared_array) for how, _, _ in h.sources
+    )
 
 
 def _told(cluster: Cluster, array: str, ignored: str, signals: dict[int, int], wrong: list[Line]) -> Reason:

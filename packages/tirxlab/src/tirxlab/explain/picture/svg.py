@@ -43,6 +43,11 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+def box(x, y, w, h) -> str:
+    """A box of a path."""
+    return f"M{number(x)} {number(y)}h{number(w)}v{number(h)}h{number(-w)}z"
+
+
 def rect(x, y, w, h, fill="light", stroke="white", opacity=1.0, width=0.5) -> Shape:
     return rects([(x, y, w, h)], fill, stroke, opacity, width)
 
@@ -51,7 +56,7 @@ def rects(boxes: Iterable[tuple], fill="light", stroke="white", opacity=1.0, wid
     """Boxes (x, y, width, height) as one shape: where they overlap, the fill is not laid on twice."""
     clear = f' fill-opacity="{opacity:g}"' if opacity != 1 else ""
     edge = _edge(stroke, width) if stroke else ""
-    path = "".join(f"M{number(x)} {number(y)}h{number(w)}v{number(h)}h{number(-w)}z" for x, y, w, h in boxes)
+    path = "".join(box(*one) for one in boxes)
     return Shape(f'path d="{path}"', f' fill="{colour(fill)}"{clear}{edge}')
 
 
