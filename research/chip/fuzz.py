@@ -2,9 +2,8 @@
 
     make DIR [SEED]       needs ptxas: picks spellings; DIR gets kernels.cubin, steps.txt, sources.npy
     run DIR               needs numpy and a GPU driver (runs as a plain file too): DIR/results.npy
-    keep DIR FILE.npz     steps and results in one file: the fixture of test_chip_fuzz.py
-    check FILE.npz        what ptxsim computes otherwise; needs no GPU
 
+fuzz_record.py keeps the results as a fixture, and says what ptxsim computes otherwise.
 A step is one instruction, or a chain through CC.CF, on fresh operands. Everything that it writes is stored:
 an instruction that is only read back by its partner (sub.cc by subc) would hide what both get wrong.
 Steps name themselves, so the fixture holds no PTX: text and operands are made from a step's name and number.
@@ -345,52 +344,6 @@ def run(folder: Path) -> None:
     print(f"{kernels_} kernels done")
 
 
-def keep(folder: Path, file: Path) -> None:
-    """The fixture; `inputs` tells whether operands are still made as they were."""
-    names = (folder / "steps.txt").read_text().split("\n")
-    inputs = zlib.crc32(np.load(folder / "sources.npy").tobytes())
-    np.savez_compressed(file, names=np.array(names), results=np.load(folder / "results.npy"), inputs=inputs)
-
-
-def simulate(names: list[str], sources: np.ndarray) -> np.ndarray:
-    """The results of these steps by ptxsim."""
-    import ptxsim
-
-    module, results = ptxsim.load(kernels(names)), np.zeros((len(results_of(names)), LANES), np.uint64)
-    for i in range(-(-len(names) // PER_KERNEL)):
-        module.launch(f"k{i}", block=LANES, args=[sources, results], checks=False, jobs=1)
-    return results
-
-
-def compare(record, start: int = 0, stop: int | None = None) -> list[str]:
-    """What ptxsim computes otherwise than the chip, in steps start .. stop of a fixture, a line each."""
-    from research.chip.tolerance import agree, fault
-
-    names = record["names"].tolist()
-    sources, rows = operands(names), [0, 0]
-    for name in names[:start]:
-        rows = [rows[0] + len(step_of(name).sources), rows[1] + len(step_of(name).results)]
-    if zlib.crc32(sources.tobytes()) != int(record["inputs"]):
-        return ["operands are made otherwise than for the recording: record again"]
-    chosen, found = names[start:stop], []
-    ours = simulate(chosen, sources[rows[0] :])
-    for row, (_, name, kind) in enumerate(results_of(chosen)):
-        chip = record["results"][rows[1] + row]
-        good = agree(name, kind, chip, ours[row])
-        if not good.all() and not fault(name):
-            lane = int(np.flatnonzero(~good)[0])
-            pair = f"chip {int(chip[lane]):#x}, ptxsim {int(ours[row, lane]):#x}"
-            found.append(f"{name} ({kind}), {(~good).sum()} lanes, first {lane}: {pair}")
-    return found
-
-
-def check(file: Path) -> None:
-    """Prints each step of which a result differs."""
-    record = np.load(file)
-    found = compare(record)
-    print("\n".join([*found, f"{len(record['names'])} steps, {len(found)} results differ"]))
-
-
 if __name__ == "__main__":
     command, folder, *rest = sys.argv[1:]
-    {"make": make, "run": run, "keep": keep, "check": check}[command](Path(folder), *rest)
+    {"make": make, "run": run}[command](Path(folder), *rest)

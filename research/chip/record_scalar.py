@@ -2,11 +2,11 @@
 
     python -m research.chip.record_scalar make DIR sm_90a    needs ptxas; writes kernels.cubin, sources.npz
     python record_scalar.py run DIR                   needs numpy and a GPU driver; writes DIR/results.npz
-    python -m research.chip.record_scalar keep DIR FILE.npz  results, and the hash of the sources
+    python -m research.chip.record_scalar keep DIR FILE.npz  digests of results, hash of sources
 
 Each form is a kernel that applies it to one row of 64-bit patterns per thread. The patterns come from a
-seed, so the file holds results alone, and a hash of the patterns. cvt.rna.tf32 is left out: the chip makes an
-infinity of a NaN whose payload is in the low bits.
+seed, so the file holds digests of the results, and a hash of the patterns. cvt.rna.tf32 is left out: the
+chip makes an infinity of a NaN whose payload is in the low bits.
 """
 
 from __future__ import annotations
@@ -215,9 +215,12 @@ def run(folder: Path) -> None:
 
 
 def keep(folder: Path, file: Path) -> None:
-    """The fixture: names, results and the hash of the sources in one file."""
+    """The fixture: names, digests of what each leaves in its result and in CC.CF, hash of the sources."""
+    from research.chip import digests
+
     given, results = np.load(folder / "sources.npz")["sources"], np.load(folder / "results.npz")["results"]
-    np.savez_compressed(file, names=np.array(FORMS.split()), results=results, sources=digest(given))
+    kept = digests.of(results.reshape(-1, ROWS)).reshape(len(results), 2, -1)
+    np.savez_compressed(file, names=np.array(FORMS.split()), digests=kept, sources=digest(given))
 
 
 def digest(array: np.ndarray) -> str:
