@@ -1,8 +1,9 @@
 """`python report.py ROWS [--manifest FILE] [--page FILE]`: counts of a study; its manifest, a row a kernel.
 
 ROWS is the folder that run.py filled; what it lacks stays as the manifest has it. The manifest holds no PTX,
-but the first DIGITS of the SHA-256 of each, and leaves out what is as in DEFAULTS. The page gets counts, a
-row a kernel and the findings, each told once, between its two marks.
+but the first DIGITS of the SHA-256 of each; it has each finding's text once, and leaves out what is as in
+DEFAULTS and, of a second configuration, what is as with the first. The page gets counts, a row a kernel and
+the findings, each told once, between its two marks.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import argparse
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from catalogue import entries
 
-DIGITS = 16  # of a hash, hexadecimal
+DIGITS = 8  # of a hash, hexadecimal
 SHOWN = 4  # findings of a kernel in the manifest
 LENGTH = 200  # of a finding, in characters
 CUT = " .."  # stands where one was cut
@@ -36,6 +38,7 @@ DEFAULTS: dict[str, object] = {
     "error": "",
     "findings": [],
 }
+ALIKE = ("launches", "verdict", "judged by", "findings")  # most often, of two configurations
 _LINES = re.compile(r"\b(PTX )?lines? \d+(?:(?:, | and )\d+)*")
 _PLACES = (  # what differs between two findings of one kind
     (re.compile(r" \(line\)| of CTA \d+"), ""),
@@ -54,8 +57,7 @@ def main() -> None:
     before = manifest(args.manifest) if args.manifest else {}
     found = [before.get(e.name, {}) | row(e, args.rows) for e in entries() if e.arch]
     if args.manifest:
-        lines = (json.dumps(shortened(row), separators=(",", ":")) for row in found)
-        args.manifest.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+        args.manifest.write_text(written(found))
     if args.page:
         begin, end = MARKS
         head, rest = args.page.read_text().split(begin)
@@ -70,26 +72,47 @@ def read(path: Path):
 
 def manifest(path: Path) -> dict[str, dict]:
     """The rows of a manifest by kernel, with all their fields."""
-    return {row["kernel"]: filled(row) for row in read(path)}
+    kept = read(path)
+    rows = [_with_findings(row, kept["findings"].__getitem__) for row in kept.get("kernels", [])]
+    return {row["kernel"]: filled(row) for row in rows}
+
+
+def written(rows: list[dict]) -> str:
+    """The text of a manifest: findings, then a row a kernel, which has their numbers."""
+    numbers: dict[str, int] = {}
+    short = [_with_findings(shortened(r), lambda text: numbers.setdefault(text, len(numbers))) for r in rows]
+    parts = {"findings": list(numbers), "kernels": short}
+    told = (
+        f'"{name}": [\n' + ",\n".join(json.dumps(one, separators=(",", ":")) for one in part) + "\n]"
+        for name, part in parts.items()
+    )
+    return "{\n" + ",\n".join(told) + "\n}\n"
+
+
+def _with_findings(row: dict, told: Callable) -> dict:
+    """A row whose findings, and those of its second configuration, are told otherwise."""
+    found = {"findings": [told(f) for f in row["findings"]]} if "findings" in row else {}
+    second = {"second": _with_findings(row["second"], told)} if row.get("second") else {}
+    return row | found | second
 
 
 def filled(row: dict) -> dict:
-    second = row.get("second")
-    return DEFAULTS | row | ({"second": _usual(second) | second} if second else {})
+    whole, second = DEFAULTS | row, row.get("second")
+    return whole | ({"second": _usual(whole, second) | second} if second else {})
 
 
-def _usual(second: dict) -> dict:
-    """The defaults of a second configuration: what was asked for has run."""
-    return DEFAULTS | {"ran": second["config"]}
+def _usual(first: dict, second: dict) -> dict:
+    """What a second configuration has where nothing is said: it ran, and came out as the first did."""
+    return DEFAULTS | {"ran": second["config"]} | {name: first[name] for name in ALIKE}
 
 
 def shortened(row: dict) -> dict:
     """A row without what `filled` puts in again."""
     short = {k: v for k, v in row.items() if k not in DEFAULTS or v != DEFAULTS[k]}
     if second := row.get("second"):
-        usual = _usual(second)
+        usual = _usual(row, second)
         short["second"] = {k: v for k, v in second.items() if k not in usual or v != usual[k]}
-    return short
+    return {"kernel": row["kernel"]} | short
 
 
 def row(entry, rows: Path) -> dict:
