@@ -5,7 +5,8 @@
 
 FOLDER/NAME is the executable of program NAME of the manifest, built as its own project says (with PTX in
 it: `ptxsim nvcc` stands for nvcc). The manifest says where each comes from, and what it prints when it is
-right. The table is written after every run; a row that it has is not run again unless --again says so.
+right. The table is written after every run; an order that it has is not run again unless --again says so.
+Orders that came out alike share a row, each with its seconds.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ COLUMNS = (
     "seconds",
     "why",
 )
+SHARED = ("order", "seconds")  # a word for each of the orders that came out alike
 
 
 @dataclass
@@ -139,14 +141,24 @@ def known_rows(table: Path) -> dict[tuple[str, str], dict]:
     if not table.exists():
         return {}
     with table.open(newline="") as file:
-        return {(row["name"], row["order"]): row for row in csv.DictReader(file)}
+        return {
+            (row["name"], order): row | {"order": order, "seconds": seconds}
+            for row in csv.DictReader(file)
+            for order, seconds in zip(*(row[c].split(" ") for c in SHARED), strict=True)
+        }
 
 
 def write_table(table: Path, rows: dict[tuple[str, str], dict]) -> None:
+    alike: dict[tuple[str, ...], list[dict]] = {}
+    for key in sorted(rows):
+        told = {column: str(rows[key].get(column, "")) for column in COLUMNS}
+        alike.setdefault(tuple(told[c] for c in COLUMNS if c not in SHARED), []).append(told)
     with table.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows[key] for key in sorted(rows))
+        for told in alike.values():
+            joined = {column: " ".join(row[column] for row in told) for column in SHARED}
+            writer.writerow(told[0] | joined)
 
 
 def summary(rows: list[dict]) -> str:

@@ -4,7 +4,16 @@ import re
 
 import pytest
 
-from research.programs.__main__ import Program, judge, manifest, runs, summary
+from research.programs.__main__ import (
+    HERE,
+    Program,
+    judge,
+    known_rows,
+    manifest,
+    runs,
+    summary,
+    write_table,
+)
 
 SOURCES, PROGRAMS = manifest()
 
@@ -65,3 +74,24 @@ def test_what_was_not_built_is_told_and_what_was_is_run(tmp_path):
     built.chmod(0o755)
     (row,) = runs(Program("a/b", "a", right="hello"), tmp_path, ["program"])
     assert row["built"] and row["right"] and row["launches"] == 0
+
+
+def test_orders_that_came_out_alike_share_a_row_of_the_table(tmp_path):
+    table, rows = tmp_path / "table.csv", {}
+    for program in (Program("a/b", "a"), Program("a/c", "a")):
+        for row in runs(program, tmp_path, ["program", "adverse"]):
+            seconds = 1 if row["order"] == "program" else 2
+            rows[row["name"], row["order"]] = row | {"seconds": seconds}
+    rows["a/c", "program"]["why"] = "another reason"
+    write_table(table, rows)
+    assert len(table.read_text().splitlines()) == 1 + 1 + 2
+    known = known_rows(table)
+    assert {key: row["seconds"] for key, row in known.items()} == {
+        k: str(r["seconds"]) for k, r in rows.items()
+    }
+    assert [known[key]["why"] for key in rows] == [row["why"] for row in rows.values()]
+
+
+def test_the_table_is_written_as_it_was_read(tmp_path):
+    write_table(tmp_path / "table.csv", known_rows(HERE / "table.csv"))
+    assert (tmp_path / "table.csv").read_bytes() == (HERE / "table.csv").read_bytes()
