@@ -1,8 +1,8 @@
-"""Kernels that harvest.py caught, on a chip once more: `python -m research.chip.again ARCHIVE OUT NAME..`
+"""Kernels that harvest.py caught, on a chip once more: `python -m research.chip.again ARCHIVE OUT [NAME..]`
 
-Each is launched with inputs of few bits, which take a tenth of the room and show a wrong index as well:
-every float or int8 that it only reads is one of four values. What it writes holds 0xFF before. OUT is ARCHIVE
-with these kernels' arrays anew. Needs a GPU that runs the PTX, and cuda-bindings.
+Each is launched with inputs that compact.py draws: of few values where an array is large, which shows a wrong
+index as well, or where threads add, in no order. What it only writes holds 0xA5 before, or zeros if it adds.
+OUT is ARCHIVE with these kernels' arrays anew. Needs a GPU that runs the PTX, and cuda-bindings.
 """
 
 from __future__ import annotations
@@ -14,37 +14,44 @@ import json
 import re
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 
 from research import store
+from research.chip.compact import SCALES, drawn, numpy_type
 from tirxlab.devices import driver
 
-VALUES = np.array([-1.0, -0.5, 0.5, 2.0])
-SCALES = {"int8": 2}  # of VALUES, where halves are no numbers
-POISON = 0xFF
+POISON = 0xA5
+SMALL, LARGE = 64, 16_384  # bytes: of no more, numbers scale and stay; of more, they are of few values
+ADDS = re.compile(r"^\s*(?:@!?%\w+\s+)?(?:atom|red)\.", re.MULTILINE)
 
 
-def few_bits(dtype: str, size: int, random: np.random.RandomState) -> np.ndarray:
-    """`size` bytes of numbers of a dtype, drawn from VALUES."""
-    kind = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
-    numbers = random.choice(VALUES * SCALES.get(dtype, 1), size // kind.itemsize)
-    return numbers.astype(kind).view(np.uint8)
+def kind_of(old: np.ndarray, summed: bool) -> str:
+    """How numbers like these are drawn; the order in which threads add few values changes nothing."""
+    if summed or old.nbytes > LARGE:
+        return "four values"
+    numbers = old.astype("f8")
+    if (numbers >= 0).all():
+        return "positive"
+    return "ascending" if (np.diff(numbers) >= 0).all() else "bell"
 
 
-def inputs(spec: dict, data, random: np.random.RandomState) -> list[np.ndarray]:
-    """The bytes of each storage before the launch; numbers that index or scale stay."""
-    pointers = {one["array"]: one["dtype"] for one in spec["args"] if "array" in one}
-    made = []
-    for number, dtype in sorted(pointers.items()):
-        old = data[f"in{number}"]
-        if f"out{number}" in data:
-            made.append(np.full_like(old, POISON))
-        elif old.size > 64 and (dtype in SCALES or dtype.startswith(("float", "bfloat"))):
-            made.append(few_bits(dtype, old.size, random))
-        else:
-            made.append(old)
-    return made
+def inputs(spec: dict, ptx: str, data: dict) -> tuple[list[np.ndarray], dict[str, list]]:
+    """The bytes of each storage before the launch, and which are drawn, how: {"in0": [dtype, bytes, kind]}.
+    Whole numbers that index stay.
+    """
+    made, rules, adds = [], {}, bool(ADDS.search(ptx))
+    for number in range(sum(key.startswith("in") for key in data)):
+        pointers = [one for one in spec["args"] if one.get("array") == number]
+        old, dtype = data[f"in{number}"], pointers[0]["dtype"]
+        written = f"out{number}" in data or all(one["name"].startswith("out_") for one in pointers)
+        drawable = dtype in SCALES or dtype.startswith(("float", "bfloat"))
+        if written and not any(one["name"].startswith(("in_", "ws_")) for one in pointers):
+            old = np.full_like(old, 0 if adds else POISON)
+        elif drawable and not written and old.size > SMALL:
+            rules[f"in{number}"] = [dtype, old.size, kind_of(old.view(numpy_type(dtype)), adds)]
+            old = drawn(spec["name"], number, *rules[f"in{number}"])
+        made.append(old)
+    return made, rules
 
 
 class Memory:
@@ -62,41 +69,52 @@ class Memory:
 
 
 def launch(api, spec: dict, ptx: str, before: list[np.ndarray]) -> list[np.ndarray]:
-    """The storages as the chip leaves them. Every argument is a pointer, Triton's own at the end, too."""
+    """The storages as the chip leaves them. Triton's own pointers follow the arguments."""
     module = driver.call(api.cuModuleLoadData, ptx.encode() + b"\0")
     function = driver.call(api.cuModuleGetFunction, module, spec["entry"].encode())
     shared = api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     driver.call(api.cuFuncSetAttribute, function, shared, spec["shared"])
     memory = [Memory(api, data) for data in before]
-    own = re.findall(rf"\.param \.u64 .*{re.escape(spec['entry'])}_param_\d+", ptx)[len(spec["args"]) :]
+    own = re.findall(rf"\.param \.\w+ .*{re.escape(spec['entry'])}_param_\d+", ptx)[len(spec["args"]) :]
     scratch = Memory(api, np.zeros(spec.get("scratch", 0) * int(np.prod(spec["grid"])), np.uint8))
-    pointers = [int(memory[one["array"]].pointer) for one in spec["args"]]
-    pointers += [int(scratch.pointer), *[0] * len(own)][: len(own)]
-    given = tuple(pointers), (ctypes.c_void_p,) * len(pointers)
+    values = [_value(one, memory) for one in spec["args"]] + [int(scratch.pointer), *[0] * len(own)][
+        : len(own)
+    ]
+    kinds = [ctypes.c_int32 if one.get("type") == "i32" else ctypes.c_void_p for one in spec["args"]]
+    given = tuple(values), tuple(kinds) + (ctypes.c_void_p,) * len(own)
     driver.call(api.cuLaunchKernel, function, *spec["grid"], *spec["block"], spec["shared"], 0, given, 0)
     driver.call(api.cuCtxSynchronize)
     return [one.read() for one in memory]
+
+
+def _value(argument: dict, memory: list[Memory]) -> int:
+    if argument.get("offset"):
+        raise ValueError(f"{argument['name']} points into the middle of a storage: not modelled here")
+    return argument["scalar"] if "scalar" in argument else int(memory[argument["array"]].pointer)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("archive", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("names", nargs="+")
+    parser.add_argument("names", nargs="*", help="all, if none is named")
     given = parser.parse_args()
     api, gpu = driver.api(), driver.use_device()
     files = store.load(given.archive)
-    kernels = json.loads(files["index.json"])["kernels"]
-    for seed, name in enumerate(given.names):
-        spec, data = kernels[name], np.load(io.BytesIO(files[f"{name}.npz"]))
-        before = inputs(spec, data, np.random.RandomState(seed))
-        after = launch(api, spec, files[f"{name}.ptx"].decode(), before)
-        arrays = {f"in{n}": array for n, array in enumerate(before)}
-        arrays |= {f"out{n}": array for n, array in enumerate(after) if f"out{n}" in data}
+    index = json.loads(files["index.json"])
+    for name in given.names or index["kernels"]:
+        spec, ptx = index["kernels"][name], files[f"{name}.ptx"].decode()
+        data = dict(np.load(io.BytesIO(files[f"{name}.npz"])))
+        before, rules = inputs(spec, ptx, data)
+        after = launch(api, spec, ptx, before)
+        arrays = {f"in{n}": array for n, array in enumerate(before) if f"in{n}" not in rules}
+        arrays |= {f"out{n}": array for n, array in enumerate(after) if (array != before[n]).any()}
         made = io.BytesIO()
         np.savez(made, **arrays)
         files[f"{name}.npz"] = made.getvalue()
+        spec["drawn"] = rules
         print(f"{name} on {gpu}")
+    files["index.json"] = json.dumps(index).encode()
     store.save(given.out, files)
 
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 
 import ptxsim
 from research import store
+from research.chip.compact import blocks_that_differ, drawn, numpy_type
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}  # relative
 SCALARS = {"i1": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u64": "uint64"}
@@ -53,7 +53,7 @@ class Caught:
     spec: dict
     ptx: str
     before: tuple[np.ndarray, ...]  # bytes of each storage
-    after: tuple[np.ndarray, ...]
+    after: tuple[np.ndarray, ...]  # those that the chip left, or uint32 checksums of their blocks
 
     @property
     def pointers(self) -> list[dict]:
@@ -102,13 +102,15 @@ class Caught:
         spared = {one["array"] for one in self.pointers if one["name"].startswith(WORKSPACE)}
         for number, data in enumerate(left):
             if number not in spared:
-                found.append(differs(self.after[number].view(data.dtype), data))
+                found.append(self.differs(number, data))
         return "; ".join(filter(None, found))
 
-
-def numpy_type(name: str) -> np.dtype:
-    """Of PyTorch's name of a type; a bool is its byte."""
-    return np.dtype(getattr(ml_dtypes, name, None) or {"bool": "uint8"}.get(name, name))
+    def differs(self, number: int, ours: np.ndarray) -> str:
+        """What a storage has other than the chip left; "" if nothing."""
+        chip = self.after[number]
+        if chip.dtype == np.uint32:
+            return blocks_that_differ(chip, ours)
+        return differs(chip.view(ours.dtype), ours)
 
 
 def differs(chip: np.ndarray, ours: np.ndarray) -> str:
@@ -131,9 +133,10 @@ def load_caught(archive: Path, only: str = "") -> list[Caught]:
     files = files_of(archive)
     for name, spec in json.loads(files["index.json"])["kernels"].items():
         if only in name:
-            data = np.load(io.BytesIO(files[f"{name}.npz"]))
+            data = dict(np.load(io.BytesIO(files[f"{name}.npz"])))
+            data |= {key: drawn(name, int(key[2:]), *rule) for key, rule in spec.get("drawn", {}).items()}
             before = tuple(data[f"in{n}"] for n in range(sum(key.startswith("in") for key in data)))
-            after = tuple(data.get(f"out{n}", old) for n, old in enumerate(before))
+            after = tuple(data.get(f"sums{n}", data.get(f"out{n}", old)) for n, old in enumerate(before))
             for array in (*before, *after):
                 array.flags.writeable = False
             made.append(Caught(name, spec, files[f"{name}.ptx"].decode(), before, after))
