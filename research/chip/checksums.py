@@ -1,0 +1,51 @@
+"""Keeps checksums of what must be equal bit for bit: `python -m research.chip.checksums ARCHIVE OUT`.
+
+Every array of SMALLEST bytes or more that ptxsim leaves as the chip did in both orders; OUT has all else of
+ARCHIVE, a store that again.py or replay.py wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+
+from research import store
+from research.chip.compact import checksums
+from research.chip.replay import BLACKWELL, ORDERS, files_of, load_caught
+
+SMALLEST = 1024  # bytes of an array that is kept as checksums
+
+
+def with_checksums(archive: Path) -> dict[str, bytes]:
+    """The files of an archive; what all runs of ptxsim leave bit for bit as the chip did is checksums."""
+    files = files_of(archive)
+    for name in json.loads(files["index.json"])["kernels"]:
+        data = dict(np.load(io.BytesIO(files[f"{name}.npz"])))
+        large = {int(key[3:]) for key in data if key.startswith("out") and data[key].size >= SMALLEST}
+        for one in load_caught(archive, name) if large else ():
+            if one.name.removesuffix(f".{BLACKWELL}") == name:
+                for order in ORDERS:
+                    _, left = one.launch(order)
+                    large &= {n for n in large if (left[n].view(np.uint8) == data[f"out{n}"]).all()}
+        for number in large:
+            data[f"sums{number}"] = checksums(data.pop(f"out{number}"))
+        made = io.BytesIO()
+        np.savez(made, **data)
+        files[f"{name}.npz"] = made.getvalue()
+    return files
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("archive", type=Path)
+    parser.add_argument("out", type=Path)
+    given = parser.parse_args()
+    store.save(given.out, with_checksums(given.archive))
+
+
+if __name__ == "__main__":
+    main()
