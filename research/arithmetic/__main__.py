@@ -5,12 +5,13 @@
     python -m research.arithmetic table    the table of README.md
 
 Inputs come from seeds on both sides, so only hashes are kept: one of each round's inputs and what the chip
-left, and one of SLICE tiles of seed 0, which the tests look at.
+left, and one of SLICE tiles of seed 0, which the tests look at. A row leaves out what is zero.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import concurrent.futures
 import hashlib
 import json
@@ -28,6 +29,8 @@ from research.arithmetic.vectors import MODES, matrices
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 SLICE, FITTED = 8, 64  # tiles that the tests look at; on which adders are tried
+HASH = 4  # bytes of a hash
+ZERO: dict[str, object] = {"ptxsim": {}, "number or not": 0, "worst": 0.0, "model": 0}
 _PLACE = re.compile(r"(<!-- table: begin -->\n).*(<!-- table: end -->)", re.S)
 
 
@@ -38,12 +41,29 @@ def digest(*arrays: np.ndarray) -> str:
         if array.dtype == np.uint64:
             array = np.where(np.isnan(array.view(np.float64)), np.uint64(0x7FFF << 48), array)
         parts.append(np.ascontiguousarray(array).tobytes())
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:8]
+    return hashlib.sha256(b"".join(parts)).digest()[:HASH].hex()
 
 
-def round_digest(codes: tuple, left: np.ndarray) -> str:
+def round_digest(codes: tuple, left: np.ndarray) -> bytes:
     """Of the inputs of a round and what was left of them."""
-    return hashlib.sha256((digest(*codes) + digest(left)).encode()).hexdigest()[:8]
+    return hashlib.sha256((digest(*codes) + digest(left)).encode()).digest()[:HASH]
+
+
+def results(file: Path = RESULTS) -> list[dict]:
+    """The rows of results.json, `rounds` a hash a round."""
+    rows = [row | ZERO | row for row in json.loads(file.read_text())]
+    for row in rows:
+        joined = base64.b64decode(row["rounds"])
+        row["rounds"] = [joined[i : i + HASH] for i in range(0, len(joined), HASH)]
+    return rows
+
+
+def written(rows: list[dict]) -> str:
+    """The text of results.json."""
+    short = [{k: v for k, v in row.items() if k not in ZERO or v != ZERO[k]} for row in rows]
+    for row in short:
+        row["rounds"] = base64.b64encode(b"".join(row["rounds"])).decode()
+    return "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in short) + "\n]\n"
 
 
 def tiles_of(form: Form, tiles: int) -> int:
@@ -94,7 +114,7 @@ def on_chip(form: Form, tiles: int, rounds: int, fit: bool) -> dict:
 
     given = registers(form, *matrices(form, SLICE, 0))
     counts, tiles = [len(x) for x in given], tiles_of(form, tiles)
-    row = {"form": form.name, "family": form.family, "slice": digest(Unit(form, SLICE, counts).run(given))}
+    row = {"form": form.name, "slice": digest(Unit(form, SLICE, counts).run(given))}
     if fit and form.is_float and form.d != "f64":
         row["fit"] = fitted(form, Unit(form, FITTED, counts))
     unit, seen, mine, modelled = Unit(form, tiles, counts), [], Counter(), 0
@@ -113,9 +133,9 @@ def on_chip(form: Form, tiles: int, rounds: int, fit: bool) -> dict:
             modelled += sum(differing(form, chip, expected).values())
     told = {
         "elements": elements,
-        "ptxsim": dict(mine),
+        "ptxsim": dict(+mine),
         "number or not": odd,
-        "worst": worst,
+        "worst": float(f"{worst:.4g}"),
         "model": modelled,
     }
     return row | {"tiles": tiles, "rounds": seen, **told}
@@ -165,13 +185,13 @@ def run(given) -> int:
     with concurrent.futures.ProcessPoolExecutor(given.jobs) as pool:
         work = [pool.submit(on_chip, form, given.tiles, given.rounds, given.fit) for form in chosen]
         rows = [job.result() for job in work]
-    given.out.write_text("[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) + "\n]\n")
+    given.out.write_text(written(rows))
     return 0
 
 
 def check(given) -> int:
     bad = 0
-    for row in json.loads(given.out.read_text()):
+    for row in results(given.out):
         if given.only in row["form"]:
             wrong = again(row, given.rounds)
             bad += len(wrong)
@@ -193,7 +213,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.what == "table":
         page = HERE / "README.md"
-        text = table(json.loads(given.out.read_text()))
+        text = table(results(given.out))
         page.write_text(_PLACE.sub(lambda m: f"{m[1]}{text}\n{m[2]}", page.read_text()))
         return 0
     return {"run": run, "check": check}[given.what](given)

@@ -1,16 +1,14 @@
 """What an H200 left of random products: the model has each bit, ptxsim those of integers, and is near."""
 
-import json
-
 import numpy as np
 import pytest
 
 from research.arithmetic import model, ours
-from research.arithmetic.__main__ import RESULTS, SLICE, digest, distance
+from research.arithmetic.__main__ import RESULTS, SLICE, digest, distance, results, written
 from research.arithmetic.forms import FP8, forms, ptx, registers, result
 from research.arithmetic.vectors import matrices
 
-ROWS = {row["form"]: row for row in json.loads(RESULTS.read_text())}
+ROWS = {row["form"]: row for row in results()}
 FORMS = forms()
 NEAR = {"f32": 2.0**-17, "f64": 2.0**-47}  # of the largest term; f16 is rounded to its own bits
 
@@ -26,6 +24,14 @@ def test_the_chips_bits(form):
     if form.d in NEAR:
         _, far = distance(form, codes, chip, mine)
         assert far <= (2.0**-8 if form.a in FP8 and form.unit != "mma" else NEAR[form.d])
+
+
+def test_results_are_written_as_they_were_read():
+    assert written(list(ROWS.values())) == RESULTS.read_text()
+    rounds = {name: row["rounds"] for name, row in ROWS.items()}
+    assert all(
+        {len(r) for r in found} == {4} and len(found) == 16 for n, found in rounds.items() if "f64" not in n
+    )
 
 
 def test_registers_come_back_as_the_matrix():
