@@ -2,7 +2,7 @@
 
 Every case runs on ptxsim under three orders, which must agree; what it computes is stored with the case. Then
 the rows of the instruction table that no case executes are listed. With ptxas installed every case is also
-assembled, so that the GPU machine meets no surprise. The set itself is not kept: set.json, the manifest, has
+assembled, so that the GPU machine meets no surprise. The set itself is not kept: set.txt, the manifest, has
 the hashes of what the GPU machine was given.
 """
 
@@ -29,7 +29,8 @@ from research.chip.cases import all_cases
 from tirxlab.devices import sim
 
 SET = Path(__file__).parent / "set.tar.xz"
-MANIFEST = SET.with_name("set.json")
+MANIFEST = SET.with_name("set.txt")
+DIGITS = 4  # of each hash, hexadecimal
 ORDERS = ("adverse", 1, "program")  # the last one's results are kept
 NEWER = ("f32x2", "ue8m0", "{.sat}.f32.type")  # in patterns of forms that need sm_100
 NOT_HERE = (  # sm_100a alone, or nothing to compare
@@ -107,28 +108,21 @@ def covered(cases) -> set[str]:
     return rows
 
 
-def manifest(path: Path) -> dict:
-    """Of each case of a set the first 8 digits of SHA-256 of its PTX, its inputs, and what ptxsim left."""
+def manifest(path: Path) -> str:
+    """What is not covered; of each case the hashes of its PTX, of its inputs, and of what ptxsim left."""
 
     def digest(*parts: bytes) -> str:
-        return hashlib.sha256(b"".join(parts)).hexdigest()[:8]
+        return hashlib.sha256(b"".join(parts)).hexdigest()[:DIGITS]
 
     def arrays(given: dict[str, np.ndarray]) -> str:
         return digest(*(given[name].tobytes() for name in sorted(given)))
 
     about, cases = load_set(path)
-    hashes = {
-        c.name: " ".join((digest(c.artifact.ptx.encode()), arrays(c.arrays), arrays(c.expected)))
-        for c in cases
-    }
-    return {"about": about, "cases": hashes}
-
-
-def write_manifest(data: dict) -> None:
-    """One line a case."""
-    lines = [f'"{name}": {json.dumps(hashes)}' for name, hashes in data["cases"].items()]
-    about = json.dumps(data["about"])
-    MANIFEST.write_text('{\n"about": ' + about + ',\n"cases": {\n' + ",\n".join(lines) + "\n}\n}\n")
+    lines = [f"# {name}: {json.dumps(told)}" for name, told in about.items()]
+    lines += [
+        f"{digest(c.artifact.ptx.encode())} {arrays(c.arrays)} {arrays(c.expected)} {c.name}" for c in cases
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
@@ -155,7 +149,7 @@ def main() -> int:
         print(f"  no case: {row}")
     if not options.only:
         save_set(options.set, done, {"rows": len(table()), "uncovered": missing, "left_out": failed})
-        write_manifest(manifest(options.set))
+        MANIFEST.write_text(manifest(options.set))
         print(f"{options.set}: {options.set.stat().st_size >> 10} KiB")
     return 1 if failed else 0
 
