@@ -50,7 +50,7 @@ SHARED = ("order", "seconds")  # a word for each of the orders that came out ali
 @dataclass
 class Program:
     name: str
-    source: str  # key of [sources]
+    source: str  # key of [sources]; what stands before the slash of the name, if nothing is said
     right: str = ""  # a regular expression in what it prints; "" where the exit code says it
     wrong: str = ""  # one that must not be there
     args: list[str] = field(default_factory=list)
@@ -61,7 +61,10 @@ class Program:
 
 def manifest(path: Path = HERE / "manifest.toml") -> tuple[dict, list[Program]]:
     data = tomllib.loads(path.read_text())
-    return data["sources"], [Program(**entry) for entry in data["program"]]
+    programs = data["program"].items()
+    return data["sources"], [
+        Program(name, **{"source": name.split("/")[0]} | told) for name, told in programs
+    ]
 
 
 def run(program: Program, built: Path, order: str) -> dict:
