@@ -113,6 +113,8 @@ def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:
 COLLECT_EVERY = 512  # runs
 SELDOM = 50_000  # new objects after which a run looks for cycles: its records grow by many that are none
 _RUNS = itertools.count(1)
+_ONE = threading.Lock()  # run at a time
+_not_before = 0.0  # time.process_time() of the next full collection
 
 
 @contextlib.contextmanager
@@ -121,8 +123,12 @@ def only_new_garbage():
 
     What the run leaves is collected before the rest counts again: later it would be as old as everything
     else, and a full collection takes a hundred times as long as a short run. Little is held until then; one
-    run in COLLECT_EVERY ends with a full collection.
+    run in COLLECT_EVERY ends with a full collection, or fewer, if these would take more than a hundredth of
+    the time. Of runs in several threads one does all this: what the next collected would be everything.
     """
+    if not _ONE.acquire(blocking=False):
+        yield
+        return
     gc.freeze()
     often = gc.get_threshold()
     gc.set_threshold(SELDOM if often[0] else 0, *often[1:])
@@ -133,7 +139,17 @@ def only_new_garbage():
         gc.collect()
         gc.unfreeze()
         if next(_RUNS) % COLLECT_EVERY == 0:
-            gc.collect()
+            _collect_all()
+        _ONE.release()
+
+
+def _collect_all() -> None:
+    global _not_before
+    start = time.process_time()
+    if start >= _not_before:
+        gc.collect()
+        end = time.process_time()
+        _not_before = end + 100 * (end - start)
 
 
 def can_fork() -> bool:
