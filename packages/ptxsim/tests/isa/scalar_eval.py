@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, uint64
 
 from ptxsim.frontend.ast import Instr, Pair, Reg
 from ptxsim.isa.mathlib import all as mathlib
@@ -55,22 +55,24 @@ def store(kind: str, text: str) -> str:
 
 @cache
 def compiled(op: scalar.ScalarOp):
-    """`f(sources (k, n) uint64, carry (n,), results (m, n))`, compiled."""
+    """`f(*sources, carry)`, compiled: raw bits to raw bits, several in a tuple.
+
+    The loop over values is not compiled: with it each operation took twice the time.
+    """
     names = "abcde"[: len(op.src)]
-    lines = [
-        "def run(sources, carry, results):",
-        "    for i in range(sources.shape[1]):",
-        "        cc = carry[i]",
-    ]
-    for k, (name, kind) in enumerate(zip(names, op.src, strict=True)):
-        lines.append(f"        {name} = " + LOAD.get(kind, "{}").format(f"sources[{k}, i]"))
+    lines = [f"def run({', '.join(names)}, cc):"]
+    for name, kind in zip(names, op.src, strict=True):
+        lines.append(f"    {name} = " + LOAD.get(kind, "{}").format(name))
     outs = [f"v{k}" for k in range(len(op.dst) + (op.carry in ("out", "both")))]
-    lines.append(f"        {', '.join(outs)} = {op.expr}")
-    for k, (out, kind) in enumerate(zip(outs, (*op.dst, "u64"), strict=False)):
-        lines.append(f"        results[{k}, i] = {store(kind, out)}")
+    lines.append(f"    {', '.join(outs)} = {op.expr}")
+    results = [store(kind, out) for out, kind in zip(outs, (*op.dst, "u64"), strict=False)]
+    lines.append(f"    return {', '.join(results)}")
     scope = {**vars(mathlib), "np": np}
     exec("\n".join(lines), scope)
-    return njit(pipeline_class=WHOLE, no_cfunc_wrapper=True)(scope["run"]), len(outs)
+    made = njit(pipeline_class=WHOLE, no_cfunc_wrapper=True)(scope["run"])
+    made.compile((uint64,) * (len(op.src) + 1))
+    made.disable_compile()  # an int of Python is no int64 here
+    return made, len(outs)
 
 
 def thin(cases, step: int) -> list:
@@ -92,8 +94,8 @@ def run(name_or_op, *sources, carry=None, pair: bool = False):
     sources = [np.atleast_1d(np.asarray(s, dtype=np.uint64)) for s in sources]
     op = name_or_op if isinstance(name_or_op, scalar.ScalarOp) else find(name_or_op, len(sources), pair)
     function, count = compiled(op)
-    stacked = np.stack(np.broadcast_arrays(*sources))
-    carry = np.broadcast_to(np.asarray(0 if carry is None else carry, np.uint64), stacked.shape[1:]).copy()
-    results = np.zeros((count, stacked.shape[1]), np.uint64)
-    function(stacked, carry, results)
+    carry = 0 if carry is None else carry
+    columns = np.broadcast_arrays(*sources, np.asarray(carry, np.uint64))
+    made = [function(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+    results = np.array(made, np.uint64).reshape(-1, count).T
     return results[0] if count == 1 else tuple(results)

@@ -4,6 +4,7 @@ import numba
 import numpy as np
 import pytest
 
+from ptxsim.isa.mathlib.inner import WHOLE
 from ptxsim.jit import bytecode
 from ptxsim.jit.codegen import _vectorises, cold_operation, hot_operations
 from ptxsim.jit.simd_scalar import vector_operation
@@ -53,7 +54,9 @@ def vector_code(op):
     """`cold(row, m, registers, predicates)` of one operation by vector code."""
     operation = vector_operation(op.dst, op.src, op.expr)
 
-    @numba.njit(numba.void(numba.uint64, numba.int64, numba.uint64, numba.uint64))
+    signature = numba.void(numba.uint64, numba.int64, numba.uint64, numba.uint64)
+
+    @numba.njit(signature, pipeline_class=WHOLE, no_cfunc_wrapper=True)
     def cold(row, m, registers, predicates):
         operation(row, m, registers, predicates)
 
