@@ -1,4 +1,4 @@
-"""rounds.csv, the one table of what was timed on an H200: round, kernel, predicted before, measured, samples.
+"""rounds.csv, the one table of what was timed on an H200: round, kernel, predicted before, measured.
 
 python -m research.time.rounds N PREDICTED.json TIMED.json      adds a round that was timed
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 
 TABLE = Path(__file__).with_name("rounds.csv")
 CALIBRATION = 0  # the number of the round whose times the model was first fitted on
-_HEAD = ["round", "kernel", "half", "predicted", "predicted_mhz", "measured"]
-_HEAD += ["spread", "samples", "tflops", "mhz", "watts", "why_not"]
+_TIMED = {"measured": "ms", "spread": "spread", "tflops": "tflops", "mhz": "clock_mhz", "watts": "watts"}
+_HEAD = ["round", "kernel", "predicted", "predicted_mhz", *_TIMED, "why_not"]  # the last if there is one
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,6 @@ class Timed:
 
     round: int
     kernel: str
-    half: str  # "calibration" or "unseen"
     predicted: float | None
     measured: float | None
     spread: float | None
@@ -38,7 +37,7 @@ def rows(number: int) -> list[Timed]:
 
 def _timed(line: dict[str, str]) -> Timed:
     numbers = (float(line[name]) if line[name] else None for name in ("predicted", "measured", "spread"))
-    return Timed(int(line["round"]), line["kernel"], line["half"], *numbers)
+    return Timed(int(line["round"]), line["kernel"], *numbers)
 
 
 def newest() -> int:
@@ -59,10 +58,10 @@ def add(number: int, predicted: dict, timed: dict) -> None:
         table = csv.writer(file, lineterminator="\n")
         for kernel in dict.fromkeys([*before, *after]):
             said, took = before.get(kernel, {}), after.get(kernel, {})
-            measured = [took.get(k, "") for k in ("ms", "spread", "samples", "tflops", "clock_mhz", "watts")]
-            why_not = said.get("refused") or took.get("failed") or ""
-            mine = [number, kernel, took.get("half", ""), said.get("ms", ""), said.get("clock_mhz", "")]
-            table.writerow([*mine, *measured, why_not])
+            measured = [took.get(name, "") for name in _TIMED.values()]
+            why_not = [why for why in (said.get("refused"), took.get("failed")) if why][:1]
+            mine = [number, kernel, said.get("ms", ""), said.get("clock_mhz", "")]
+            table.writerow([*mine, *measured, *why_not])
 
 
 if __name__ == "__main__":
