@@ -1,58 +1,90 @@
-"""PTX with registers by how long ago they were named: it packs into three fifths of what the text takes.
+"""PTX without the numbers of its registers, and those apart: packed, they take half of what the text takes.
 
 `%rd1234` says little to a packer, as compilers number registers through: the same lines have other numbers in
-every kernel. Here a register that was among the last RECENT of its kind stands as `%rd^3`, its place among
-them, any other as `%rd+1` or `%rd-7`, its distance from the last one.
+every kernel. The text has `MARK rd` instead. The number is a byte: the place of the register among the last
+RECENT of its kind, its distance from the last one, or FAR, and then a second list has its distance from the
+last far one of its kind.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+import numpy as np
+
+MARK = "\x01"
 RECENT = 16
-_NAMED = re.compile(r"(%[a-z]+)(\d+)")
-_CODED = re.compile(r"(%[a-z]+)([\^+-])(\d+)")
-_LOST = re.compile(r"%[a-z]+[\^+0-]\d")  # would not come back
+FAR = RECENT
+CLOSE = 119  # distances from -CLOSE to CLOSE - 1 are bytes
+_SAME = FAR + 1 + CLOSE  # the byte of distance 0
+_NAMED = re.compile(r"%([a-z]+)(\d+)")
+_MARKED = re.compile(MARK + "([a-z]+)")
+_LOST = re.compile(MARK + r"|%[a-z]+(?:0\d|\d+[a-z])")  # would not come back
 
 
-def coded(ptx: str) -> str:
-    """The text with registers so written; ValueError if `plain` would not bring it back."""
+class Numbers:
+    """The numbers of kernels that lie behind each other, and how far they have been read."""
+
+    def __init__(self, near: bytes = b"", far: np.ndarray | None = None) -> None:
+        self._near = near
+        self._far = np.zeros(0, np.int32) if far is None else far
+        self._read = [0, 0]
+
+    def of(self, text: str) -> tuple[bytes, list[int]]:
+        """Those of the next kernel, whose text this is."""
+        first, first_far = self._read
+        near = self._near[first : first + text.count(MARK)]
+        far = self._far[first_far : first_far + near.count(FAR)]
+        self._read = [first + len(near), first_far + len(far)]
+        return near, far.tolist()
+
+
+def coded(ptx: str) -> tuple[str, bytes, list[int]]:
+    """(text, bytes, far distances); ValueError if `plain` would not bring the PTX back."""
     if lost := _LOST.search(ptx):
-        raise ValueError(f"PTX with {lost[0]} cannot be packed by register")
+        raise ValueError(f"PTX with {lost[0]!r} cannot be packed by register")
+    near, far = bytearray(), []
     recent: dict[str, list[int]] = {}
+    distant: dict[str, int] = {}
 
     def code(found: re.Match) -> str:
         kind, number = found[1], int(found[2])
         last = recent.setdefault(kind, [0])
-        place = last.index(number) if number in last else None
-        said = f"{kind}^{place}" if place is not None else f"{kind}{number - last[0]:+}"
-        _named(last, number)
-        return said
-
-    return _NAMED.sub(code, ptx)
-
-
-def plain(text: str) -> str:
-    """The PTX that `coded` was given."""
-    recent: dict[str, list[int]] = {}
-
-    def name(found: re.Match) -> str:
-        kind, sign, number = found[1], found[2], int(found[3])
-        last = recent.setdefault(kind, [0])
-        if sign == "^":
-            number = last.pop(number)
-        else:  # none of the recent ones
-            number = last[0] + (number if sign == "+" else -number)
+        distance = number - last[0]
+        if number in last:
+            near.append(last.index(number))
+            last.remove(number)
+        elif -CLOSE <= distance < CLOSE:
+            near.append(_SAME + distance)
+        else:
+            near.append(FAR)
+            far.append(number - distant.get(kind, 0))
+            distant[kind] = number
         last.insert(0, number)
         del last[RECENT:]
-        return f"{kind}{number}"
+        return MARK + kind
 
-    return _CODED.sub(name, text)
+    return _NAMED.sub(code, ptx), bytes(near), far
 
 
-def _named(last: list[int], number: int) -> None:
-    """The register comes to the front."""
-    if number in last:
-        last.remove(number)
-    last.insert(0, number)
-    del last[RECENT:]
+def plain(text: str, near: bytes, far: Iterable[int]) -> str:
+    """The PTX that `coded` was given."""
+    recent: dict[str, list[int]] = {}
+    distant: dict[str, int] = {}
+    codes, distances = iter(near), iter(far)
+
+    def name(found: re.Match) -> str:
+        kind, code = found[1], next(codes)
+        last = recent.setdefault(kind, [0])
+        if code < RECENT:
+            number = last.pop(code)
+        elif code == FAR:
+            distant[kind] = number = distant.get(kind, 0) + next(distances)
+        else:
+            number = last[0] + code - _SAME
+        last.insert(0, number)
+        del last[RECENT:]
+        return f"%{kind}{number}"
+
+    return _MARKED.sub(name, text)

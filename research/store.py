@@ -2,7 +2,8 @@
 
 Kernels resemble one another, so packing them together takes a third of what packing each takes. Artifacts
 (`*.lab`) and arrays (`*.npz`) are zips themselves: their parts are packed, and joined when they are read.
-PTX is packed with its registers as registers.py writes them, or as it is where that would lose something.
+PTX is packed without the numbers of its registers, which registers.py puts apart, those of all kernels
+together; or as it is where that would lose something.
 Of an array the first bytes of all numbers may stand together, then the second ones: exponents are alike.
 A path may lead into a store, `kernels.tar.xz/ladders-3`: then it means the files below there.
 """
@@ -13,16 +14,17 @@ import io
 import lzma
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from research.registers import coded, plain
+from research.registers import Numbers, coded, plain
 
 SUFFIX = ".tar.xz"
 NESTED = (".lab", ".npz")  # zips whose parts are packed
 PTX, AS_IS = ".ptx", "!as-is"  # the second: behind the name of PTX that registers.py cannot write
+NEAR, DISTANT = "!registers", "!distant.npy"  # numbers of registers of all PTX in its order, in front of it
 ARRAY, PLANES, HEAD = ".npy", "!planes-", 128  # of an array: its file, bytes wide, bytes before its numbers
 _TEXT = {"lc": 4, "pb": 0}  # what suits text, not words of four bytes
 _SETTINGS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 26, **_TEXT}]
@@ -34,22 +36,38 @@ def load(path: Path) -> dict[str, bytes]:
     file, inside = _split(path)
     found: dict[str, bytes] = {}
     parts: dict[str, dict[str, bytes]] = {}
+    for whole, data in _unpacked(file, inside):
+        name, _, part = whole[len(inside) :].partition(_PART)
+        if part:
+            parts.setdefault(name, {})[part] = data
+        else:
+            found[name] = data
+    return found | {name: _zipped(files) for name, files in parts.items()}
+
+
+def _unpacked(file: Path, inside: str) -> Iterator[tuple[str, bytes]]:
+    """(name, data) of the files of a store whose names begin so, parts of nested zips among them."""
+    near, numbers = b"", Numbers()
     with tarfile.open(file, "r:xz") as tar:
         for member in tar:
-            if not member.name.startswith(inside):
+            name, planes, width = member.name.partition(PLANES)
+            ours = name.startswith(inside)
+            if not ours and not name.endswith((PTX, NEAR, DISTANT)):
                 continue
-            name, _, part = member.name[len(inside) :].partition(_PART)
             data = tar.extractfile(member).read()
-            if member.name.endswith(PTX):
-                data = plain(data.decode()).encode()
-            if PLANES in member.name:
-                data = _array(data, int(member.name.partition(PLANES)[2]), _transposed_back)
-            name, part = (one.removesuffix(AS_IS).partition(PLANES)[0] for one in (name, part))
-            if part:
-                parts.setdefault(name, {})[part] = data
+            if planes:
+                data = _array(data, int(width), _transposed_back)
+            if name == NEAR:
+                near = data
+            elif name == DISTANT:
+                numbers = Numbers(near, np.load(io.BytesIO(data)))
             else:
-                found[name] = data
-    return found | {name: _zipped(files) for name, files in parts.items()}
+                if name.endswith(PTX):
+                    text = data.decode()
+                    codes = numbers.of(text)
+                    data = plain(text, *codes).encode() if ours else b""
+                if ours:
+                    yield name.removesuffix(AS_IS), data
 
 
 def save(path: Path, files: dict[str, bytes]) -> None:
@@ -61,29 +79,48 @@ def save(path: Path, files: dict[str, bytes]) -> None:
                 flat |= {f"{name}{_PART}{part}": nested.read(part) for part in nested.namelist()}
         else:
             flat[name] = data
-    flat = dict(_packed(name, data) for name, data in flat.items())
     packed = lzma.LZMACompressor(filters=_SETTINGS)
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
-        for name in sorted(flat, key=_alike):
+        for name, data in _packed(flat).items():
             info = tarfile.TarInfo(name)
-            info.size = len(flat[name])
-            tar.addfile(info, io.BytesIO(flat[name]))
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
     path.write_bytes(packed.compress(plain.getvalue()) + packed.flush())
 
 
-def _packed(name: str, data: bytes) -> tuple[str, bytes]:
-    """A file as it stands in the tar."""
-    if name.endswith(ARRAY):
-        sizes = {width: len(lzma.compress(_array(data, width), preset=1)) for width in (1, 2, 4, 8)}
-        width = min(sizes, key=lambda one: (sizes[one], one))
-        return (name, data) if width == 1 else (f"{name}{PLANES}{width}", _array(data, width))
-    if not name.endswith(PTX):
-        return name, data
-    try:
-        return name, coded(data.decode()).encode()
-    except ValueError:
-        return name + AS_IS, data
+def _packed(flat: dict[str, bytes]) -> dict[str, bytes]:
+    """The files as they stand in the tar."""
+    near, far = bytearray(), []
+    found: dict[str, bytes] = {}
+    for name in sorted(flat, key=_alike):
+        data = flat[name]
+        if name.endswith(ARRAY):
+            name, data = _in_planes(name, data)
+        elif name.endswith(PTX):
+            try:
+                text, codes, distances = coded(data.decode())
+            except ValueError:
+                name += AS_IS
+            else:
+                data = text.encode()
+                near += codes
+                far += distances
+        found[name] = data
+    return _numbers(bytes(near), far) | found if near else found
+
+
+def _numbers(near: bytes, far: list[int]) -> dict[str, bytes]:
+    distant = io.BytesIO()
+    np.save(distant, np.array(far, np.int32))
+    return {NEAR: near} | dict([_in_planes(DISTANT, distant.getvalue())])
+
+
+def _in_planes(name: str, data: bytes) -> tuple[str, bytes]:
+    """An array as it packs best."""
+    sizes = {width: len(lzma.compress(_array(data, width), preset=1)) for width in (1, 2, 4, 8)}
+    width = min(sizes, key=lambda one: (sizes[one], one))
+    return (name, data) if width == 1 else (f"{name}{PLANES}{width}", _array(data, width))
 
 
 def _transposed(numbers: np.ndarray) -> np.ndarray:
