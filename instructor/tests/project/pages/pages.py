@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[4]
 STUDENTS = ("docs/handbook.md", "docs/steps/", "docs/debugging.md")  # pages that belong to the handout
+ELSEWHERE = {"--device cuda": "cuda", "--scheduler": "dask"}  # part of a command: what it needs
 SHELL = ("", "sh", "bash", "shell", "console")  # languages of blocks that may hold commands
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 _FINDING = re.compile(r"<!-- finding: ([\w-]+) -->\n(?:```text\n(.*?)```\n)?", re.DOTALL)
@@ -25,7 +26,7 @@ class Command:
 
     @property
     def kind(self) -> str:
-        """run, cuda or modal; "" for a line that is not about this project (git clone, docker, ...).
+        """run, cuda, modal or dask; "" for a line that is not about this project (git clone, docker, ...).
 
         In the project's own pages `./lab test` is the command that runs these tests; they cannot run it.
         """
@@ -35,7 +36,7 @@ class Command:
             return "modal"
         if not _OURS.match(self.text):
             return ""
-        return "cuda" if "--device cuda" in self.text else "run"
+        return next((kind for part, kind in ELSEWHERE.items() if part in self.text), "run")
 
     @property
     def student(self) -> bool:

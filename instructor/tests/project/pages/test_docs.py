@@ -26,6 +26,7 @@ STUDENT_FILES += ("packages", "tests", "tracks")
 QUICK_LAB = r"(--help|doctor|inspect|handin|port|reset|bench|check 1\b)"
 QUICK = re.compile(rf"\./lab {QUICK_LAB}|python inspect_cuda\.py|.*tests/test_step01\.py")
 WHEEL = "from tvm.script import tirx as Tx\nfrom tvm.tirx.layout import S, TileLayout\n"
+SERVICES = {"modal": "Modal", "dask": "a Dask cluster"}  # that these tests do not have
 SECONDS = 1800  # for one slow command
 SLOW = (pytest.mark.slow, pytest.mark.timeout(SECONDS))
 
@@ -84,8 +85,10 @@ def run(text: str, folder: Path, venv: Path) -> None:
         REFERENCE if "handout" in folder.name else ROOT / "gemm_kernels.py", folder / "gemm_kernels.py"
     )
     (folder / "old_kernels.py").write_text(WHEEL)
-    (folder / "submission").mkdir(exist_ok=True)
-    shutil.copy(REFERENCE, folder / "submission")
+    for name in ("submission", "hand-ins"):
+        (folder / name).mkdir(exist_ok=True)
+        shutil.copy(REFERENCE, folder / name)
+    (folder / "roster.csv").write_text(f"submission,student\n{REFERENCE.stem},Ada\n")
     env = {**os.environ, "LAB_VENV": str(venv), "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     env.pop("PYTHONPATH", None)
     command = ["bash", "-o", "pipefail", "-c", text]
@@ -97,8 +100,8 @@ def run(text: str, folder: Path, venv: Path) -> None:
 
 @pytest.mark.parametrize("command", parameters())
 def test_command(command, request, venv):
-    if command.kind == "modal":
-        pytest.skip("for Modal")
+    if command.kind in SERVICES:
+        pytest.skip(f"for {SERVICES[command.kind]}")
     if command.kind == "cuda" and not has_blackwell():
         pytest.skip("for a Blackwell GPU")
     run(command.text, request.getfixturevalue("handout" if command.student else "project"), venv)
