@@ -216,7 +216,7 @@ ARRIVALS = (
         **FOUR_OF_PAIR,
         edits=(replace("mma2ld.arrive(warp_id, cta_group", "mma2ld.arrive(mma_phase.stage, cta_group"),),
         kind="deadlock",
-        names="mma2ld[0]",
+        names="commits to it",
         why="After three K tiles the stage is 3: the commit goes past the end of mma2ld, onto ld2mma.",
     ),
     Bug(
