@@ -32,7 +32,10 @@ SET = Path(__file__).parent / "set.tar.xz"
 MANIFEST = SET.with_name("set.txt")
 DIGITS = 4  # of each hash, hexadecimal
 ORDERS = ("adverse", 1, "program")  # the last one's results are kept
-NEWER = ("f32x2", "ue8m0", "{.sat}.f32.type")  # in patterns of forms that need sm_100
+NEWER = (  # in patterns of forms that need sm_100 or PTX 9.2
+    *("f32x2", "ue8m0", "{.sat}.f32.type"),
+    "cvt.rn{.satfinite}{.relu}.dtype.type",
+)
 NOT_HERE = (  # sm_100a alone, or nothing to compare
     "tcgen05",
     "clusterlaunchcontrol",

@@ -20,6 +20,7 @@ from record_scalar import ROWS, kernel, pattern  # noqa: E402
 
 FLOATS = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 NEWER = ("f32x2", "e2m1", "e2m3", "e3m2", "ue8m0", "s2f6", ".f32.f16", ".f32.bf16")  # what sm_90a has not
+NEWER += ("bf16x2.e4m3", "bf16x2.e5m2")  # nor has PTX before 9.2 these
 
 
 def forms() -> list[tuple[Form, str]]:

@@ -54,14 +54,11 @@ def cases() -> list[Case]:
         block("bar.arrive", ARRIVE),
         block("barrier.cta", BAR.replace("bar.sync 0", "barrier.sync 3")),
     ]
-    found += [block(f"{op}.cta.sync", BAR.replace("bar.sync", f"{op}.cta.sync")) for op in ("bar", "barrier")]
-    found += [block("barrier.arrive", ARRIVE.replace("bar.", "barrier."))]
+    found += [block(f"{op}.sync", BAR.replace("bar.sync", f"{op}.sync")) for op in OF_CTA]
+    found += [block(f"{op}.arrive", ARRIVE.replace("bar.", f"{op}.")) for op in ("barrier", *OF_CTA)]
     found += [block(f"bar.red.{m}", RED.format(op="bar.red", mode=m)) for m in ("and", "or")]
-    found += [
-        block("bar.red.popc", POPC.format(op="bar.red")),
-        block("barrier.red.popc", POPC.format(op="barrier.red")),
-    ]
-    found += [block("barrier.red.and", RED.format(op="barrier.red", mode="and"))]
+    found += [block(f"{op}.red.popc", POPC.format(op=f"{op}.red")) for op in ("bar", "barrier", *OF_CTA)]
+    found += [block(f"{op}.red.and", RED.format(op=f"{op}.red", mode="and")) for op in ("barrier", *OF_CTA)]
     found += [block("mbarrier", MBARRIER), block("mbarrier.tx", TRANSACTIONS), block("mbarrier.drop", DROP)]
     found += [
         block("mbarrier.test", TEST),
@@ -90,6 +87,7 @@ REDUX = "@%s0 redux.sync.{} %o1, %r0, 0xaaaaaaaa;"
 ELECT = """elect.sync %x0|%s0, 0xffffffff; vote.sync.ballot.b32 %x1, %s0, 0xffffffff; popc.b32 %o0, %x1;
 setp.eq.u32 %s1, %x0, %t; xor.pred %s1, %s1, %s0; selp.b32 %o1, 1, 0, %s1;"""  # whichever lane it is
 ACTIVE = "activemask.b32 %o0; setp.lt.u32 %s0, %t, 5; mov.b32 %o1, 7; @%s0 activemask.b32 %o1;"
+OF_CTA = ("bar.cta", "barrier.cta")
 BARWARP = """shl.b32 %x0, %t, 2; add.u32 %x0, %sm, %x0; st.shared.b32 [%x0], %r0; bar.warp.sync 0xffffffff;
 xor.b32 %x1, %t, 5; shl.b32 %x1, %x1, 2; add.u32 %x1, %sm, %x1; ld.shared.b32 %o0, [%x1]; mov.b32 %o1, 0;"""
 WORD = "shl.b32 %x0, %t, 2; add.u32 %x0, %sm, %x0; st.shared.b32 [%x0], %r0;"
