@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
+import itertools
 from pathlib import Path
 
 import numpy as np
 
 from research import store
 from research.chip.compact import checksums
-from research.chip.replay import BLACKWELL, ORDERS, files_of, load_caught
+from research.chip.replay import BLACKWELL, ORDERS, Caught, files_of, load_caught
 
 SMALLEST = 1024  # bytes of an array that is kept as checksums
 
@@ -23,14 +23,15 @@ SMALLEST = 1024  # bytes of an array that is kept as checksums
 def with_checksums(archive: Path) -> dict[str, bytes]:
     """The files of an archive; what all runs of ptxsim leave bit for bit as the chip did is checksums."""
     files = files_of(archive)
-    for name in json.loads(files["index.json"])["kernels"]:
+    caught: dict[str, list[Caught]] = {}
+    for one in load_caught(archive):
+        caught.setdefault(one.name.removesuffix(f".{BLACKWELL}"), []).append(one)
+    for name, ones in caught.items():
         data = dict(np.load(io.BytesIO(files[f"{name}.npz"])))
         large = {int(key[3:]) for key in data if key.startswith("out") and data[key].size >= SMALLEST}
-        for one in load_caught(archive, name) if large else ():
-            if one.name.removesuffix(f".{BLACKWELL}") == name:
-                for order in ORDERS:
-                    _, left = one.launch(order)
-                    large &= {n for n in large if (left[n].view(np.uint8) == data[f"out{n}"]).all()}
+        for one, order in itertools.product(ones, ORDERS) if large else ():
+            _, left = one.launch(order)
+            large &= {n for n in large if (left[n].view(np.uint8) == data[f"out{n}"]).all()}
         for number in large:
             data[f"sums{number}"] = checksums(data.pop(f"out{number}"))
         made = io.BytesIO()
