@@ -1,1 +1,1 @@
-"""Why it went wrong: what picks, of the causes of ptxsim/causes, the one that a record shows."""
+"""Diagnosis: picks, among the causes of ptxsim/causes, the one that the record of a run shows."""

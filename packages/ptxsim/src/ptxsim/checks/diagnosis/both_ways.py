@@ -1,4 +1,4 @@
-"""One mbarrier for both directions: two sides signal it, each for a phase of its own, and both wait."""
+"""One mbarrier used in both directions: two sides signal it, each to end a phase, and both wait for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxsim.machine.register_files import WHOLE_WARP
 
 @dataclass
 class Side:
-    """Who signals a barrier by one line."""
+    """The threads that signal a barrier at one line."""
 
     row: int
     how: str
@@ -28,8 +28,9 @@ class Side:
 
 
 def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
-    """Two sides signal it by a line each, as many threads of each as it counts, and each waits for it. The
-    other side may still stand at its first wait: then the text says that it comes to such a line.
+    """Two sides, one line each, signal this barrier, each with as many threads as it counts arrivals, and
+    each waits for it. The other side may still be held at its first wait: then the program's text shows that
+    it can reach such a line.
     """
     history = history_of(cluster).get(place)
     if history is None:
@@ -43,7 +44,7 @@ def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
     if len(sides) != 2 or not all(waiters & set(side.lanes) for side in sides):
         return None
     if set(sides[0].lanes) & set(sides[1].lanes) or {side.how for side in sides} != {"arrive", "commit"}:
-        return None  # two lines of arrivals may be of one phase
+        return None  # two lines of arrivals may belong to one phase
     who = [role(cluster, min(side.lanes) // cluster.warps_per_cta, side.lanes) for side in sides]
     lines = [source_line(cluster.program, side.row) for side in sides]
     facts = {"one": who[0], "other": who[1], "line": lines[0], "there": lines[1], "count": history.count}
@@ -51,7 +52,7 @@ def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
 
 
 def _to_come(cluster: Cluster, place: Place, side: Side, reporter) -> Side | None:
-    """Who stands at this barrier and will signal it, or another of its array, behind that wait."""
+    """The side held at this barrier that will, after that wait, signal it or another element of its array."""
     ahead = ahead_of(cluster, [place], reporter.shared_array)
     mine = {warp: rows for warp, rows in ahead.items() if warp in held_at(cluster, place) - set(side.lanes)}
     rows = {row for rows in mine.values() for row in rows}

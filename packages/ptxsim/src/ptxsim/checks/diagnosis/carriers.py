@@ -1,4 +1,4 @@
-"""Which mbarriers hand an access on to others, and which of them nobody waits for."""
+"""The mbarriers that pass an access on to other threads, and those among them that nobody waits for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from ptxsim.machine.register_files import WHOLE_WARP
 
 
 def carriers(races, access: Access) -> list[tuple[int, int]]:
-    """mbarriers that hand on an access, the first to do so first; commits before what came of them."""
+    """mbarriers whose completion implies that an access is done, the earliest first; commits come before
+    barriers that were signalled later because of them.
+    """
     if access.kind == "other":
         return []
     commits = races.transfers.commits.get(access.agent, ())
@@ -26,9 +28,9 @@ def carriers(races, access: Access) -> list[tuple[int, int]]:
 
 
 def likely(races, pair: AccessPair, forward: list) -> list:
-    """Barriers that hand the first access on: what its own warp signals, then what its warpgroup does, before
-    what others pass on, what whole warps beside the second one's wait for, and what that waits for, before
-    the rest.
+    """The barriers that pass on the first access, the likeliest first: those that its own warp signals, then
+    those that its warpgroup signals, then those that whole warps beside the second access's warp wait for,
+    then those that this warp itself has waited for, then the rest.
     """
     peers = awaited_by_peers(races, pair.second, forward)
     warp, reader = pair.second.warp(races), pair.first.warp(races)
@@ -42,7 +44,7 @@ def likely(races, pair: AccessPair, forward: list) -> list:
 
 
 def awaited_by_peers(races, access: Access, places: list) -> list[tuple[int, int]]:
-    """Of these barriers, those that whole warps of a warpgroup wait for, but never that of this access."""
+    """Those of these barriers that whole warps of the access's warpgroup wait for, but not its own warp."""
     warp, histories = access.warp(races), history_of(races.cluster)
     if warp is None:
         return []
@@ -56,7 +58,7 @@ def awaited_by_peers(races, access: Access, places: list) -> list[tuple[int, int
 
 
 def own_signals(races, access: Access) -> set[tuple[int, int]]:
-    """Barriers that an access signals itself: its copy, the commits after it, the arrivals of its warp."""
+    """Barriers that an access signals itself: by its copy, later commits or its warp's arrivals."""
     if access.kind == "bytes":
         return {races.clocks.queue(access.agent).owner}
     committed = {place for _, place in races.transfers.commits.get(access.agent, ())}
@@ -64,14 +66,14 @@ def own_signals(races, access: Access) -> set[tuple[int, int]]:
 
 
 def awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
-    """The same barrier of another CTA of the cluster, which is waited for, where this one is not."""
+    """The same barrier in another CTA of the cluster, if that one is waited for and this one is not."""
     signals = races.clocks.signals
     peers = (p for p in signals if p[1] == place[1] and p[0] != place[0] and signals[p].awaited)
     return None if signals[place].awaited else next(peers, None)
 
 
 def never_waited_for(races) -> list[tuple[int, int]]:
-    """Initialised barriers of a name that no thread of the cluster has waited for, at any index."""
+    """Initialised, named barriers of whose array no thread of the cluster has waited for any element."""
     places = [p for p, s in races.clocks.signals.items() if s.initialised is not None]
     names = {p: races.reporter.shared_name(p[1]).partition("[") for p in places}
     awaited = {names[p][0] for p in places if races.clocks.signals[p].awaited}

@@ -1,4 +1,4 @@
-"""More arrivals than a barrier counts: by several lines, threads or CTAs, or a second time in one phase."""
+"""More arrivals than a barrier counts: from several lines, threads or CTAs, or a second time in one phase."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ptxsim.events.views import Cluster
 
 
 def several_lines(cluster: Cluster, place, history: BarrierHistory, reporter, own=False) -> Reason | None:
-    """One thread signals it by several lines with no wait in between, and it counts fewer arrivals.
+    """One thread signals the barrier at several lines with no wait in between, more often than it counts
+    arrivals.
 
-    own: it is the thread that waits for it, too, and waits for other barriers do not count.
+    own: the signalling thread also waits for this barrier; its waits for other barriers do not count.
     """
     record = record_of(cluster)
     warps = {warp for how, warp, _ in history.sources if how != "load"}
@@ -43,7 +44,7 @@ def several_lines(cluster: Cluster, place, history: BarrierHistory, reporter, ow
 
 
 def _other_elements(record, rows: dict) -> list:
-    """What two lines signal first, if that is not the same element: their indices meet later on."""
+    """The elements that two lines signal first, if these differ: their indices coincide only later."""
     signals = [s for s in record.steps if s.kind in ("arrive", "commit")]
     first = [
         next((s.places[0] for s in signals if line_of(record.races, s.row) == line), None) for line in rows
@@ -52,7 +53,7 @@ def _other_elements(record, rows: dict) -> list:
 
 
 def issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
-    """More threads signal it by one line than it counts arrivals."""
+    """At one line, more threads signal the barrier than it counts arrivals."""
     by_line: dict[tuple[str, int], dict[int, int]] = {}
     for (how, warp, row), signals in history.sources.items():
         if how != "load":
@@ -76,7 +77,7 @@ def issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reaso
 
 
 def _columns_of_their_own(cluster: Cluster, warps: set[int]) -> bool:
-    """Do these warps issue MMAs to other columns each? Then they are all meant to."""
+    """Whether each of these warps issues MMAs to columns of its own. Then all of them are meant to issue."""
     record, columns = record_of(cluster), dict[tuple[int, int], set[int]]()
     if record is None:
         return False
@@ -89,7 +90,7 @@ def _columns_of_their_own(cluster: Cluster, warps: set[int]) -> bool:
 
 
 def from_several_ctas(cluster: Cluster, history: BarrierHistory) -> Reason | None:
-    """One line by which several CTAs of the cluster arrive on a barrier that counts fewer arrivals."""
+    """A line at which several CTAs of the cluster arrive on a barrier that counts fewer arrivals."""
     ranks: dict[int, set[int]] = {}
     rows: dict[int, int] = {}
     for how, warp, row in history.sources:
@@ -105,8 +106,8 @@ def from_several_ctas(cluster: Cluster, history: BarrierHistory) -> Reason | Non
 
 
 def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
-    """A CTA announces bytes at its own barrier, and all copies report to that of another, where they are
-    waited for.
+    """A CTA announces bytes at its own barrier, but all copies signal the barrier of another CTA, where
+    threads wait for them.
     """
     histories, (mine, offset) = history_of(cluster), place
     row = next((row for (_, _, row), s in histories[place].sources.items() if s.announces), None)
@@ -120,7 +121,7 @@ def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
 
 
 def announced_too_often(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
-    """More arrivals have come in the phase under way than it counts, and all announce bytes."""
+    """In the current phase more arrivals have come than the barrier counts, and all announce bytes."""
     history, phase = history_of(cluster)[place], cluster.mbarriers[place].phase
     sources = [s for (how, _, _), s in history.sources.items() if how != "load" and s.phase == phase]
     if sum(s.now for s in sources) <= history.count or not all(s.announces for s in sources):
@@ -130,8 +131,8 @@ def announced_too_often(cluster: Cluster, place: tuple[int, int], reporter) -> R
 
 
 def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
-    """More arrivals in a phase than it counts, though no more threads than that: nobody waited in between.
-    Or too many threads announce bytes: that is for one.
+    """More arrivals in a phase than the barrier counts, from no more threads than that: nobody waited in
+    between. Or several threads announce bytes where one should.
     """
     history, apart = history_of(cluster).get(place), announced_apart(cluster, place, reporter)
     if apart is not None:
@@ -140,7 +141,7 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
         return None
     if not room_for_all(cluster, place):
         announced = any(s.announces for s in history.sources.values())
-        if not announced or from_several_ctas(cluster, history):  # their bytes tell that
+        if not announced or from_several_ctas(cluster, history):  # another finding, of their bytes, says so
             return None
         return issuers(cluster, place, history, reporter)
     lanes = arriving(history)
@@ -154,13 +155,14 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
 
 
 def announced_twice(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
-    """A thread that walks round a ring announces bytes twice at one element before it goes on to the next. In
-    between it issues some of its loads, but not all: these would be of another round.
+    """A thread that walks round a ring announces bytes twice at one element before it moves on. In between it
+    issues some of its loads, but not all; after all of them, the second announcement would belong to the next
+    round.
     """
     record = record_of(cluster)
     if record is None or len(ring_of(history_of(cluster), place, reporter.shared_array)) < 2:
         return None
-    last: dict[int, tuple] = {}  # warp -> its last step at a barrier: line and barriers
+    last: dict[int, tuple] = {}  # warp -> its last step at a barrier: line and places
     between: dict[int, set] = {}  # warp -> lines of its loads since
     loads = [(s.warp, line_of(record.races, s.row)) for s in record.steps if _loads_to(s, place)]
     for step in record.steps:
@@ -183,18 +185,18 @@ def _loads_to(step, place: tuple[int, int]) -> bool:
 
 
 def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:
-    """Whether no more threads arrive on a barrier than it counts; False where not all of them are known."""
+    """Whether no more threads arrive on a barrier than it counts; False if the record is incomplete."""
     history, barrier = history_of(cluster).get(place), cluster.mbarriers.get(place)
     if history is None or not arriving(history):
         return False
     known = sum(s.total for (how, _, _), s in history.sources.items() if how != "load")
     if barrier is not None and known < barrier.phase * history.count + history.count - barrier.pending:
-        return False  # others came by cp.async
+        return False  # the others came from cp.async
     return sum(mask.bit_count() for mask in arriving(history).values()) <= history.count
 
 
 def arriving(history: BarrierHistory, hows: Collection[str] = ("arrive", "commit")) -> dict[int, int]:
-    """Warp -> lanes that have arrived, or committed."""
+    """Warp -> lanes that have arrived or committed."""
     lanes: dict[int, int] = {}
     for (how, warp, _), signals in history.sources.items():
         if how in hows:

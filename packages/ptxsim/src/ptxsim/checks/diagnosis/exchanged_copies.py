@@ -1,5 +1,5 @@
-"""A copy with source and destination exchanged: it reads a shared buffer that nobody has written, and
-writes the array that was to fill it.
+"""A copy with source and destination swapped: it reads a shared buffer that nobody has written, and writes
+the array that should have filled it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ptxsim.events.views import Cluster
 
 
 def exchanged_copies(cluster: Cluster, reporter) -> None:
-    """A load of unwritten bytes (review) becomes the cause of what a unit reads unwritten from the same
-    buffer, if the line of the load stores to a global array.
+    """Promotes a load of unwritten bytes (review) to the cause of a unit's read of the same unwritten buffer,
+    if the line of that load also stores to a global array.
     """
     found = [f for f in reporter.by_identity.values() if f.kind == "uninitialized" and f.where.get("line")]
     read = {f.evidence.get("buffer") for f in found if f.severity == "error"} - {None}
@@ -29,7 +29,7 @@ def exchanged_copies(cluster: Cluster, reporter) -> None:
 
 
 def _written(cluster: Cluster) -> dict[int, str]:
-    """Line of the source file -> a global array that this cluster has written there."""
+    """Source line -> a global array that this cluster has written there."""
     races = detector(cluster.bus)
     if races is None:
         return {}

@@ -1,4 +1,4 @@
-"""A first round without a wait, and a second one whose wait passes on a fresh barrier."""
+"""A first round without a wait, followed by a second one whose wait passes on a fresh barrier."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ptxsim.events.views import Cluster
 
 
 def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
-    """Who signals `place` comes to its first wait for another barrier, fresh, when it has signalled already.
+    """A warp that signals `place` reaches its first wait for another, still fresh barrier only after it has
+    signalled.
 
-    In a ring only the element of the same number tells that: a first lap fills all of them.
+    In a ring, only the element with the same index proves this: the first lap fills all of them.
     """
     record = record_of(cluster)
     if record is None:
@@ -39,6 +40,6 @@ def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
 
 
 def _fresh(history: BarrierHistory | None, warp: int) -> bool:
-    """Did its first wait pass at once?"""
+    """Whether this warp's first wait passed at once, on a fresh barrier."""
     waits = history.waits.get(warp) if history is not None else None
     return waits is not None and waits.fresh is not None

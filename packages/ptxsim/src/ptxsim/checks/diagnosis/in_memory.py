@@ -1,5 +1,5 @@
-"""Two accesses that meet because of where they are: two buffers lie in one memory, a load fills a place whose
-data its own thread has waited for and not used yet, or columns of another barrier's products are read.
+"""Races that come from where two accesses are: two buffers share memory, a load fills a place whose data its
+own thread has waited for but not used yet, or the columns read are those of another barrier's products.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_tmem import place_of
 from ptxsim.checks.race.wording import barrier_of, line_text
 
-_FILLS = ("bytes", "mma", "wgmma")  # who brings operands, and who takes them
-_WRITES_BACK = ("thread", "source")  # who puts a result there, and who takes it
+_FILLS = ("bytes", "mma", "wgmma")  # the accesses that bring operands and that consume them
+_WRITES_BACK = ("thread", "source")  # the accesses that store a result there and that take it
 
 
 def one_memory(races, pair: AccessPair) -> Edge | None:
-    """A place of two buffers that have names; one side is of operands, the other of a result. Where others of
-    the warpgroup have waited for what hands the place on, that wait is what is missing.
+    """The place belongs to two named buffers; one access is for operands, the other for a result. If other
+    warps of the warpgroup have waited for the barrier that passes the place on, that wait is the missing edge
+    instead.
     """
     kinds = {pair.first.kind, pair.second.kind}
     if pair.space != "shared" or not (kinds & set(_FILLS) and kinds & set(_WRITES_BACK)):
@@ -34,14 +35,14 @@ def one_memory(races, pair: AccessPair) -> Edge | None:
     for access, by_unit in ((pair.second, pair.first), (pair.first, pair.second)):
         for place in awaited_by_peers(races, access, carriers(races, by_unit)):
             unwaited = others_waited(races, pair, place, (by_unit, access))
-            if unwaited is not None:  # and so the two are meant to share it
+            if unwaited is not None:  # so the two buffers are meant to share this memory
                 return unwaited
     (one, _, first, _), (other, _, start, _) = sorted(here, key=lambda n: n[2])[:2]
     return edge("one-memory", one=one, other=other, apart=start - first)
 
 
 def load_outside(races, pair: AccessPair) -> Edge | None:
-    """One side is a load past the end of its tensor's innermost axis: a round too many, mostly."""
+    """One side is a load past the end of its tensor's innermost axis: usually one round too many."""
     for access in (pair.first, pair.second):
         op = races.transfers.find(access.agent, access.epoch, access.row) if access.kind == "bytes" else None
         if op is None or op.copy is None or not op.copy.tensor.misses(op.copy.start):
@@ -54,8 +55,8 @@ def load_outside(races, pair: AccessPair) -> Edge | None:
 
 
 def loaded_too_soon(races, pair: AccessPair) -> Edge | None:
-    """A load comes in front of the MMA that is to take what it overwrites: its thread has waited for that,
-    and issued nothing since.
+    """A load is issued before the MMA that should consume what it overwrites: its thread has waited for that
+    data and issued nothing since.
     """
     product, load = _product_and_load(pair)
     if product is None or load is None or pair.space != "shared" or product.thread != load.thread:
@@ -73,8 +74,8 @@ def loaded_too_soon(races, pair: AccessPair) -> Edge | None:
 
 
 def product_unwaited(races, pair: AccessPair) -> Edge | None:
-    """An MMA that its thread issues with no wait for data since the commit before, though others have one, or
-    nobody waits for data at all.
+    """An MMA that its thread issues with no wait for data since its last commit, although other MMAs have
+    such a wait, or nobody waits for data at all.
     """
     (product, load), steps = _product_and_load(pair), races.clocks.steps
     if product is None or load is None or pair.space != "shared":
@@ -96,7 +97,7 @@ def product_unwaited(races, pair: AccessPair) -> Edge | None:
 
 
 def _product_and_load(pair: AccessPair) -> tuple[Issued | None, Issued | None]:
-    """The MMA and the load of two accesses that are by one of each."""
+    """The MMA and the load, if the two accesses are one of each."""
     sides = {access.kind: op for access, op in zip((pair.first, pair.second), pair.issued, strict=True)}
     return sides.get("mma"), sides.get("bytes")
 
@@ -106,8 +107,8 @@ def _waits(step, place: tuple[int, int]) -> bool:
 
 
 def other_columns(races, pair: AccessPair) -> Edge | None:
-    """The MMAs that the reader has waited for write other columns than it reads; those that write these are
-    announced at another barrier of the array.
+    """The MMAs that the reader has waited for write other columns than it reads; the MMAs that write those
+    are announced at another barrier of the array.
     """
     if (pair.first.kind, pair.second.kind) != ("mma", "ld") or pair.space != "tmem":
         return None
@@ -127,7 +128,7 @@ def other_columns(races, pair: AccessPair) -> Edge | None:
 
 
 def columns_stay(races, pair: AccessPair) -> Edge | None:
-    """Products that elements of one array announce to their reader by turns are all in the same columns."""
+    """Products that elements of one array announce to their reader by turns all go to the same columns."""
     sides = {access.kind: access for access in (pair.first, pair.second)}
     if pair.space != "tmem" or sides.keys() != {"mma", "ld"}:
         return None
@@ -149,7 +150,7 @@ def _holds(span: tuple[int, int], column: int) -> bool:
 
 
 def _announced(races, queue: int) -> dict[tuple[int, int], set[tuple[int, int]]]:
-    """Barrier -> the columns of the MMAs of a queue between a commit to its array before and one to it."""
+    """Barrier -> columns of a queue's MMAs between its array's previous commit and its own."""
     array_of, products = races.reporter.shared_array, races.transfers.of_queue.get(queue, ())
     found: dict[tuple[int, int], set[tuple[int, int]]] = {}
     last: dict[tuple[int, str], int] = {}

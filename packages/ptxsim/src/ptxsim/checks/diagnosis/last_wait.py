@@ -1,4 +1,4 @@
-"""The evidence where no cause is proven: what the one who was to wait had waited for last, and where."""
+"""The evidence where no cause is proven: what the warp that should have waited had waited for last."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ptxsim.machine.register_files import WHOLE_WARP
 
 
 def not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> str:
-    """`full[1] was not waited for`, and what was waited for last in its stead, if that is on record: by who
-    makes the later access, or the earlier one where the later one signals this barrier itself.
+    """`full[1] was not waited for`, and, if on record, which barrier was waited for last instead. The warp is
+    that of the later access, or of the earlier one if the later one signals this barrier itself.
     """
     text = f"{barrier_of(races, place)} was not waited for"
     warp, at = _place_on_record(races, pair, place)
@@ -33,7 +33,7 @@ def not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> str:
 
 
 def _place_on_record(races, pair: AccessPair, place: tuple[int, int]):
-    """(warp that was to wait, steps on record before its access); (None, -1) if that is not on record."""
+    """(warp that should have waited, steps on record before its access); (None, -1) if not on record."""
     earlier = place in own_signals(races, pair.second) - own_signals(races, pair.first)
     access, op = (pair.first, pair.issued[0]) if earlier else (pair.second, pair.issued[1])
     at = pair.at if op is None and not earlier else -1 if op is None else op.at

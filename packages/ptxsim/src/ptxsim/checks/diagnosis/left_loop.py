@@ -1,4 +1,4 @@
-"""Lanes that have left a loop in which the rest of their warp still is."""
+"""Lanes that have left a loop in which the rest of their warp still runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ptxsim.machine.endless import loop_around
 
 
 def left_loop(cluster: Cluster, warp: int, missing: int, lacking: int, done: int) -> str:
-    """`lines 176 to 204`: the loop of the row `lacking`, to which the `missing` lanes of a warp did not come,
-    where the row `done`, which they have executed, is in it, and they are behind it; else "".
+    """`lines 176 to 204`: the loop that the `missing` lanes of a warp have left, if it contains both the row
+    `lacking`, which they never reached, and the row `done`, which they have executed; else "".
     """
     program, low, high = cluster.program, min(lacking, done), max(lacking, done)
     first, last = loop_around(program, low, high)
-    if (first, last) == (low, high):  # there is none
+    if (first, last) == (low, high):  # no such loop
         return ""
     held = (cluster.splits[index] for index in cluster.waits)
     stand = [split.row for split in held if split.warp == warp and split.mask & missing]

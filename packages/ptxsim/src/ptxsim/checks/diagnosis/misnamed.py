@@ -1,8 +1,8 @@
-"""A wait, or a signal, that names another barrier than is meant: nobody waits for one barrier (or signals
-it), and two lines wait for another (or signal it).
+"""A wait or a signal that names the wrong barrier: nobody waits for one barrier (or signals it), while two
+lines wait for another (or signal it).
 
-Who signals the neglected barrier is not the one that should wait for it, and whoever waits for what it
-signals itself waits for nothing: so the record often tells which of the two lines is wrong.
+A thread that signals the neglected barrier is not the one that should wait for it, and a thread that waits
+for its own signal waits for nothing. So the record often shows which of the two lines is wrong.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ptxsim.report.findings import Reporter
 
 @dataclass
 class Line:
-    """A line that waits for elements of one array of barriers, or signals them; the warps that come there."""
+    """A line that waits for elements of one barrier array, or signals them, and the warps that reach it."""
 
     row: int  # one of its rows
     warps: set[int]
-    announces: bool = False  # a signal: with bytes to come
+    announces: bool = False  # for a signal: whether it announces bytes
 
 
 def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
-    """The wait that nothing but the wrong name explains; both, where the record does not part them."""
+    """The wait that only a wrong name can explain; both waits, if the record cannot tell them apart."""
     ignored = _array_of(never_waited(cluster, histories, reporter))
     if not ignored:
         return None
@@ -44,7 +44,7 @@ def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | 
 
 
 def missent(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
-    """The signal that names another barrier than the one that is waited for and that nobody signals."""
+    """The signal that names another barrier instead of one that is waited for and that nobody signals."""
     arrays = sorted({reporter.shared_array(place[1]) for place in histories})
     signals = {array: _signal_lines(cluster, histories, array, reporter) for array in arrays}
     doubly = [array for array in arrays if len(signals[array]) == 2]
@@ -69,18 +69,18 @@ def missent(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | N
 
 
 def _array_of(names: list[str]) -> str:
-    """The one array that is signalled and never waited for; "" where there are several, or none."""
+    """The one array that is signalled and never waited for; "" if there are none or several."""
     return names[0].partition("[")[0] if len(names) == 1 else ""
 
 
 def _signals(histories: dict, array: str, reporter: Reporter) -> dict[int, int]:
-    """Warp -> a row by which it signals an element of this array, but for loads."""
+    """Warp -> a row at which it signals an element of this array; loads are left out."""
     mine = of_array(histories, array, reporter.shared_array)
     return {warp: row for h in mine for how, warp, row in h.sources if how != "load"}
 
 
 def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:
-    """Who waits, or has waited, for elements of this array, line by line."""
+    """The waits for elements of this array, past and present, grouped by line."""
     rows: list[tuple[int, int]] = []  # (row, warp)
     for history in of_array(histories, array, reporter.shared_array):
         rows += [(row, warp) for warp, waits in history.waits.items() for row in waits.rows]
@@ -94,7 +94,7 @@ def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) ->
 
 
 def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:
-    """Who arrives on elements of this array, or commits to them, line by line."""
+    """The arrivals on elements of this array and the commits to them, grouped by line."""
     lines: dict[str, Line] = {}
     for history in of_array(histories, array, reporter.shared_array):
         for (how, warp, row), signals in history.sources.items():
@@ -106,8 +106,8 @@ def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Repor
 
 
 def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
-    """Which of two lines is meant to wait for the other barrier; both, if either may be. A barrier that
-    nobody has signalled may be left over: then only who waits for its own signals is wrong for sure.
+    """Which of two lines should wait for the other barrier; both, if it may be either. A barrier that nobody
+    has signalled may be unused: then only a line that waits for its own signals is certainly wrong.
     """
     by_itself = [one for one in lines if own and one.warps >= own]
     if len(by_itself) == 1 and not by_itself[0].warps & signals:
@@ -119,8 +119,9 @@ def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
 
 
 def _wrong_signals(lines: list[Line], waiters: list[Line], listeners: set[int], loaded: bool) -> list[Line]:
-    """Who waits for the silent barrier is not the one to signal it, and who waits for the other one (the
-    listeners) has it signalled by somebody else; bytes are announced where they come.
+    """The lines that may name the wrong barrier. A warp that waits for the silent barrier is not the one to
+    signal it; a warp that waits for the other one (a listener) has it signalled by somebody else; and bytes
+    are announced at the barrier where they arrive.
     """
     theirs = set().union(*(line.warps for line in waiters))
     lost = [line for line in lines if line.announces and not loaded]
@@ -131,7 +132,7 @@ def _wrong_signals(lines: list[Line], waiters: list[Line], listeners: set[int], 
 
 
 def _by_text(cluster: Cluster, reporter: Reporter) -> set[str]:
-    """Arrays of barriers that some instruction of the program signals, if only later."""
+    """Barrier arrays that some instruction of the program signals, even if it has not run yet."""
     return {reporter.shared_array(at) for offsets in signal_rows(cluster.launch).values() for at in offsets}
 
 
@@ -155,12 +156,12 @@ def _source(cluster: Cluster, line: Line) -> str:
 
 
 def _at(cluster: Cluster, line: Line) -> str:
-    """`WG0 (line 12)`."""
+    """A role and its line: `WG0 (line 12)`."""
     return f"{_who(cluster, line.warps)} ({_source(cluster, line)})"
 
 
 def _by(cluster: Cluster, signals: dict[int, int]) -> str:
-    """`, which WG0 signals (line 12)`; "" if nobody has."""
+    """`, which WG0 signals (line 12)`; "" if nobody has signalled it."""
     if not signals:
         return ""
     row = signals[min(signals)]
@@ -169,6 +170,6 @@ def _by(cluster: Cluster, signals: dict[int, int]) -> str:
 
 
 def _who(cluster: Cluster, warps: set[int]) -> str:
-    """A role in the words of one CTA: the lowest in which it is."""
+    """The role of these warps within one CTA: the lowest CTA that has any of them."""
     first = min(warps) // cluster.warps_per_cta
     return role(cluster, first, {w: WHOLE_WARP for w in warps if w // cluster.warps_per_cta == first})

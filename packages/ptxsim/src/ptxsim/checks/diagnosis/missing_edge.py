@@ -1,4 +1,4 @@
-"""The edge that is missing between two accesses: the wait, the fence or the flip that would order them."""
+"""The missing edge between two accesses: the wait, fence or phase flip that would order them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _MMAS = "MMA, and their columns overlap"
 
 
 def missing(races, pair: AccessPair) -> Edge:
-    """What would order the two, and what to do about it."""
+    """What would order the two accesses, with the hint that goes with it."""
     first = pair.first
     text = _fence(races, pair)
     if text:
@@ -118,7 +118,9 @@ def missing(races, pair: AccessPair) -> Edge:
 
 
 def _same_value(races, pair: AccessPair) -> Edge:
-    """Two stores that have brought the same bytes, which may be luck: else what is missing is as ever."""
+    """Two stores that wrote the same bytes, perhaps by luck. Unless one instruction made both, the edge is
+    the one that any two writes would need.
+    """
     if pair.first.kind == pair.second.kind == "thread" and pair.first.row == pair.second.row:
         return edge("all-write")
     without = missing(races, replace(pair, code=WRITE_WRITE))
@@ -141,7 +143,7 @@ def _fence(races, pair: AccessPair) -> str:
             "its warp has not executed tcgen05.wait::ld; that a register was read orders no other access "
             "(PTX ISA 9.7.16.6.4.5), though chips have read the columns by then"
         )
-    if first.kind == "mma":  # its commit includes the other fence
+    if first.kind == "mma":  # its commit implies the other fence
         later = UNITS.get(second.kind, "what comes later")
         return f"no tcgen05.fence::after_thread_sync between the wait and {later}"
     some = _fence_of_some_lanes(races, first)
@@ -153,7 +155,7 @@ def _fence(races, pair: AccessPair) -> str:
 
 
 def _wait(races, pair: AccessPair) -> Edge:
-    """The wait on an mbarrier that was left out, that an old phase let pass, or that came to nothing."""
+    """The missing wait on an mbarrier: left out, passed because of an old phase, or without effect."""
     first, second = pair.first, pair.second
     forward, backward = carriers(races, first), carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
@@ -188,14 +190,14 @@ def _wait(races, pair: AccessPair) -> Edge:
 
 
 def _unawaited(races, pair: AccessPair) -> list[tuple[int, int]]:
-    """Barriers that would hand one of the accesses on, and that nobody has waited for."""
+    """Barriers that would pass one of the accesses on, but that nobody has waited for."""
     handing_on = carriers(races, pair.first) + carriers(races, pair.second)
     return [place for place in handing_on if not races.clocks.signals[place].awaited]
 
 
 def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
-    """A barrier that hands one access on: who makes the other one was to wait, be it the earlier here. Where
-    memory is freed, perhaps nobody is there to wait.
+    """A barrier passes one access on, and the thread of the other access should have waited for it, even if
+    its access came first in this run. Where memory is freed, perhaps no thread is left to wait.
     """
     wrong = misnamed(races.cluster, history_of(races.cluster), races.reporter)
     if wrong is not None:
@@ -216,7 +218,7 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
 
 
 def _repaired(races, pair: AccessPair) -> Edge | None:
-    """The wait that stands too late, or asks for another phase, if that is the one repair to mend this."""
+    """A wait that comes too late or asks for the wrong phase, if that is the only repair that works."""
     repair = only_repair(races, pair)
     if repair is None or repair.family not in (LATE, PHASE):
         return None
@@ -225,7 +227,7 @@ def _repaired(races, pair: AccessPair) -> Edge | None:
 
 
 def _early(races, pair: AccessPair) -> Edge | None:
-    """A buffer was handed on while it was still being read."""
+    """A buffer was passed on while it was still being read."""
     if pair.early is None:
         return None
     place, row = pair.early
@@ -240,7 +242,7 @@ def _early(races, pair: AccessPair) -> Edge | None:
 
 
 def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
-    """The barrier that should have been waited for, and who did that in the reader's place."""
+    """The barrier that should have been waited for, and which thread waited for it instead of the reader."""
     first, second = pair.first, pair.second
     queue = first.kind in ("bytes", "mma", "ld")
     own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
@@ -264,13 +266,13 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
 
 
 def _one_group(races, first: Access, second: Access) -> bool:
-    """Are both by warps of one warpgroup?"""
+    """Whether both accesses are by warps of one warpgroup."""
     one, other = first.warp(races), second.warp(races)
     return one is not None and other is not None and one // 4 == other // 4
 
 
 def _one_too_many(races, pair: AccessPair) -> Edge | None:
-    """A barrier counted fewer arrivals than came: the first access comes after one that it did not need."""
+    """A barrier counts fewer arrivals than it got: its phase completed without the first access's arrival."""
     warp, histories = pair.second.warp(races), history_of(races.cluster)
     for place in carriers(races, pair.first):
         turns = both_ways(races.cluster, place, races.reporter) if (warp, place) in pair.seen else None
@@ -285,7 +287,7 @@ def _one_too_many(races, pair: AccessPair) -> Edge | None:
 
 
 def _by_thread(races, pair: AccessPair) -> Edge | None:
-    """The issuer of an MMA has arrived itself where it should have committed."""
+    """The issuer of an MMA arrived with a plain arrive instead of a commit."""
     first, second = pair.first, pair.second
     if first.kind != "mma":
         return None
@@ -298,7 +300,7 @@ def _by_thread(races, pair: AccessPair) -> Edge | None:
 
 
 def _passed_again(races, pair: AccessPair, access: Access, places: list) -> Edge | None:
-    """A wait of the warp after `access`, on a barrier that hands the other one on, saw a phase twice."""
+    """A wait of this access's warp, on a barrier that passes the other access on, saw one phase twice."""
     for place in places:
         seen = pair.seen.get((access.warp(races), place))
         if seen is not None and seen.again is not None:
@@ -309,7 +311,7 @@ def _passed_again(races, pair: AccessPair, access: Access, places: list) -> Edge
 
 
 def unwritten_reads(races, pair: AccessPair) -> list:
-    """Findings that the one that reads got what nobody had written: then it came too early, not too late."""
+    """Findings that the reading side got unwritten bytes: then it came too early, not too late."""
     line = next((line_of(races, a.row) for a in (pair.first, pair.second) if a.verb == "read"), None)
     return [
         identity
@@ -320,7 +322,7 @@ def unwritten_reads(races, pair: AccessPair) -> list:
 
 
 def _fence_of_some_lanes(races, first: Access) -> str:
-    """Some lanes of a warp have executed the fence behind its tcgen05.ld or st, and not all."""
+    """Some lanes of a warp, but not all, have executed the fence after its tcgen05.ld or tcgen05.st."""
     if first.kind not in ("ld", "st"):
         return ""
     _, lanes = races.synchronization.fenced.get(races.clocks.queue(first.agent).owner, ((), 0))
@@ -334,7 +336,7 @@ def _fence_of_some_lanes(races, first: Access) -> str:
 
 
 def _cause(races, pair: AccessPair) -> Cause:
-    """What is missing where no record says more: the fence, or the wait before a read or a write."""
+    """What is missing if no record says more: the fence, or the wait before a read or a write."""
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
         return CAUSES["copy-fence" if pair.first.kind == "cp.async" else "proxy-fence"]
     if pair.code == NO_TCGEN05_FENCE:

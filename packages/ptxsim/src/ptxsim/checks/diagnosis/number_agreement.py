@@ -1,4 +1,4 @@
-"""Number agreement: sentences are written about one group ("it waits"), and may be about several warps."""
+"""Number agreement: sentences are written about one group ("it waits") but may be about several warps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLURALS = {
 
 
 def is_plural(who: str) -> bool:
-    """Does `warps 1-3`, `WG1 warp 0 lanes 4-7` or `WG0, WG1 warp 2` name more than one?"""
+    """Whether a name such as `warps 1-3`, `WG1 warp 0 lanes 4-7` or `WG0, WG1 warp 2` means more than one."""
     return bool(re.search(r"\b(warps|lanes)\b|, | and ", who))
 
 
@@ -39,7 +39,7 @@ def agree(who: str, text: str) -> str:
 
 
 def role(cluster: Cluster, cta: int, lanes: dict[int, int]) -> str:
-    """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps as people count them, with the CTA's rank.
+    """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps numbered within their warpgroup, with the CTA's rank.
 
     lanes: warp of the cluster -> mask. Warps of several CTAs are named CTA by CTA.
     """

@@ -1,7 +1,7 @@
-"""Oddities that explain an error without being one: barriers that different lines share, empty commits.
+"""Oddities that explain an error without being errors: barriers shared by different lines, empty commits.
 
 Correct programs may do these things too. They become findings only where another check has found an error,
-and then they stand in front of it.
+and are then reported before it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ptxsim.events.records import BarArrival, Commit
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.machine.register_files import WHOLE_WARP
 
-_REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> what rules it out, if anything
+_REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> check for another one
 _MMA = ("tcgen05", ("mma",))
 _AT_WAITS = "deadlock", "mbarrier"
 
 
 @dataclass
 class Meeting:
-    """One barrier of a CTA: who has come to it since it opened last, and what was odd before."""
+    """One barrier of a CTA: which warps have arrived since it last completed, and what was odd before."""
 
-    open: list[tuple[int, int, int | None]] = field(default_factory=list)  # (warp, row, threads expected)
+    open: list[tuple[int, int, int | None]] = field(default_factory=list)  # (warp, row, expected threads)
     warps: dict[int, set[int]] = field(default_factory=dict)  # row -> warps that ever came there
     counts: dict[int | None, int] = field(default_factory=dict)  # threads expected -> a row
     mixed: tuple[int, ...] = ()  # two rows that met in one phase
@@ -93,7 +93,7 @@ class Oddities(Observer):
         if errors:
             self._in_a_buffer(cluster)
             self._waits_for_nothing()
-        if endless or not errors & CAUSES["shared-id"].explains:  # who goes round forever leaves the others
+        if endless or not errors & CAUSES["shared-id"].explains:  # warps in an endless loop explain the rest
             return
         for (cta, number), meeting in self.meetings.items():
             text = self._counts(cluster, number, meeting) or self._groups(cluster, cta, number, meeting)
@@ -132,7 +132,7 @@ class Oddities(Observer):
             }
 
     def _in_a_buffer(self, cluster: Cluster) -> None:
-        """Barriers of a name, in memory that has a buffer's name, too."""
+        """Named barriers in memory that also belongs to a named buffer."""
         for rank, place in cluster.mbarriers:
             here = [name for name in self.reporter.names if name[2] <= place < name[2] + name[3]]
             array = next((name for name, kind, _, _ in here if kind == "uint64"), None)
@@ -144,7 +144,7 @@ class Oddities(Observer):
                     return
 
     def _waits_for_nothing(self) -> None:
-        """A wait that asks for what nobody has set, or whose answer nobody looks at."""
+        """A wait whose parity was never set, or whose result nobody looks at."""
         found = self.reporter.by_identity.values()
         waits = {f.where.get("line") for f in found if f.severity == "error" and f.kind in _AT_WAITS}
         for finding in found:
@@ -155,7 +155,7 @@ class Oddities(Observer):
                 self.reporter.blame(finding, cause, cause.tell(name=finding.evidence["name"]))
 
     def _late(self, cluster: Cluster) -> None:
-        """A warp's instruction lacks lanes that stand still before it: what holds them comes first."""
+        """A warp's instruction lacks lanes that are held up earlier: what holds them up is reported first."""
         model = None
         for finding in self.reporter.by_identity.values():
             if finding.kind != "collective" or "missing" not in finding.evidence:
@@ -172,8 +172,8 @@ class Oddities(Observer):
                 finding.evidence["cause"] = "late"
 
     def _role(self, cluster: Cluster, finding, warp: int, missing: int, lacking: int) -> None:
-        """The lanes that a warp's instruction lacks have loaded or multiplied: they have another role. If
-        others of their CTA have it too, that is what comes first.
+        """The lanes that a warp's instruction lacks have issued loads or MMAs: they have another role. If
+        several warps of their CTA issue the same work, that is reported first.
         """
         rank, found = finding.where["rank"], self.reporter.by_identity.values()
         sources = [s for history in history_of(cluster).values() for s in history.sources.items()]
@@ -196,7 +196,7 @@ class Oddities(Observer):
             return
 
     def _rivals(self, cluster: Cluster) -> None:
-        """Whom a count or an order of waits would be blamed for, where the record shows something else."""
+        """Replaces a cause that blames a count or the order of waits if the record shows another one."""
         for identity, finding in self.reporter.by_identity.items():
             cause, key = finding.evidence.get("cause"), identity[1]
             cta = finding.evidence.get("barrier_cta")
@@ -209,9 +209,9 @@ class Oddities(Observer):
                         break
 
     def _without_consequence(self, cluster: Cluster) -> None:
-        """A barrier that runs ahead of its waits, or a wait that passes again, is an error where something
-        else shows that a schedule goes wrong; if nothing came of it, only count or phase are odd. That a wait
-        may come too late is told where nothing is wrong in this run.
+        """A barrier that runs ahead of its waits, or a wait that passes twice, is an error if other findings
+        show that a schedule goes wrong; if nothing came of it, only a count or a phase is odd. A wait that
+        may come too late is reported only if nothing else is wrong in this run.
         """
         errors = [f for f in self.reporter.by_identity.values() if f.severity == "error"]
         ahead = [f for f in errors if f.evidence.get("ahead")]
@@ -253,13 +253,13 @@ class Oddities(Observer):
             finding.message += f": no tcgen05.mma ({source_line(cluster.program, mma)}) ran in this cluster"
 
     def _brought(self, cluster: Cluster, finding) -> bool:
-        """Is a load on record that fills part of the buffer that was read too early?"""
+        """Whether a load on record fills part of the buffer that was read too early."""
         loads = (o for h in history_of(cluster).values() for o in (*h.parts, *h.before))
         filled = (self.reporter.shared_buffer(load.offset) for load in loads if load.size)
         return finding.evidence["buffer"] in filled
 
     def _arrays_of(self, cluster: Cluster, op: str) -> set[str]:
-        """Arrays of barriers that commits ("tcgen05") or copies ("cp") signal, by the program's text."""
+        """Barrier arrays that commits ("tcgen05") or copies ("cp") signal, by the program's text."""
         rows = signal_rows(cluster.launch)
         offsets = {o for row, found in rows.items() if cluster.program.instrs[row].op == op for o in found}
         return {self.reporter.shared_array(offset) for offset in offsets}
@@ -292,7 +292,7 @@ class Oddities(Observer):
         )
 
     def _partial(self, cluster: Cluster, cta: int, meeting: Meeting) -> tuple[str, int]:
-        """`only warp 0 comes to this bar.sync 0`, where it also comes to the one that the others are at."""
+        """`only warp 0 comes to this bar.sync 0`, if it also comes to the one where the others are."""
         one, two = meeting.mixed
         few, many = sorted((one, two), key=lambda row: len(meeting.warps[row]))
         if not meeting.warps[few] < meeting.warps[many]:
@@ -321,8 +321,8 @@ class Oddities(Observer):
 
 
 def _mma_matters(reporter) -> bool:
-    """Can a product that is not waited for be behind any error? Not behind a race that no MMA is part of: a
-    thread without MMAs commits at once, and may have meant to (PTX ISA 9.7.16.9.4).
+    """Whether a product that is not waited for can explain any of the errors. It cannot explain a race
+    without an MMA: a thread without MMAs commits at once, perhaps on purpose (PTX ISA 9.7.16.9.4).
     """
     races = (f.evidence for f in reporter.by_identity.values() if f.severity == "error")
     sides = [{e[side]["kind"] for side in ("first", "second") if side in e} for e in races]
@@ -330,5 +330,5 @@ def _mma_matters(reporter) -> bool:
 
 
 def _mma_row(cluster: Cluster) -> int | None:
-    """The first tcgen05.mma of the program's text."""
+    """The first tcgen05.mma in the program's text."""
     return next((r for r, i in enumerate(cluster.program.instrs) if i and (i.op, i.mods[:1]) == _MMA), None)

@@ -1,4 +1,4 @@
-"""Arrivals that come to a barrier and are not those that its waits mean: beside a commit, or by CTA."""
+"""Arrivals on a barrier that are not those its waits are meant for: beside a commit, or of the wrong CTA."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BY_THREADS = ("arrive",)
 
 
 def uncounted(races, pair: AccessPair) -> Edge | None:
-    """What was waited for gets the commit of this MMA, and as many arrivals of threads as it counts."""
+    """The barrier waited for gets this MMA's commit, and also as many thread arrivals as it counts."""
     if pair.first.kind != "mma":
         return None
     committed = {place for _, place in races.transfers.commits.get(pair.first.agent, ())}
@@ -32,8 +32,8 @@ def uncounted(races, pair: AccessPair) -> Edge | None:
 
 
 def slot_by_cta(races, pair: AccessPair) -> Edge | None:
-    """At each element of an array arrive threads of one CTA, of all warpgroups, and its waits are by warps
-    that each name one element.
+    """On each element of an array only threads of one CTA arrive, from all warpgroups, while each waiting
+    warp waits for one element of its own.
     """
     warp, cluster = pair.first.warp(races), races.cluster
     histories, array_of, per_cta = history_of(cluster), races.reporter.shared_array, cluster.warps_per_cta
@@ -58,5 +58,5 @@ def slot_by_cta(races, pair: AccessPair) -> Edge | None:
 
 
 def _each_its_own(waits: list[set[int]]) -> bool:
-    """Do other warps wait for each element?"""
+    """Whether each element is waited for, and by other warps than the rest."""
     return all(waits) and sum(map(len, waits)) == len(set.union(*waits))

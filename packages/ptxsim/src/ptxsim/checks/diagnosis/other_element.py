@@ -1,4 +1,4 @@
-"""Another element of an array of barriers was waited for than the one that hands an access on."""
+"""A wait for another element of a barrier array than the one that passes an access on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxsim.checks.race.wording import barrier_of, line_text
 
 
 def other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
-    """Another element was waited for than the one of the same array that hands the access on."""
+    """The warp waited for another element of the array than the one that passes the access on."""
     found = _other_place(races, pair, forward)
     if found is not None:
         return found
@@ -23,7 +23,7 @@ def other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     for place in (p for p in forward if p in own):
         if freed and not races.clocks.signals[place].awaited:
-            return edge("freed", name=barrier_of(races, place))  # others are for others
+            return edge("freed", name=barrier_of(races, place))  # other barriers are for other data
         name = races.reporter.shared_array(place[1])
         others = [newest] if known else [p for p in array if p not in forward and place not in array]
         alike = (p for p in others if p not in (None, place) and array.get(p) == name and p[0] == place[0])
@@ -36,15 +36,15 @@ def other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
             rest = other_buffer(races, pair, place, other)
             if rest:
                 return edge("buffer", buffer=pair.buffer, rest=rest, **names)
-            awaited = history_of(races.cluster)[place].waits  # else nothing tells that it is for later
+            awaited = history_of(races.cluster)[place].waits  # else nothing shows that it is for a later load
             late = awaited and filled_before(races, pair, other)
             return edge("overwritten" if late else "slot", **names)
     return _other_commits(races, pair, array)
 
 
 def _other_place(races, pair: AccessPair, forward: list) -> Edge | None:
-    """A load whose issuer has waited, right before, for another element than the one that frees its place,
-    and which fills other buffers after this wait in order: the index of this buffer is wrong.
+    """A load whose issuer has just waited for another element than the one that frees its place, although the
+    other buffers that it fills after this wait are in order: this buffer's index is wrong.
     """
     op = pair.issued[1]
     if op is None or op.kind != "load" or pair.first.verb != "read":
@@ -60,7 +60,7 @@ def _other_place(races, pair: AccessPair, forward: list) -> Edge | None:
 
 
 def _other_commits(races, pair: AccessPair, awaited: dict) -> Edge | None:
-    """What was waited for is committed to by another thread than the one that issued the MMA."""
+    """The barrier that was waited for gets commits of another thread than the one that issued the MMA."""
     first, histories = pair.first, history_of(races.cluster)
     if first.kind != "mma" or first.by is None:
         return None

@@ -1,5 +1,5 @@
-"""Edges that are there, and not where they should be: a product that is announced before it is whole, columns
-of another consumer, a load over one that nobody waited for, a loop that waits less often than others signal.
+"""Edges that exist but in the wrong place: a product announced before it is complete, another consumer's
+columns, a load over one that nobody waited for, a loop that waits less often than it is signalled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Place = tuple[int, int]
 
 
 def newest_wait(races, pair: AccessPair) -> tuple[bool, Place | None]:
-    """(is that on record, what who made the second access waited for last, if that was for this one)."""
+    """(whether it is on record, the barrier that the second access's thread waited for last before it)."""
     op = pair.issued[1]
     if pair.second.by is None or (op is not None and op.kind == "commit"):
         return False, None
@@ -32,8 +32,8 @@ def newest_wait(races, pair: AccessPair) -> tuple[bool, Place | None]:
 
 
 def committed_early(races, pair: AccessPair) -> Edge | None:
-    """The reader has just waited for a commit that its issuer made in the middle of this product; or this MMA
-    begins the next one, which the issuer was to wait for.
+    """The reader has just waited for a commit that the issuer made in the middle of this product; or this MMA
+    starts the next product, for which the issuer should have waited.
     """
     first, (_, place) = pair.first, newest_wait(races, pair)
     if (first.kind, pair.second.kind) != ("mma", "ld") or place is None:
@@ -43,7 +43,7 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
     begun = races.transfers.begun.get(first.agent, ())
     if early is None:
         return None
-    ahead = begun and min(at for at, p in commits if p == place) < begun[0]  # the first one covers no MMA
+    ahead = begun and min(at for at, p in commits if p == place) < begun[0]  # the first commit covers no MMA
     if not ahead and any(early < at <= first.epoch for at in begun):
         name, passed = barrier_of(races, place), _let_pass(races, pair)
         text = f"{name} was waited for, but this MMA is of the next product: it came too early{passed}"
@@ -65,8 +65,8 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
 
 
 def stage_handed_back_early(races, pair: AccessPair) -> Edge | None:
-    """A load comes over what an MMA reads that its thread issued behind the commit for this stage, and before
-    it waited for another one: what the loader waited for covers only the MMAs before.
+    """A load overwrites what an MMA reads, and that MMA was issued after the commit for this stage: the
+    commit that the loader waited for covers only the MMAs before it.
     """
     sides = {access.kind: op for access, op in zip((pair.first, pair.second), pair.issued, strict=True)}
     product, load = sides.get("mma"), sides.get("bytes")
@@ -82,7 +82,7 @@ def stage_handed_back_early(races, pair: AccessPair) -> Edge | None:
 
 
 def sent_by_both(races, pair: AccessPair) -> Edge | None:
-    """Two CTAs send the tile of one line to several CTAs each, to one and the same place."""
+    """Two CTAs each multicast the tile of one line to several CTAs, to the same place."""
     one, other = pair.issued
     if one is None or other is None or not one.kind == other.kind == "load" or one.row != other.row:
         return None
@@ -94,7 +94,7 @@ def sent_by_both(races, pair: AccessPair) -> Edge | None:
 
 
 def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
-    """The reader waits for one late phase, whose parity an earlier one has; another warp waits for each."""
+    """The reader waits for one late phase, whose parity an earlier one shares; another warp waits for all."""
     reader, waits = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place].waits
     seen, per_cta = pair.seen.get((reader, place)), races.cluster.warps_per_cta
     most = max((w for w in waits if w != reader), key=lambda w: waits[w].count, default=None)
@@ -114,7 +114,7 @@ def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
 
 
 def _phase_of_many(races, pair: AccessPair, place: Place) -> Edge | None:
-    """Each MMA is committed to this barrier, and to no other; who reads has waited for few of its phases."""
+    """Every MMA is committed to this barrier alone; the reader has waited for only a few of its phases."""
     commits, first = races.transfers.commits.get(pair.first.agent, ()), pair.first
     reader, history = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place]
     seen, done = pair.seen.get((reader, place)), [at for at, _ in commits]
@@ -133,7 +133,7 @@ def _phase_of_many(races, pair: AccessPair, place: Place) -> Edge | None:
 
 
 def _let_pass(races, pair: AccessPair) -> str:
-    """What the issuer of an MMA had waited for last, of the barriers by which the reader hands back."""
+    """Which wait let the MMA's issuer pass: its last one for a barrier that the reader signals when done."""
     reader, issuer = (races.clocks.warp_of(access.by) for access in (pair.second, pair.first))
     for back in races.handshakes.handed.get(reader, {}):
         seen, name = pair.seen.get((issuer, back)), barrier_of(races, back)
@@ -147,7 +147,9 @@ def _let_pass(races, pair: AccessPair) -> str:
 
 
 def others_columns(races, pair: AccessPair, awaited: Place, theirs: set[int]) -> Edge | None:
-    """What was waited for and what is handed back are both of one MMA warp: the columns are another's."""
+    """The barrier that was waited for and the one that is signalled back both belong to one MMA warp, but the
+    columns are another warp's.
+    """
     reader, histories = races.clocks.warp_of(pair.second.by), history_of(races.cluster)
     mine = races.clocks.warp_of(pair.first.by)
     for back in races.handshakes.handed.get(reader, {}):
@@ -161,7 +163,7 @@ def others_columns(races, pair: AccessPair, awaited: Place, theirs: set[int]) ->
 
 
 def overlapping(pair: AccessPair, threads: str) -> Edge | None:
-    """MMAs of several threads write columns that overlap, and are not one MMA that each of them issues."""
+    """MMAs of several threads write overlapping columns, and are not one MMA that each of them issues."""
     known = [op for op in pair.issued if op is not None]
     spans = [op.columns for op in known if op.columns is not None]
     if len(spans) != 2:
@@ -174,7 +176,7 @@ def overlapping(pair: AccessPair, threads: str) -> Edge | None:
 
 
 def loaded_twice(races, pair: AccessPair) -> Edge | None:
-    """Two loads of one thread to the same place, which report to one barrier, with nothing in between."""
+    """One thread issues two loads to the same place, both signalling one barrier, with nothing in between."""
     one, other = sorted(pair.issued, key=lambda op: -1 if op is None else op.at)
     if one is None or other is None or not one.kind == other.kind == "load" or one.thread != other.thread:
         return None
@@ -188,9 +190,9 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
     lines = " and ".join(dict.fromkeys(source_line(races.launch.program, op.row) for op in (one, other)))
     others = {s.places for s in between if s.kind == "load"} - {places}
     beside = [_beside(races, op) for op in (one, other)]
-    both = _one_box(*beside)  # tensors have the same parts loaded again: not the next tile's, which share one
+    both = _one_box(*beside)  # parts of both tensors again: the next tile would share one
     again = _one_box(one.copy, other.copy) and (both or None in beside) and not _passed_twice(races, between)
-    if not alone and again and len(others) + 1 < len(ring) + both:  # else it has gone round
+    if not alone and again and len(others) + 1 < len(ring) + both:  # else the thread has gone round the ring
         return edge("loaded-again", lines=lines)
     if not alone or not ring:
         return None
@@ -200,12 +202,12 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
 
 
 def _one_box(one, other) -> bool:
-    """Do two copies bring the same part of one tensor?"""
+    """Whether two copies bring the same part of one tensor."""
     return None not in (one, other) and one.tensor is other.tensor and tuple(one.start) == tuple(other.start)
 
 
 def _passed_twice(races, steps: list) -> bool:
-    """Did one of these waits let a phase pass a second time?"""
+    """Whether one of these waits let a phase pass a second time."""
     histories = history_of(races.cluster)
     waits = [
         histories[p].waits.get(s.warp) for s in steps if s.kind == "wait" for p in s.places if p in histories
@@ -214,7 +216,7 @@ def _passed_twice(races, steps: list) -> bool:
 
 
 def _beside(races, load):
-    """The copy from another tensor that its thread has issued next to this load."""
+    """The copy from another tensor that the same thread issued next to this load."""
     known = [op for _, op in races.transfers.of_queue.get(load.queue, ()) if op.copy is not None]
     at = next((n for n, op in enumerate(known) if op is load), None)
     near = [known[n] for n in (at - 1, at + 1) if 0 <= n < len(known)] if at is not None else []
@@ -224,7 +226,7 @@ def _beside(races, load):
 
 
 def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Edge | None:
-    """Nobody has waited for the first load; or what its issuer waits for in other rounds is missing."""
+    """Nobody has waited for the first load, or this round lacks a wait that the issuer makes in others."""
     if not pair.first.kind == pair.second.kind == "bytes" or not own or pair.second.by is None:
         return None
     warp, array_of = races.clocks.warp_of(pair.second.by), races.reporter.shared_array
@@ -238,7 +240,7 @@ def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Plac
 
 
 def waits_less(races, pair: AccessPair, place: Place) -> Edge | None:
-    """Tensor memory is freed, and who waits for its last use waits less often than that was signalled."""
+    """Tensor memory is freed, and its last user waits less often than the barrier was signalled."""
     history, barrier = history_of(races.cluster).get(place), races.cluster.mbarriers.get(place)
     if pair.space != "tmem" or pair.second.kind != "thread" or history is None or barrier is None:
         return None
@@ -249,10 +251,10 @@ def waits_less(races, pair: AccessPair, place: Place) -> Edge | None:
 
 
 def hands_back_more(races, warp: int | None, back: Place, ready: set[Place]) -> Edge | None:
-    """A reader signals that it is done more often than it waits for what it reads, whole rounds ahead.
+    """A reader signals "done" more often than it waits for its data, by whole rounds.
 
-    warp: the reader's; back: the barrier by which it hands the buffer back; ready: those by which the other
-    side says that the buffer is full.
+    warp: the reader's; back: the barrier by which it hands the buffer back; ready: the barriers by which the
+    other side reports that the buffer is full.
     """
     histories, array_of = history_of(races.cluster), races.reporter.shared_array
     backs, readies = (_rings(histories, places, array_of) for places in ({back}, ready))
@@ -272,7 +274,7 @@ def hands_back_more(races, warp: int | None, back: Place, ready: set[Place]) -> 
 
 
 def _waits_again(races, warp: int, places: list[Place]) -> bool:
-    """Has a warp waited for these several times, or does it stand at such a wait once more?"""
+    """Whether a warp has waited for these several times, or is held at such a wait again."""
     histories = history_of(races.cluster)
     held = [g for g, w in races.cluster.waits.items() if w.kind == "mbarrier" and w.detail["place"] in places]
     return times_waited(histories, places, warp) > 1 or warp in {g // 32 for g in held}

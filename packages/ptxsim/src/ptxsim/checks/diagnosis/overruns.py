@@ -1,4 +1,4 @@
-"""Lines that use a whole array of barriers, and what lies behind it: a stage that does not wrap there."""
+"""Lines that use a whole barrier array and the memory after it: a stage that does not wrap at its end."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
 
-_SIZE = 8  # bytes of a barrier
+_SIZE = 8  # bytes per mbarrier
 
 
 def overruns(cluster: Cluster, names: list) -> dict[int, tuple[str, int, Place]]:
-    """Line -> (array, size, place): it uses all of a barrier array, or the last, and the one after it."""
+    """Line -> (array, size, place): a line that uses all of an array, or its end, and the barrier behind."""
     found, rows = {}, _by_row(cluster)
     used: dict[int, dict[int, Place]] = {}  # line of the source file -> window offset -> barrier
     for row, places in rows.items():
@@ -31,7 +31,7 @@ def overruns(cluster: Cluster, names: list) -> dict[int, tuple[str, int, Place]]
 
 
 def _walks(cluster: Cluster, rows: dict[int, dict], arrays: list) -> dict[int, tuple[str, int, Place]]:
-    """One instruction goes through an array of barriers, from its first on, and into the next array."""
+    """One instruction steps through a barrier array from its first element on, and into the next array."""
     found, first = {}, {start: (name, size) for name, start, size in arrays}
     for row, places in rows.items():
         line, start = cluster.program.instrs[row].src, min(places)
@@ -45,7 +45,7 @@ def _walks(cluster: Cluster, rows: dict[int, dict], arrays: list) -> dict[int, t
 
 
 def _alike(used: dict[int, dict], places: dict) -> int:
-    """How many lines use these very barriers: those of a ring are signalled and waited for."""
+    """How many lines use exactly these barriers: those of a ring are both signalled and waited for."""
     return sum(places.keys() == others.keys() for others in used.values())
 
 

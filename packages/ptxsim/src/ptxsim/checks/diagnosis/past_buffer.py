@@ -1,4 +1,4 @@
-"""A load that goes through the stages of one buffer, and in its last ones into the buffer behind."""
+"""A load that steps through the stages of one buffer, and with its last stages into the buffer after it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ptxsim.checks.race.conflict import AccessPair
 
 
 def past_buffer(races, pair: AccessPair) -> Edge | None:
-    """One side is a load by an instruction that fills the buffer in front, too, and not the only one that
-    fills this one; or what meets it there is no product.
+    """One side is a load by an instruction that also fills the preceding buffer. Either another instruction
+    fills this buffer too, or the conflicting access is no MMA.
     """
     queues = races.transfers.of_queue.values() if pair.space == "shared" else ()
     loads = [op for queue in queues for _, op in queue if op.kind == "load" and op.copy is not None]

@@ -1,4 +1,4 @@
-"""`Reason`: a cause with the facts of a record in its words."""
+"""`Reason`: a cause, worded with the facts of a record."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ptxsim.causes.cause import Cause
 class Reason:
     cause: Cause
     text: str
-    row: int | None = None  # of the program, where the reason has a line of its own
+    row: int | None = None  # program row, if the reason has a line of its own
 
 
 def reason(cause: str, row: int | None = None, /, **facts) -> Reason:
-    """The cause of this name, told with these facts."""
+    """The cause of this name, worded with these facts."""
     return Reason(CAUSES[cause], CAUSES[cause].tell(**facts), row)

@@ -1,7 +1,8 @@
-"""Which one repair of a barrier, or of a wait, would order two accesses: each is tried on the record.
+"""Which single repair of a barrier or a wait would order two accesses: each candidate is tried on the record.
 
-A pair is in order if, while the first access is held back, nobody gets to the second. A repair mends it if
-that becomes so and the record still runs to its end. Advice is for the repair that mends where no other does.
+A pair is ordered if no thread gets to the second access while the first is held back. A repair works if it
+makes that so and the record still runs to its end. Advice is given only if the best repairs are all of one
+family.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from ptxsim.checks.race.wording import line_of, line_text
 from ptxsim.events.views import Cluster
 
 PHASE, SLOT, LATE, COUNT = "phase", "slot", "late", "count"
-_TRIED = 4  # pairs of a cluster
+_TRIED = 4  # pairs tried per cluster
 
 
 class Repair(NamedTuple):
     family: str
-    warp: int  # whose wait it changes; -1: none
+    warp: int  # the warp whose wait it changes; -1: none
     row: int
-    place: tuple[int, int]  # a barrier that it is about
+    place: tuple[int, int]  # the barrier that it changes, or whose wait
     order: Order
     counts: dict
     moved: frozenset[int] = frozenset()  # steps that it moves
 
 
 def only_repair(races, pair: AccessPair) -> Repair | None:
-    """The repair that puts a pair in order, and mends more of the pairs than those of other families do."""
+    """The repair that orders this pair, if its family mends more pairs than any other family does."""
     if races.record.mending is None:
         races.record.mending = _tried(races)
     found = races.record.mending
@@ -49,7 +50,7 @@ def only_repair(races, pair: AccessPair) -> Repair | None:
 
 
 def _tried(races) -> dict[tuple, list[Repair]]:
-    """The repairs that mend a pair, of the first few."""
+    """The repairs that work, for each of the first few pairs."""
     found: dict[tuple, list[Repair]] = {}
     for pair in races.history.pairs.values():
         first, second = pair.issued
@@ -60,14 +61,14 @@ def _tried(races) -> dict[tuple, list[Repair]]:
 
 
 def mending(races, held: frozenset[int], warp: int, at: int) -> list[Repair]:
-    """Repairs that put what a warp issued with so many steps on record behind what some signals tell."""
+    """Repairs after which a warp reaches its access at step `at` only once the held steps have signalled."""
     steps, counts = races.clocks.steps, races.record.counts
     if not 0 <= at < MOST or not races.record.whole:
         return []
     order = by_warp(steps)
     if not _reached(order, counts, held, warp, _mark(steps, warp, at)):
         return []
-    # what a repair waits for may come later
+    # what a repaired wait is for may not be on record yet
     upto = races.record.taken if len(steps) < MOST else MOST * 3 // 4
     done = {number for number in RecordReplay(order, counts).done if number < upto}
     return [
@@ -79,8 +80,8 @@ def mending(races, held: frozenset[int], warp: int, at: int) -> list[Repair]:
 
 
 def late_wait(cluster: Cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
-    """A warp's MMAs read before what fills their operands (loads that signal these arrays of barriers): is it
-    that it waits too late?
+    """A warp's MMAs read before the loads (which signal these barrier arrays) have filled their operands:
+    whether the only repair is to move the wait up.
     """
     record = record_of(cluster)
     if record is None:
@@ -97,15 +98,15 @@ def late_wait(cluster: Cluster, warp: int, arrays: set[str], reporter) -> Reason
 
 
 def _known(order: Order, upto: int) -> set[int]:
-    """The steps of each warp in front of its first that the run did not come to: of the others, that one may
-    wait for something that is not on record.
+    """The steps of each warp up to its first one past the end of the run: that one may wait for something
+    that is not on record, and so may all after it.
     """
     before = (itertools.takewhile(lambda step: step[0] < upto, steps) for steps in order.values())
     return {number for steps in before for number, _ in steps}
 
 
 def _held(races, first: Issued) -> frozenset[int]:
-    """Steps whose signals tell that the first access is done."""
+    """Steps whose signals show that the first access is done."""
     steps, warp = races.clocks.steps, races.clocks.warp_of(first.thread)
     if first.kind == "load":
         return frozenset({first.at})
@@ -114,19 +115,21 @@ def _held(races, first: Issued) -> frozenset[int]:
 
 
 def _mark(steps: list[BarrierStep], warp: int, at: int, moved=frozenset()) -> int:
-    """A warp's first step behind what it issued with so many steps on record, but for those that move."""
+    """A warp's first step after what it issued at step `at`, not counting the steps that a repair moves."""
     return next((n for n in range(at, len(steps)) if steps[n].warp == warp and n not in moved), len(steps))
 
 
 def _reached(order: Order, counts: dict, held, warp: int, mark: int) -> bool:
-    """Whether a warp gets as far as a step of its own, while some signals are held."""
+    """Whether a warp reaches one of its steps while some signals are held back."""
     numbers = [number for number, _ in order.get(warp, ())]
     upto = numbers.index(mark) if mark in numbers else len(numbers)
     return set(numbers[:upto]) <= RecordReplay(order, counts, held).done
 
 
 def _repairs(races, order: Order, counts: dict) -> Iterator[Repair]:
-    """Of each line with a wait: the other parity, parities in turn, other elements, a place further up."""
+    """For each line with a wait: the other parity, alternating parities, other elements, moving it up. Then,
+    for each barrier, the count that fits its arrivals.
+    """
     lines: dict = {}
     for steps in order.values():
         for number, step in steps:
@@ -153,7 +156,7 @@ def _other_parity(waits: dict[int, BarrierStep]) -> dict[int, BarrierStep]:
 
 
 def _in_turn(waits: dict[int, BarrierStep]) -> dict[int, BarrierStep]:
-    """Parities that alternate on each barrier, from the first one that was asked for."""
+    """The waits with parities that alternate on each barrier, from the first one asked for."""
     asked: dict = {}
     changed = {}
     for number, step in waits.items():
@@ -175,7 +178,7 @@ def _with(order: Order, changed: dict[int, BarrierStep]) -> Order:
 
 
 def _moved_up(order: Order, waits: dict[int, BarrierStep]) -> Order:
-    """Each of these waits in front of the first use of memory since its warp's wait before."""
+    """The order with each of these waits before the first use of memory since its warp's previous wait."""
     moved: Order = {}
     for warp, steps in order.items():
         line: list[tuple[int, BarrierStep]] = []
@@ -191,12 +194,12 @@ def _moved_up(order: Order, waits: dict[int, BarrierStep]) -> Order:
 
 
 def _ring(races, place: tuple[int, int]) -> list[tuple[int, int]]:
-    """The elements of the array of barriers that one belongs to."""
+    """The elements of the array that a barrier belongs to."""
     return sorted(ring_of(history_of(races.cluster), place, races.reporter.shared_array))
 
 
 def _counts(races, counts: dict) -> dict:
-    """As many arrivals as threads arrive, where that is another number."""
+    """Barrier -> number of arriving threads, if init(count) differs from it."""
     found = {}
     for place, history in history_of(races.cluster).items():
         threads = sum(lanes.bit_count() for lanes in arriving(history).values())

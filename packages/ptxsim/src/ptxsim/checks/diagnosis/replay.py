@@ -1,7 +1,7 @@
-"""Plays the record of a cluster's barriers again, with work held back or with a repair in it.
+"""Replays the record of a cluster's barriers, with work held back or with a repair applied.
 
-Of what may happen, as much as can: a step comes as soon as those of its lanes before it have, and a wait is
-looked at before anybody arrives again. So whatever is not reached comes after what is held back.
+It does as much as possible: a step is taken as soon as the earlier steps of its lanes are done, and a wait is
+checked before anyone arrives again. So a step that is not reached depends on what is held back.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Collection
 from ptxsim.checks.race.barrier_record import BarrierStep, CtaBarrierState, MbarrierState
 from ptxsim.machine.register_files import WHOLE_WARP
 
-Order = dict[int, list[tuple[int, BarrierStep]]]  # warp -> its steps with their numbers, in its own order
-_WINDOW = 64  # steps of a warp that lanes may be apart
+Order = dict[int, list[tuple[int, BarrierStep]]]  # warp -> (number, step) in the warp's own order
+_WINDOW = 64  # steps by which lanes of a warp may be apart
 
 
 class RecordReplay:
-    """One run of a record. `done` holds the numbers of the steps that could be taken."""
+    """One replay of a record. `done` holds the numbers of the steps that could be taken."""
 
     def __init__(self, order: Order, counts: dict, held: Collection[int] = ()):
         self.todo = {warp: list(steps) for warp, steps in order.items()}
@@ -35,7 +35,7 @@ class RecordReplay:
         return passed
 
     def _take_one(self) -> bool:
-        """The oldest step that can be taken and is no wait."""
+        """Takes the oldest possible step that is no wait; False if there is none."""
         ready = [(self.todo[w][at][0], w, at) for w in self.todo if (at := self._next(w, False)) is not None]
         if not ready:
             return False

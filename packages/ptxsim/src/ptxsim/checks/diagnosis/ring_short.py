@@ -1,4 +1,4 @@
-"""A barrier with fewer elements than rounds may be under way: its phases run ahead of who waits for them."""
+"""A barrier array with fewer elements than rounds in flight: its phases run ahead of its waiters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ptxsim.machine.register_files import WHOLE_WARP
 
 
 def ring_short(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
-    """What holds its signaller back, signalled by who waits for it, has more elements than its own array: so
-    many rounds may be ahead of the wait, and a parity tells two apart.
+    """The barrier that holds its signaller back, signalled by its waiters, has more elements than its own
+    array. So more rounds can run ahead of the wait than a parity can tell apart.
     """
     array_of, history = reporter.shared_array, histories[place]
     ring = ring_of(histories, place, array_of)

@@ -1,4 +1,4 @@
-"""Signals that stay at one element of an array of barriers, or that go round it and then leave one out."""
+"""Signals that stay at one element of a barrier array, or that go round it in order and then skip one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxsim.events.views import Cluster
 
 
 def leaves_ring(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
-    """A warp has signalled each element of the ring in turn, and then this one, which is not the next."""
+    """A warp has signalled each element of the ring in order, and then this one, which is not the next."""
     ring = sorted(ring_of(histories, place, reporter.shared_array))
     at = {p: index for index, p in enumerate(ring)}
     signalled, _ = orders_of(cluster)
@@ -20,7 +20,7 @@ def leaves_ring(cluster: Cluster, histories: dict, place: Place, reporter) -> Re
         walk = [at[p] for p in order if p in at]
         breaks = (n for n, (a, b) in enumerate(pairwise(walk), 1) if (a + 1) % len(ring) != b)
         first = next(breaks, 0)
-        sources = signals_by(histories, [place], warp)  # none while its commits are under way
+        sources = signals_by(histories, [place], warp)  # none while its commits are in flight
         if first < max(2, len(ring)) or ring[walk[first]] != place or not sources:
             continue
         row, signals = max(sources, key=lambda source: source[0])
@@ -33,7 +33,7 @@ def leaves_ring(cluster: Cluster, histories: dict, place: Place, reporter) -> Re
 
 
 def stays(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
-    """A warp has signalled this element time and again, and nobody another one of the ring."""
+    """A warp has signalled this element repeatedly, and nobody any other element of the ring."""
     others = sorted(p for p in ring_of(histories, place, reporter.shared_array) if p != place)
     if not others or any(histories[p].sources for p in others):
         return None

@@ -1,11 +1,11 @@
 """Rival repairs, tried on the record: advice is given for the one that would mend it, and for no other.
 
-`shifted`: with the indices of one side moved by d, would signals and waits of a ring of barriers meet?
-`other_buffer`: waiting for the other barrier of the ring would mend this access; would it undo one that is in
-order now? Then it is not the barrier's index that is wrong, but the buffer's.
-`one_slot`: signals that stay at one element, by who goes round a ring with its waits.
-`loads_and_commits`: a barrier whose phases end with loads as well as with MMAs.
-`loaded_apart`: does a load issued together with this one report to the barrier that was waited for?
+`shifted`: whether signals and waits of a ring of barriers would match if one side's indices moved by d.
+`other_buffer`: waiting for the other barrier of the ring would mend this access. If it would break an access
+that is in order now, the barrier's index is right, and the buffer's index is wrong.
+`one_slot`: signals that stay at one element although the signaller's own waits go round a ring.
+`loads_and_commits`: a barrier whose phases may end with loads as well as with MMAs.
+`loaded_apart`: whether a load issued together with this one signals the barrier that was waited for.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None
         return None
     ((distance, (signaller, first, waiter, awaited)),) = found.items()
     if not distance or _left_one_out(cluster, histories, signaller, ring, reporter.shared_array):
-        return None  # none, or no one distance
+        return None  # no distance, or an element left out
     at = {index: p for p, index in ring.items()}
     row = min(row for _, warp, row in histories[at[first]].sources if warp == signaller)
     return reason(
@@ -59,7 +59,7 @@ def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None
 
 
 def _left_one_out(cluster, histories: dict, warp: int, ring: dict, array_of) -> bool:
-    """Does a warp stand at a wait of its own, and has passed more of these than it has signalled elements?"""
+    """Whether a warp is held at a wait and has passed more of its waits than it has signalled elements."""
     if not any(g // 32 == warp and w.kind == "mbarrier" for g, w in cluster.waits.items()):
         return False
     return times_signalled(histories, ring, warp) < sum(
@@ -68,7 +68,9 @@ def _left_one_out(cluster, histories: dict, warp: int, ring: dict, array_of) -> 
 
 
 def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
-    """Who signals the ring of `place` always names one element of it, while its own waits go round a ring."""
+    """The threads that signal the ring of `place` always name one element of it, while their own waits go
+    round a ring.
+    """
     histories, array_of = history_of(cluster), reporter.shared_array
     ring = ring_of(histories, place, array_of)
     if _one_for_each(cluster, histories, ring):
@@ -94,7 +96,7 @@ def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
 
 
 def _one_for_each(cluster: Cluster, histories: dict, ring: list) -> bool:
-    """Do several roles wait for elements of this array, each for one of its own? Then nobody goes round."""
+    """Whether several roles wait for elements of this array, each for its own, so that none goes round it."""
     waits = {(warp, p) for p in ring for warp in histories[p].waits}
     waits |= {
         (number // 32, wait.detail["place"])
@@ -105,8 +107,8 @@ def _one_for_each(cluster: Cluster, histories: dict, ring: list) -> bool:
 
 
 def loads_and_commits(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
-    """A barrier that gets bytes of loads and commits of MMAs, so that its phases are of both."""
-    history = history_of(cluster).get(place)  # none where nothing was told of it
+    """A barrier that gets bytes of loads and commits of MMAs, so that either may end its phases."""
+    history = history_of(cluster).get(place)  # None if nothing was recorded about it
     sources = history.sources if history is not None else ()
     rows = {how: {row for h, _, row in sources if h == how} for how in ("load", "commit")}
     if not rows["load"] or not rows["commit"]:
@@ -120,7 +122,7 @@ def loads_and_commits(cluster: Cluster, place: tuple[int, int], reporter) -> Rea
 
 
 def _goes_round(histories: dict, warp: int, depth: int, array_of) -> dict[tuple[int, int], int]:
-    """The elements of a ring of this depth that a warp has waited for -> how often."""
+    """Element -> how often a warp has waited for it, in the ring of this depth that it uses most."""
     arrays: dict = {}
     for p in histories:
         arrays.setdefault((p[0], array_of(p[1])), []).append(p)
@@ -132,7 +134,7 @@ def _goes_round(histories: dict, warp: int, depth: int, array_of) -> dict[tuple[
 
 
 def _walks(order: dict[int, list], ring: dict) -> dict[int, list[int]]:
-    """Warp -> the elements of the ring that it came to, one after the other; two at least."""
+    """Warp -> the elements of the ring that it came to in order, repeats removed; at least two."""
     found = {}
     for warp, places in order.items():
         walk = [ring[p] for p in places if p in ring]
@@ -143,14 +145,14 @@ def _walks(order: dict[int, list], ring: dict) -> dict[int, list[int]]:
 
 
 def _distance(one: list[int], other: list[int], depth: int) -> int | None:
-    """How far the walks are apart all along; None if that changes."""
+    """How far apart the two walks are throughout; None if the distance changes."""
     pairs = list(zip(one, other, strict=False))[:_COMPARED]
     apart = {(b - a) % depth for a, b in pairs}
     return apart.pop() if len(apart) == 1 else None
 
 
 def index_of(reporter, place: tuple[int, int]) -> int:
-    """The element of its array that a barrier is; 0 for a single one."""
+    """A barrier's index in its array; 0 for a single barrier."""
     number = re.search(r"\[(\d+)\]", reporter.shared_name(place[1]))
     return int(number[1]) if number else 0
 
@@ -165,7 +167,7 @@ def _waits_at(cluster: Cluster, history: BarrierHistory, warp: int) -> str:
 
 
 def other_buffer(races, pair: AccessPair, signalled: tuple[int, int], awaited: tuple[int, int]) -> str:
-    """Buffers that the same copies fill and that are read in order as it is; "" if there is none."""
+    """Buffers that the same copies fill and whose reads are in order as they are; "" if there are none."""
     histories = history_of(races.cluster)
     copies = [c for p in (signalled, awaited) for c in histories[p].parts + histories[p].before]
     name_of = races.reporter.shared_name
@@ -176,7 +178,7 @@ def other_buffer(races, pair: AccessPair, signalled: tuple[int, int], awaited: t
 
 
 def filled_before(races, pair: AccessPair, awaited: tuple[int, int]) -> bool:
-    """Do loads that report to `awaited` fill the very place of the load that is the first access?"""
+    """Whether loads that signal `awaited` fill the same place as the load that is the first access."""
     load, history = pair.issued[0], history_of(races.cluster).get(awaited)
     copies = history.parts + history.before if history is not None else []
     if load is None or load.kind != "load" or load.copy is None:
@@ -185,8 +187,8 @@ def filled_before(races, pair: AccessPair, awaited: tuple[int, int]) -> bool:
 
 
 def loaded_apart(races, load: Issued | None, awaited: tuple[int, int]) -> int | None:
-    """The row of another load, issued together with this one, that reports to `awaited`; None where they
-    agree: then it is no load's barrier that is wrong.
+    """The row of another load, issued together with this one, that signals `awaited`; None if all of these
+    loads signal one barrier: then no load names a wrong one.
     """
     if load is None or load.kind != "load" or not 0 <= load.at < len(races.clocks.steps):
         return None
@@ -199,9 +201,7 @@ def loaded_apart(races, load: Issued | None, awaited: tuple[int, int]) -> int | 
 
 
 def loaded_in_order(races, pair: AccessPair, op: Issued) -> str:
-    """The buffers that the thread of a load has filled, after the same wait, with nothing against it; "" if
-    there is none.
-    """
+    """Buffers that a load's thread has filled after the same wait without any conflict; "" if none."""
     waits = races.record.last_wait
     warp, name_of = races.clocks.warp_of(op.thread), races.reporter.shared_name
     loads = {

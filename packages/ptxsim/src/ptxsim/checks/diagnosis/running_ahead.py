@@ -1,4 +1,4 @@
-"""Why a barrier completes phases before those who wait for it see them: what its signallers ignored."""
+"""Why a barrier completes phases before its waiters see them: what its signallers ignored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ptxsim.events.views import Cluster
 
 
 def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason:
-    """The first that applies: barriers without a wait, waits that let a phase pass again, many issuers."""
+    """The first explanation that applies: unused barriers, phases passed twice, too many arrivals."""
     history = histories[place]
     found = loads_and_commits(cluster, place, reporter) or both_ways(cluster, place, reporter)
     found = found or missent(cluster, histories, reporter)
@@ -63,7 +63,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
 
 
 def _own_lines(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
-    """The thread that waits for this barrier signals it by several lines in between its waits for it."""
+    """The thread that waits for this barrier signals it at several lines between its waits for it."""
     signallers = {warp for how, warp, _ in histories[place].sources if how != "load"}
     if not signallers & (set(histories[place].waits) | waiting_for(cluster, [place])):
         return None
@@ -71,7 +71,7 @@ def _own_lines(cluster: Cluster, histories: dict, place: tuple[int, int], report
 
 
 def _all_at_one(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
-    """Several threads signal this element, and others of its array, which are waited for, nobody."""
+    """Several threads signal this element; nobody signals others of its array that are waited for."""
     _, awaited = waited_at(histories, cluster, place, reporter)
     silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
     threads = sum(mask.bit_count() for mask in arriving(histories[place]).values())
@@ -84,7 +84,7 @@ def _all_at_one(cluster: Cluster, histories: dict, place: tuple[int, int], repor
 
 
 def _slots(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
-    """Elements of an array that are signalled and that no wait ever names."""
+    """Elements of an array that are signalled but that no wait ever names."""
     arrays: dict = {}
     for p in histories:
         if p[0] == place[0]:
@@ -94,7 +94,7 @@ def _slots(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
         waits = sum(
             (Counter({w: of.count for w, of in histories[p].waits.items()}) for p in awaited), Counter()
         )
-        if not missed or max(waits.values(), default=0) < len(missed) + len(awaited):  # it may still come
+        if not missed or max(waits.values(), default=0) < len(missed) + len(awaited):  # a wait may still come
             continue
         names = [reporter.shared_name(p[1]) for p in missed[:3]]
         others = [reporter.shared_name(p[1]) for p in awaited[:3]]
@@ -107,7 +107,7 @@ def _slots(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
 
 
 def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
-    """Who waits for this barrier answers its signallers more often than it has waited."""
+    """The threads that wait for this barrier answer its signallers more often than they have waited."""
     signallers = {warp for _, warp, _ in history.sources}
     for place, other in histories.items():
         if other is history or not signallers & set(other.waits):
@@ -130,7 +130,9 @@ def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, repor
 
 
 def _unused_handed_back(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
-    """Who waits for this ring hands back more elements than it has waited for; the first round needs none."""
+    """The threads that wait for this ring hand back more elements than they have waited for; the first round
+    needs no waits.
+    """
     full = ring_of(histories, place, reporter.shared_array)
     signallers = {warp for _, warp, _ in histories[place].sources}
     for back, other in histories.items():
@@ -160,13 +162,13 @@ def _unused_handed_back(cluster: Cluster, histories: dict, place: Place, reporte
 
 
 def _by_a_third(cluster: Cluster, histories: dict, full: list, free: list, reporter) -> Reason | None:
-    """Who hands elements back waits for another barrier than this ring, and has handed back more of them than
-    anybody has waited for.
+    """A warp that hands elements back waits for another barrier than this ring, and has handed back more
+    elements than anyone has waited for.
     """
     offsets = {offset for _, offset in full}
     everywhere = [p for p in histories if p[1] in offsets]  # in the other CTAs of the cluster, too
     if any(how == "load" for p in free for how, _, _ in histories[p].sources):
-        return None  # it says that data have come
+        return None  # it reports that data have arrived
     waiters = {w for p in everywhere for w in histories[p].waits} | waiting_for(cluster, everywhere)
     fillers = {w for p in full for _, w, _ in histories[p].sources}
     passed = sum(waits.count for p in everywhere for waits in histories[p].waits.values())
@@ -186,12 +188,12 @@ def _by_a_third(cluster: Cluster, histories: dict, full: list, free: list, repor
 
 
 def _lanes_that_wait(histories: dict, ring: list[Place], warp: int) -> int:
-    """The lanes of a warp that have passed a wait for any of these."""
+    """The lanes of a warp that have passed a wait for any of these barriers."""
     return functools.reduce(or_, (mask for p in ring for w, mask in histories[p].passed if w == warp), 0)
 
 
 def _unsignalled(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
-    """Elements of the barrier's own array that are waited for and that nobody signals."""
+    """Elements of the barrier's own array that are waited for but that nobody signals."""
     _, awaited = waited_at(histories, cluster, place, reporter)
     silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
     row = next((row for how, _, row in histories[place].sources if how != "load"), None)
@@ -205,7 +207,7 @@ def _unsignalled(cluster: Cluster, histories: dict, place: tuple[int, int], repo
 
 
 def _again(cluster: Cluster, histories: dict, history: BarrierHistory, reporter) -> Reason | None:
-    """A wait of a warp that signals the barrier let a phase pass a second time."""
+    """A warp that signals this barrier has passed a wait for another one twice in the same phase."""
     warps = {warp for _, warp, _ in history.sources}
     for place, other in histories.items():
         for warp in warps & set(other.waits):
@@ -218,7 +220,7 @@ def _again(cluster: Cluster, histories: dict, history: BarrierHistory, reporter)
 
 
 def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
-    """A warp has signalled this ring more often than it has waited for the one that answers."""
+    """A warp has signalled this ring more often than it has waited for the ring that answers."""
     array_of, history = reporter.shared_array, histories[place]
     ring = ring_of(histories, place, array_of)
     waiters = {w for p in ring for w in histories[p].waits} | waiting_for(cluster, ring)
@@ -241,13 +243,13 @@ def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
 
 
 def waiting_for(cluster: Cluster, places: list) -> set[int]:
-    """Warps that stand at a wait for one of these barriers."""
+    """Warps that are held at a wait for one of these barriers."""
     held = [g for g, w in cluster.waits.items() if w.kind == "mbarrier" and w.detail["place"] in places]
     return {g // 32 for g in held}
 
 
 def _count(history: BarrierHistory) -> Reason:
-    """Too many arrivals for its count; where every signaller arrives once a phase, too few waits."""
+    """More arrivals than the barrier counts; if every signaller arrives once a phase, too few waits."""
     sources = [s for (how, _, _), s in history.sources.items() if how != "load"]
     arrivals, threads = sum(s.total for s in sources), sum(m.bit_count() for m in arriving(history).values())
     waits = max((w.count for w in history.waits.values()), default=0)

@@ -1,4 +1,4 @@
-"""Two writes of one output by one line: rows, columns, tiles or parts of a buffer that are not told apart."""
+"""Two writes to one output by one line: rows, columns, tiles or parts of a buffer that coincide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import line_of, thread_of, threads_of
 
 _WARPGROUP = 128  # threads
-_WORD = 16  # bytes of a variable that is no array
+_WORD = 16  # at most so many bytes in a variable that is no array
 
 
 def same_output(races, pair: AccessPair) -> Edge | None:
@@ -32,7 +32,7 @@ def same_output(races, pair: AccessPair) -> Edge | None:
 
 
 def _one_word(races, pair: AccessPair) -> bool:
-    """Does one line of all threads read and write, or write, a variable of the module that is no array?"""
+    """Whether threads write (or read and write), at one line, a module variable that is no array."""
     variables = races.launch.variables
     first, second = pair.first, pair.second
     if pair.space != "memory" or {first.kind, second.kind} - {"thread", "other"} or first.by == second.by:
@@ -42,7 +42,7 @@ def _one_word(races, pair: AccessPair) -> bool:
 
 
 def _one_shared_word(races, pair: AccessPair) -> bool:
-    """Do two threads of a CTA meet in a variable in shared memory that is no array, and one writes it?"""
+    """Whether two threads of a CTA conflict on a shared-memory variable that is no array."""
     first, second = pair.first, pair.second
     if pair.space != "shared" or not first.kind == second.kind == "thread" or first.by == second.by:
         return False
@@ -64,18 +64,18 @@ def _cause(races, pair: AccessPair) -> str:
 
 
 def _between_threads(races, pair: AccessPair) -> bool:
-    """Do two threads of one CTA meet?"""
+    """Whether the two accesses are by different threads of one CTA."""
     by, per_cta = (pair.first.by, pair.second.by), races.clocks.per_cta
     return None not in by and by[0] != by[1] and by[0] // per_cta == by[1] // per_cta
 
 
 def between_ctas(races, pair: AccessPair) -> bool:
-    """Do two CTAs meet in a variable of the module?"""
+    """Whether two CTAs conflict on a variable of the module."""
     return pair.first.kind == "other" and pair.buffer in races.launch.variables
 
 
 def _of_two_groups(races, one: int | None, other: int | None) -> bool:
-    """One and the same thread (or warp) of two warpgroups of a CTA?"""
+    """Whether the two are the corresponding thread (or warp) of two warpgroups of one CTA."""
     if one is None or other is None:
         return False
     group = _WARPGROUP // races.clocks.threads_per_agent
@@ -87,7 +87,7 @@ def _of_two_groups(races, one: int | None, other: int | None) -> bool:
 
 
 def _overlap(races, pair: AccessPair) -> str:
-    """Two writes by one line: rows, columns or tiles that are not told apart."""
+    """Two writes by one line whose rows, columns or tiles coincide; "" if that is not the case."""
     first, second = pair.first, pair.second
     if pair.space == "tmem" or (first.verb, second.verb) != ("write", "write"):
         return ""
@@ -118,13 +118,13 @@ def _overlap(races, pair: AccessPair) -> str:
 
 
 def _apart(pair: AccessPair) -> bool:
-    """Do two boxes begin at different elements?"""
+    """Whether two boxes begin at different elements."""
     starts = [tuple(op.copy.start) for op in pair.issued if op is not None and op.copy is not None]
     return len(set(starts)) > 1
 
 
 def _parts_apart(races, pair: AccessPair) -> Edge | None:
-    """One thread's stores of a tile leave gaps between them, so that its tile reaches into the next one."""
+    """One thread's stores of a tile leave gaps, so that its tile reaches into the next one."""
     by, issued = pair.first.by, pair.issued[0]
     own = pair.space == "memory" and pair.first.kind == pair.second.kind == "result"
     if not own or by is None or by != pair.second.by or issued is None or issued.copy is None:
@@ -139,7 +139,7 @@ def _parts_apart(races, pair: AccessPair) -> Edge | None:
 
 
 def _boxes_overlap(races, pair: AccessPair) -> Edge | None:
-    """By one line, boxes of two threads of a cluster begin less than a box apart."""
+    """At one line, the boxes of two threads of a cluster begin less than a box apart."""
     first, second = pair.first, pair.second
     own = pair.space == "memory" and first.kind == second.kind == "result" and first.by != second.by
     copies = [op.copy for op in pair.issued if op is not None and op.copy is not None]
@@ -160,8 +160,8 @@ def _unit(axis: int, box) -> str:
 
 
 def _tile_step(races, pair: AccessPair) -> tuple[int, ...] | None:
-    """How far one store of a tile lies behind the one before it, where the first of the two comes in the
-    middle of a tile, and the second begins one; else None.
+    """The usual step from one store of a tile to the next, if the first of the two stores is in the middle of
+    a tile and the second begins one; else None.
     """
     one, other = pair.issued
     if one is None or other is None or one.copy is None:
@@ -178,5 +178,5 @@ def _tile_step(races, pair: AccessPair) -> tuple[int, ...] | None:
 
 
 def _step(one, other) -> tuple[int, ...]:
-    """How far the second box lies behind the first, on each axis."""
+    """The offset from the first box to the second, on each axis."""
     return tuple(b - a for a, b in zip(one.start, other.start, strict=True))

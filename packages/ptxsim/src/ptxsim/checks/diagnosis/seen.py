@@ -1,7 +1,8 @@
-"""What was seen of the barriers that a finding names: who signalled, who waited, at which lines, how often.
+"""What was seen of the barriers that a finding names: which threads signalled and waited, where and how
+often.
 
-Said of the finding that is told first, where its hint asks for rivals (causes/rivals.py): the numbers are
-facts whichever of them is right, and most of the rivals show in them.
+Added to the first finding if its hint asks for rivals (causes/rivals.py): the numbers are facts whichever
+rival is right, and most rivals show up in them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _VERBS = {"arrive": "arrives", "commit": "commits", "load": "loads", "wait": "ha
 _WAITS = "has passed its waits"  # at several lines
 _NAMED = re.compile(r"(\w+)(?:\[\d+\])?(?: of CTA (\d+))?")
 _ASKS = "is each of these meant, by these threads, and as often as that?"
-_ARRAYS, _GROUPS, _SLOTS, _LINES = 2, 5, 8, 3  # shown at most
+_ARRAYS, _GROUPS, _SLOTS, _LINES = 2, 5, 8, 3  # the most that are shown
 
 
 class Seen(Observer):
-    """Listens after all checks: their findings are there."""
+    """Runs after all checks, when their findings are complete."""
 
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
@@ -41,7 +42,7 @@ class Seen(Observer):
         first.message += "".join(f"\n  {line}" for line in lines)
 
     def _rings(self, cluster: Cluster, message: str) -> list[list[Place]]:
-        """The arrays of barriers that the first sentence of a finding names, in one CTA each."""
+        """The barrier arrays that the first sentence of a finding names, each in one CTA."""
         histories, rings = history_of(cluster), []
         array_of = self.reporter.shared_array
         for name, cta in _NAMED.findall(message.split("\n")[0]):
@@ -79,7 +80,8 @@ def _how_often(numbers: tuple[int, ...]) -> str:
 def _groups(cluster: Cluster, ring: list[Place]) -> dict[tuple, dict[int, int]]:
     """(how, lines, how often on each element) -> warps that did so, with their lanes.
 
-    Loads of several lines, as those of A and B, are told together: the number is that of one.
+    Loads at several lines, such as those of A and B, are reported together with the number of the most
+    frequent one.
     """
     done: dict[tuple, dict[tuple, list[int]]] = {}  # how, warp, lines -> lines -> their numbers
     lanes: dict[tuple, int] = {}

@@ -1,4 +1,4 @@
-"""What those who stand at a barrier have done themselves, or would do next, by the record and by the text."""
+"""What threads held at a barrier have done themselves, or would do next, by the record and the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxsim.events.views import Cluster
 
 
 def own_twice(cluster: Cluster, place: Place, reporter) -> Reason | None:
-    """Who alone arrives on a barrier, and waits for it, arrives more often in a row than it counts."""
+    """The only threads that arrive on a barrier also wait for it, and arrive too often in a row."""
     history, record = history_of(cluster)[place], record_of(cluster)
     warps = {warp for how, warp, _ in history.sources if how != "load"}
     if record is None or len(warps) != 1 or not warps & (set(history.waits) | held_at(cluster, place)):
@@ -36,9 +36,7 @@ def own_twice(cluster: Cluster, place: Place, reporter) -> Reason | None:
 
 
 def ahead_of(cluster: Cluster, places: list[Place], array_of) -> dict[int, set[int]]:
-    """Warps that stand at a wait -> the rows that they may come to and that signal one of these, or their
-    array.
-    """
+    """Warps held at a wait -> rows still ahead of them that signal one of these barriers or its array."""
     arrays = {array_of(offset) for _, offset in places}
     rows = {row for row, at in signal_rows(cluster.launch).items() if arrays & {array_of(o) for o in at}}
     found: dict[int, set[int]] = {}
@@ -54,6 +52,6 @@ def ahead_of(cluster: Cluster, places: list[Place], array_of) -> dict[int, set[i
 
 
 def held_at(cluster: Cluster, place: Place) -> set[int]:
-    """Warps that stand at a wait for this barrier."""
+    """Warps that are held at a wait for this barrier."""
     waits = cluster.waits.items()
     return {g // 32 for g, w in waits if w.kind == "mbarrier" and w.detail["place"] == place}

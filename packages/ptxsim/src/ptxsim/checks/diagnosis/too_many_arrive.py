@@ -1,4 +1,4 @@
-"""Phases that complete because more threads arrive than a barrier expects: with a count, or everywhere."""
+"""Phases that complete because more arrivals come than expected: each with a count, or on every element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxsim.events.views import Cluster
 
 
 def each_for_all(cluster: Cluster, history: BarrierHistory) -> Reason | None:
-    """Threads arrive with a count, all of them together for more than the barrier expects."""
+    """Several threads arrive with a count, which adds up to more than the barrier expects."""
     per_row: dict[int, dict[int, int]] = {}  # row -> warp -> lanes
     for (how, warp, row), signals in history.sources.items():
         if how == "arrive" and signals.makes > 1:
@@ -26,7 +26,7 @@ def each_for_all(cluster: Cluster, history: BarrierHistory) -> Reason | None:
 
 
 def all_at_each(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
-    """By one line all those arrive at each element of an array who were to share its elements out."""
+    """At one line, all threads arrive on each element of an array whose elements they should share out."""
     ring = ring_of(histories, place, reporter.shared_array)
     if len(ring) < 2:
         return None
@@ -42,7 +42,7 @@ def all_at_each(cluster: Cluster, histories: dict, place: Place, reporter) -> Re
 
 
 def _arrivals_by_line(cluster: Cluster, history: BarrierHistory) -> dict[int, tuple[int, dict[int, int]]]:
-    """Line of the source, or row -> (a row, warp -> lanes that arrive there)."""
+    """Source line, or else row -> (a row, warp -> lanes that arrive there)."""
     lines: dict[int, tuple[int, dict[int, int]]] = {}
     for (how, warp, row), signals in history.sources.items():
         if how == "arrive":

@@ -12,7 +12,7 @@ from ptxsim.events.views import Cluster
 
 
 def role_in_two_warps(cluster: Cluster, thread: int, issuers: Iterable[int], reporter) -> Reason | None:
-    """A thread commits, and has waited where a thread of another warp of its CTA has that issues the MMAs."""
+    """A thread commits, and has waited at the same line as another warp of its CTA, which issues the MMAs."""
     warp, per_cta = thread // 32, cluster.warps_per_cta
     others = {other // 32 for other in issuers} - {warp}
     for other in sorted(w for w in others if w // per_cta == warp // per_cta):

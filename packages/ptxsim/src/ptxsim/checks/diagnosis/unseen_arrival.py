@@ -1,5 +1,5 @@
-"""Why who reads data has not seen them arrive, though there is a barrier for it: its wait passed at once,
-only other threads waited, or no CTA barrier stands between threads that write and a unit that reads.
+"""Why a reader has not seen its data arrive although there is a barrier for it: its wait passed at once, only
+other threads waited, or no CTA barrier separates threads that write from a unit that reads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ASYNC_READERS = ("mma", "wgmma", "source")
 
 @dataclass(frozen=True)
 class Edge:
-    """What is missing between two accesses, and what to do about it."""
+    """What is missing between two accesses, with the cause that has the hint."""
 
     cause: Cause
     text: str
@@ -37,7 +37,7 @@ class Edge:
 
 
 def edge(name: str, at: tuple[int, int] | None = None, /, **facts) -> Edge:
-    """The cause of this name, told with these facts."""
+    """The cause of this name, worded with these facts."""
     return Edge(CAUSES[name], CAUSES[name].tell(**facts), at)
 
 
@@ -48,7 +48,7 @@ def data_flow(pair: AccessPair) -> tuple[Access, Access] | None:
 
 
 def no_barrier(races, pair: AccessPair) -> Edge | None:
-    """Threads write shared memory, a unit reads it, and the text has a way between them without a barrier."""
+    """Threads write shared memory, a unit reads it, and the program has a barrier-free path between them."""
     flow = data_flow(pair)
     if flow is None or pair.space != "shared":
         return None
@@ -62,8 +62,8 @@ def no_barrier(races, pair: AccessPair) -> Edge | None:
 
 
 def cleared_unordered(races, pair: AccessPair) -> Edge | None:
-    """A thread that has waited for nothing yet writes what a load fills, and who loads does not come to that
-    line any more: the write is meant to be the first of the two.
+    """A thread that has not waited for anything yet writes where a load also writes, and the loading thread
+    never reaches that line again: the thread's write is meant to come first.
     """
     both = zip((pair.first, pair.second), pair.issued, strict=True)
     sides = {access.kind: (access, op) for access, op in both}
@@ -81,7 +81,7 @@ def cleared_unordered(races, pair: AccessPair) -> Edge | None:
 
 
 def groups_pending(program) -> Edge:
-    """Copies by cp.async that their thread has not waited for; perhaps nothing ever waits for any."""
+    """cp.async copies that their thread has not waited for; perhaps nothing waits for any copy."""
     waits = ("wait_group", "wait_all", "mbarrier")
     if not any(i is not None and i.op == "cp" and any(m in waits for m in i.mods) for i in program.instrs):
         return edge("no-wait-at-all")
@@ -90,7 +90,7 @@ def groups_pending(program) -> Edge:
 
 
 def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
-    """Threads of one warpgroup write what a thread of another one stores by TMA."""
+    """Threads of one warpgroup write a buffer that a thread of another warpgroup stores by TMA."""
     writer, reader, per_cta = pair.first.warp(races), pair.second.warp(races), races.cluster.warps_per_cta
     if (pair.first.kind, pair.second.kind) != ("thread", "source") or writer is None or reader is None:
         return None
@@ -100,7 +100,7 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
     met = [
         {s.places for s in races.clocks.steps if s.kind == "bar" and s.warp == w} for w in (writer, reader)
     ]
-    if any(number for ((_, number),) in met[0] & met[1]):  # both come to one, but for that of all threads
+    if any(number for ((_, number),) in met[0] & met[1]):  # they share a barrier other than barrier 0
         return None
     groups = ({cta * per_cta + 4 * group + n: WHOLE_WARP for n in range(4)} for group in (one, other))
     roles = [role(races.cluster, cta, group) for group in groups]
@@ -108,13 +108,13 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
 
 
 def group_of(races, warp: int) -> tuple[int, int]:
-    """(CTA, warpgroup in it) of a warp of the cluster."""
+    """(CTA, warpgroup within it) of a warp of the cluster."""
     cta, own = divmod(warp, races.cluster.warps_per_cta)
     return cta, own // 4
 
 
 def _warpgroup(races, writer, reader) -> str:
-    """The one warpgroup of several that writes by this line and issues what reads; "" if there is none."""
+    """The warpgroup, if there are several, that alone writes at this line and issues the read; else ""."""
     warps = _writers(races, writer) | {writer.warp(races), reader.warp(races)}
     per_cta = races.cluster.warps_per_cta
     groups = {group_of(races, w) for w in warps if w is not None}
@@ -124,7 +124,7 @@ def _warpgroup(races, writer, reader) -> str:
 
 
 def passed_at_once(races, pair: AccessPair, places: list) -> Edge | None:
-    """The reader waited for what the writer signals (`places`), and a fresh barrier let it pass."""
+    """The reader waited for a barrier that the writer signals (`places`), but passed because it was fresh."""
     flow = data_flow(pair)
     warp = flow[1].warp(races) if flow else None
     if warp is None:
@@ -141,12 +141,12 @@ def passed_at_once(races, pair: AccessPair, places: list) -> Edge | None:
 def others_waited(
     races, pair: AccessPair, place: tuple[int, int], order: tuple[Access, Access] | None = None
 ) -> Edge | None:
-    """Some thread waited for this barrier, but not those that read; or that make the later one of `order`."""
+    """Some thread waited for this barrier, but not those that read, or that make `order`'s later access."""
     flow, history = order or data_flow(pair), history_of(races.cluster).get(place)
     warp = flow[1].warp(races) if flow else None
     if flow is None or warp is None or history is None or not history.waits or warp in history.waits:
         return None
-    if any(how == "load" for how, _, _ in history.sources):  # and so a first wait with parity 1 is wrong
+    if any(how == "load" for how, _, _ in history.sources):  # so a first wait with parity 1 is wrong
         for other, waits in history.waits.items():
             if waits.fresh is not None:
                 line = line_text(races, waits.fresh)
@@ -174,8 +174,8 @@ def others_waited(
 
 
 def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
-    """Tensor memory that a warpgroup reads is handed back for it, before an MMA, by that of another CTA or by
-    the thread with the MMAs itself.
+    """Tensor memory that a warpgroup reads is handed back on its behalf, before an MMA, by the same warpgroup
+    of another CTA or by the MMA thread itself.
     """
     sides = {access.kind: access for access in (pair.first, pair.second)}
     if sides.keys() != {"ld", "mma"}:
@@ -198,7 +198,7 @@ def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
 
 
 def _arriving(races, place: tuple[int, int]) -> dict[int, int]:
-    """Warp -> its lanes that have arrived there, but for those that announce bytes."""
+    """Warp -> its lanes that have arrived on this barrier, except those that announce bytes."""
     lanes: dict[int, int] = {}
     history = history_of(races.cluster).get(place)
     for (how, warp, _), signals in history.sources.items() if history else ():
@@ -208,7 +208,7 @@ def _arriving(races, place: tuple[int, int]) -> dict[int, int]:
 
 
 def _arriving_in_array(races, place: tuple[int, int]) -> set[int]:
-    """The warps that arrive at any element of its array, in any CTA."""
+    """The warps that arrive on any element of the barrier's array, in any CTA."""
     array_of, histories = races.reporter.shared_array, history_of(races.cluster)
     array = array_of(place[1])
     return {warp for p in histories if array_of(p[1]) == array for warp in _arriving(races, p)}
@@ -223,8 +223,8 @@ def _alone(races, place: tuple[int, int], lanes: dict[int, int], reader: str) ->
 
 
 def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | None:
-    """What was waited for is signalled by some threads of the reader's warpgroup, for all of it: nothing
-    orders what the others read before that.
+    """The barrier that was waited for is signalled by some threads of the reader's warpgroup on behalf of
+    all: nothing orders what the others read before.
     """
     first = pair.first
     warp, waits = first.warp(races), (pair.second.warp(races), place) in pair.seen
@@ -237,8 +237,9 @@ def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
 
 
 def left_out(races, pair: AccessPair) -> Edge | None:
-    """A unit uses what a thread writes, and who issued its work has waited for an mbarrier at which others
-    who write by the same line arrive, lanes of its warp or other warps, and this thread does not.
+    """A unit uses what a thread writes, and the thread that issued its work has waited for an mbarrier on
+    which other threads arrive that write at the same line (lanes of the same warp, or other warps), but not
+    this thread.
     """
     both = zip((pair.first, pair.second), pair.issued, strict=True)
     sides = {access.kind in _ASYNC_READERS: (access, op) for access, op in both}
@@ -265,14 +266,14 @@ def left_out(races, pair: AccessPair) -> Edge | None:
 
 
 def _writers(races, write) -> set[int]:
-    """The warps that have written shared memory by this row, as far as it stands there still."""
+    """The warps that have written shared memory at this row, as far as their writes are still the latest."""
     last = races.history.shared.records[:, WRITE]
     agents = np.unique(last[(last & ROW_MASK) == write.row] >> AGENT_SHIFT)
     return {races.clocks.warp_of(int(agent)) for agent in agents}
 
 
 def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
-    """A warp that waits for none of the barriers to which loads report, though others do."""
+    """A warp that waits for none of the barriers that loads signal, although others do."""
     rows: dict[int, int] = {}  # warp -> a row of its waits
     for place, history in history_of(cluster).items():
         if reporter.shared_array(place[1]) in arrays:
@@ -295,14 +296,14 @@ def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None
 
 
 def _waits_for_none(races, written, warp: int, place: tuple[int, int]) -> bool:
-    """Has this warp waited for no element of the array to which the load of its data reports?"""
+    """Whether this warp has waited for no element of the array that the load of its data signals."""
     histories, array_of = history_of(races.cluster), races.reporter.shared_array
     ring = [histories[p] for p in ring_of(histories, place, array_of)]
     return written.kind == "bytes" and not any(warp in history.waits for history in ring)
 
 
 def way_without_barrier(program, start: int, end: int) -> bool:
-    """Can control get from row to row without a barrier of the CTA or cluster, or a wait on an mbarrier?"""
+    """Whether control can get from row to row without a CTA or cluster barrier or an mbarrier wait."""
     return any(end in reachable(program, row, stops=_synchronises) for row in next_rows(program, start))
 
 

@@ -1,4 +1,4 @@
-"""Threads that hand shared memory to one another at a barrier, with none behind the reads."""
+"""Threads that pass shared memory to one another at a barrier, with no barrier after the reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ptxsim.checks.race.wording import line_text
 
 
 def written_again(races, pair: AccessPair) -> Edge | None:
-    """By the text a barrier stands on every way from the write to the read, and on one way back none does."""
+    """In the program's text every path from the write to the read has a barrier, and a path back has none."""
     flow = data_flow(pair)
     if flow is None or pair.space != "shared" or not flow[0].kind == flow[1].kind == "thread":
         return None

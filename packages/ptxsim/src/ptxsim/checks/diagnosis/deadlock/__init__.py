@@ -1,1 +1,1 @@
-"""Why nothing moves any more: who waits for whom, and the first cause."""
+"""Deadlocks: which thread waits for which, and the first cause."""

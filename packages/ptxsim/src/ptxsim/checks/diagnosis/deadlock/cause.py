@@ -1,4 +1,4 @@
-"""What is found of a standstill, and what all that look for its cause ask of the waits."""
+"""The result of a deadlock diagnosis, and questions about waits that all detectors share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxsim.events.views import Barrier
 
 @dataclass(frozen=True)
 class Blame:
-    """The cause of a standstill, told of one group that waits."""
+    """The cause of a deadlock, worded for one waiting group."""
 
     cause: Cause
     text: str
@@ -22,14 +22,14 @@ class Blame:
 
 
 def blame(name: str, waiter: Waiter, /, **facts) -> Blame:
-    """The cause of this name, told with these facts and with who waits for what."""
+    """The cause of this name, worded with these facts and with who waits for what."""
     cause = CAUSES[name]
     own = {"waits": says(waiter, "waits"), "has": agree(waiter.who, "has"), "wants": waiter.wants}
     return Blame(cause, cause.tell(**own | facts), waiter)
 
 
 def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:
-    """Groups that wait for each other in a ring, the shortest; empty if there is none."""
+    """The shortest ring of groups that wait for each other; empty if there is none."""
     best: list[Waiter] = []
     for first in [start] if start else model.waiters:
         paths = [[first]]
@@ -58,7 +58,7 @@ def barrier_of(model: Model, waiter: Waiter) -> tuple[Barrier, BarrierHistory | 
 
 
 def awaited(model: Model, waiter: Waiter) -> dict[str, str | int]:
-    """Facts of the mbarrier it waits for: its name and phase, and the arrivals expected and come."""
+    """Facts of the mbarrier that a group waits for: its name and phase, arrivals expected and arrived."""
     barrier = model.cluster.mbarriers[waiter.place]
     name, came = model.name(waiter.place), barrier.expected - barrier.pending
     return {"name": name, "phase": barrier.phase, "expected": barrier.expected, "count": came}

@@ -1,6 +1,6 @@
-"""The likely cause of a standstill: what is wrong with the first wait that no other wait explains.
+"""The likely cause of a deadlock: what is wrong with the first wait that no other wait explains.
 
-Each detector looks at one group that waits and says what is wrong with what it waits for, or nothing. The
+Each detector looks at one waiting group and says what is wrong with what it waits for, or returns None. The
 first detector of DETECTORS that answers for any group gives the cause.
 """
 
@@ -44,7 +44,7 @@ from ptxsim.machine.endless import loop_without_end
 
 
 def find_cause(model: Model) -> Blame:
-    """The first answer of the detectors; the first wait itself where none has one."""
+    """The first answer of a detector; if there is none, the first wait itself."""
     for detect in DETECTORS:
         for waiter in model.waiters:
             if (answer := detect(model, waiter)) is not None:
@@ -62,7 +62,7 @@ def _no_init(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _by_rival(*rivals: Callable) -> Callable:
-    """A detector: what the first of these sees of the ring that is waited at."""
+    """A detector that returns what the first of these rivals finds in the ring that is waited for."""
 
     def detect(model: Model, waiter: Waiter) -> Blame | None:
         barrier, _ = barrier_of(model, waiter)
@@ -88,7 +88,7 @@ def _ahead(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _endless(model: Model, waiter: Waiter) -> Blame | None:
-    """The loop around the wait has no way out, and whoever could end the wait has ended."""
+    """The loop around the wait has no way out, and everyone who could end the wait has ended."""
     if waiter.kind != "mbarrier" or not all(h.done or h.waiter is not None for h in waiter.helpers):
         return None
     loop = loop_without_end(model.program, waiter.row)
@@ -100,7 +100,7 @@ def _endless(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _role_ended(model: Model, waiter: Waiter) -> Blame | None:
-    """One warp would come to the line that signals it, after loads or MMAs of its own, and has not."""
+    """One warp could reach the line that signals this barrier, after its own loads or MMAs, but has ended."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or history.sources or waiter.helpers:
         return None
@@ -120,7 +120,7 @@ def _role_ended(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _how(model: Model, row: int) -> str:
-    """As what a row signals a barrier."""
+    """How a row signals a barrier: "load", "commit" or "arrive"."""
     return {"cp": "load", "tcgen05": "commit"}.get(model.program.instrs[row].op, "arrive")
 
 
@@ -139,7 +139,7 @@ def _ended(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _sync(model: Model, waiter: Waiter) -> Blame | None:
-    """A CTA or cluster barrier in a ring of waits, or one that the missing threads have left behind."""
+    """A CTA or cluster barrier in a ring of waits, or one that the missing threads have already passed."""
     if waiter.kind not in ("bar", "cluster"):
         return None
     if roles.bar_of_a_role(model, waiter):
@@ -154,7 +154,7 @@ def _sync(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _fresh(model: Model, waiter: Waiter) -> Blame | None:
-    """A ring of waits for the first phase of barriers; or loads that are missing wait for such a phase."""
+    """A ring of waits for the first phase of barriers, or missing loads that wait for such a phase."""
     late = late_loaders(model, waiter.place) if barrier_of(model, waiter)[0] is not None else []
     ring = [waiter, *late] if late else find_cycle(model, waiter)
     if len(ring) < 2 or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
@@ -162,13 +162,13 @@ def _fresh(model: Model, waiter: Waiter) -> Blame | None:
     if any(model.cluster.mbarriers[w.place].phase or w.detail["parity"] for w in ring):
         return None
     if any(set(w.lanes) & set(model.histories[w.place].waits) for w in ring):
-        return None  # it has passed such a wait, and waits again
+        return None  # it has passed such a wait before
     text = " and ".join(f"{w.who} for phase 0 of {model.name(w.place)}" for w in ring[:3])
     return blame("nobody-starts", ring[0], who=text)
 
 
 def _signals_less(model: Model, waiter: Waiter) -> Blame | None:
-    """In a ring of waits, one that has signalled less often than it has waited."""
+    """A group in a ring of waits that has signalled less often than it has waited."""
     ring = find_cycle(model, waiter)
     return roles.signals_less(model, waiter) if len(ring) > 1 else None
 

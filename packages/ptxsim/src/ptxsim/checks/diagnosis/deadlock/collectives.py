@@ -1,4 +1,4 @@
-"""What lanes, warps or CTAs have to execute together, and what waits for free columns or registers."""
+"""Waits for what lanes, warps or CTAs must execute together, and for free columns or registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing can move any more: one finding that says why, then who waits for what and who was to end it."""
+"""The finding for a deadlock: its cause, which groups wait for what, and who should have ended each wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GROUPS, _HELPERS = 7, 2  # shown at most, so that a report fits one screen
 
 
 def explain(cluster: Cluster, reporter) -> Finding:
-    """The finding for a stuck cluster. evidence: "waits", one dictionary per group; "cycle", their roles."""
+    """The finding for a stuck cluster. evidence: "waits", one dictionary per group; "cycle", its roles."""
     model = Model(cluster, reporter)
     if not model.waiters:
         return Finding("deadlock", "error", "no thread can run, and none waits for anything")
@@ -56,7 +56,7 @@ def _text(waiter: Waiter, helpers: bool) -> list[str]:
 
 
 def _data(model: Model, waiter: Waiter) -> dict:
-    """One group as plain data."""
+    """One waiting group as plain data."""
     data = {
         "who": waiter.who,
         "cta": waiter.cta,

@@ -1,4 +1,4 @@
-"""Some of the arrivals that a barrier counts have come, or all went to another barrier."""
+"""Barriers that got only some of the arrivals that they count, or whose arrivals all went elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxsim.events.records import Place
 
 
 def partial(model: Model, waiter: Waiter) -> Blame | None:
-    """Some arrivals came, and everybody who could arrive has done so."""
+    """Some arrivals came, and every thread that could arrive has done so."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or not 0 < barrier.pending < barrier.expected:
         return None
@@ -45,7 +45,7 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame | None:
-    """The missing arrival is its own, by a line behind its wait at which nobody has signalled the barrier."""
+    """The missing arrival is the waiter's own, at a line after its wait where nobody has signalled yet."""
     barrier = model.cluster.mbarriers[waiter.place]
     lines = {model.line(row) for _, _, row in history.sources}
     own = [row for row in sorted(rows & model.reach(waiter)) if model.line(row) not in lines]
@@ -56,11 +56,11 @@ def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame 
 
 
 def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
-    """A warp has signalled every other element of this ring, and never this one, by a line at which others go
-    round the whole ring.
+    """A warp has signalled every other element of this ring but never this one, at a line where other warps
+    go round the whole ring.
     """
     ring = ring_of(model.histories, waiter.place, model.array)
-    by: dict[int, dict[Place, tuple[int, int]]] = {}  # warp -> element -> (a row by which it signals, lanes)
+    by: dict[int, dict[Place, tuple[int, int]]] = {}  # warp -> element -> (row of a signal, lanes)
     for place in ring:
         for (how, warp, row), signals in model.histories[place].sources.items():
             if how != "load":
@@ -80,13 +80,15 @@ def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
 
 
 def _has_passed(model: Model, warp: int, signalled: list[Place], place: Place) -> bool:
-    """Whether a warp that signals a ring's elements in turn has gone by this one."""
+    """Whether a warp that signals a ring's elements in turn has skipped this one."""
     rounds = max(signals.each for _, signals in signals_by(model.histories, signalled, warp))
     return max(signalled) > place or rounds > 1
 
 
 def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -> list[tuple[Waiter, int]]:
-    """Of those who may come to a line that signals it: who signalled no other barrier there, and where."""
+    """Of the groups that may still reach a line that signals this barrier: those that have signalled no other
+    barrier there, and the line.
+    """
     found = []
     for other in late:
         ahead = rows & model.reach(other)
@@ -102,8 +104,8 @@ def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -
 
 
 def _signallers(model: Model, place: Place) -> set[int]:
-    """Warps that have signalled it, or several elements of its array, or one by a line at which others go
-    round: they may still come.
+    """Warps that may still come: they have signalled this barrier, or several elements of its array, or one
+    element at a line where others go round.
     """
     ring = ring_of(model.histories, place, model.array)
     by = {p: {w for how, w, _ in model.histories[p].sources if how != "load"} for p in ring}
@@ -117,7 +119,7 @@ def _signallers(model: Model, place: Place) -> set[int]:
 
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:
-    """Who has arrived in the present phase, and where: `WG0 warp 0, line 1020`."""
+    """Who has arrived in the current phase, and where: `WG0 warp 0, line 1020`."""
     phase = model.cluster.mbarriers[waiter.place].phase
     lanes: dict = {}
     lines: set = set()
@@ -134,7 +136,7 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
 
 
 def partial_late(model: Model, waiter: Waiter) -> Blame | None:
-    """Some arrivals came, and somebody who never signalled it may do so behind a wait of its own."""
+    """Some arrivals came, and a group that never signalled this barrier may do so after a wait of its own."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or not 0 < barrier.pending < barrier.expected:
         return None
@@ -150,9 +152,10 @@ def partial_late(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
-    """Barriers that the lines meant for this one signal in its place; a commit to both comes here, too.
+    """The barriers that the lines meant for this one signal instead. A commit to both counts as here.
 
-    room: arrivals that it lacks. More threads than that, of other CTAs at their own barrier, are not meant.
+    room: the arrivals that it lacks. If more threads of other CTAs arrive on their own barrier, they are not
+    meant.
     """
     rank, offset = waiter.place
     rows = model.rows_for(waiter.place) & _rows_at(model, model.array(offset))
@@ -174,15 +177,15 @@ def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
 
 
 def _rows_at(model: Model, array: str) -> set[int]:
-    """Rows that have signalled elements of this array. By the text alone a row may stand for another one: an
-    index that begins at -1 counts from the array in front of its own.
+    """Rows that have signalled elements of this array. Judged by the program's text alone, a row may be taken
+    for another: an index that starts at -1 counts from the array before its own.
     """
     mine = of_array(model.histories, array, model.array)
     return {row for history in mine for _, _, row in history.sources}
 
 
 def _threads(history, rows: set[int]) -> int:
-    """Threads that signal a barrier by these rows, loads apart."""
+    """How many threads signal a barrier at these rows, not counting loads."""
     sources = history.sources.items()
     return sum(s.lanes.bit_count() for (how, _, row), s in sources if how != "load" and row in rows)
 
@@ -198,7 +201,7 @@ def misrouted(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def rows_of_others(model: Model, waiter: Waiter) -> set[int]:
-    """Rows that signal its barrier, but for loads, and for those that by the text are another CTA's."""
+    """Rows that signal this group's barrier, except loads and those that the program has for another CTA."""
     rows = model.rows_for(waiter.place) if waiter.kind == "mbarrier" else set()
     ranks = signal_ranks(model.cluster.launch) if model.cluster.ctas > 1 else {}
     rows = {r for r in rows if ranks.get(r, waiter.place[0]) == waiter.place[0]}

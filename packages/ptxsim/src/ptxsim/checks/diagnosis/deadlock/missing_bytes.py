@@ -1,4 +1,4 @@
-"""Bytes that a barrier expects and does not get, or gets where nobody expects them."""
+"""Bytes that a barrier expects but does not get, or gets although nobody expects them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def missing_bytes(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
-    """Whether a group that stands still would, once it goes on, load to a barrier that misses bytes."""
+    """Whether a group that is held would, once released, load to a barrier that lacks bytes."""
     return bool(late_loaders(model, place))
 
 
@@ -33,14 +33,14 @@ def late_loaders(model: Model, place: tuple[int, int]) -> list[Waiter]:
 
 
 def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
-    """Whether a barrier of the same CTA got, unannounced, just the bytes that are missing at this one."""
+    """Whether a barrier of the same CTA got, unannounced, exactly the bytes that are missing at this one."""
     barriers, missing = model.cluster.mbarriers, model.cluster.mbarriers[place].tx
     return any(p[0] == place[0] and b.has_bytes_of(missing) for p, b in barriers.items())
 
 
 def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
-    """Whether the copies of a row go to one barrier alone, which is not this one; the text must name it, and
-    no array of barriers hold both.
+    """Whether the copies of a row go to one barrier only, and that is another. The program must name it, and
+    the two must not be in one array.
     """
     told = {p[1] for p, h in model.histories.items() if any(r == row for _, _, r in h.sources)}
     named = "[" in model.reporter.shared_name(place[1])
@@ -48,7 +48,7 @@ def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
 
 
 def own_barrier(model: Model, waiter: Waiter) -> Blame | None:
-    """Bytes are missing here, and came to the same barrier of another CTA, where nobody expects them."""
+    """The bytes missing here went to the same barrier of another CTA, where nobody expects them."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
         return None
@@ -80,8 +80,8 @@ def unexpected(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _in_front_of_its_own(model: Model, place: tuple[int, int]) -> Blame | None:
-    """Who has loaded to a barrier waits for it, and would announce its bytes, for the first time, only behind
-    this wait.
+    """A thread that has loaded to a barrier waits for it, and would announce its bytes, for the first time,
+    only after this wait.
     """
     ring = ring_of(model.histories, place, model.array)
     if any(s.announces for p in ring for s in model.histories[p].sources.values()):

@@ -1,4 +1,4 @@
-"""Causes that lie in the phase of a wait: not flipped, flipped too early, or begun with the wrong one."""
+"""Causes in the phase of a wait: not flipped, flipped too early, or started with the wrong parity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxsim.checks.diagnosis.excess_arrivals import arriving
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.machine.split import lane_list
 
-_FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # alone; in a ring with others
+_FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # for a wait alone; for a ring of several
 
 
 def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
@@ -35,7 +35,7 @@ def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _stays(model: Model, waiter: Waiter) -> Blame | None:
-    """Whoever signals its array, and whoever waits for it, comes to this one element of it alone."""
+    """All threads that signal this array or wait for it use only this one element."""
     ring = ring_of(model.histories, waiter.place, model.array)
     others = [p for p in ring if p != waiter.place]
     used = any(model.histories[p].sources or model.histories[p].waits for p in others)
@@ -47,7 +47,7 @@ def _stays(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
-    """In a ring, perhaps of itself alone: it waits for the open phase and has never seen the one before."""
+    """A group in a ring of waits (perhaps of one) waits for the open phase and never saw the one before."""
     barrier, history = barrier_of(model, waiter)
     if (
         barrier is None
@@ -72,7 +72,7 @@ def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Blame | None:
-    """Other warps of its CTA have waited at its very line, and each that waits there signals it, too."""
+    """Other warps of its CTA have waited at the same line, and every warp that waits there also signals."""
     line, per_cta = model.line(waiter.row), model.cluster.warps_per_cta
     others = {
         warp: waits.lanes
@@ -89,8 +89,8 @@ def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Blame | None
 
 
 def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:
-    """It asks for the phase that follows the one it has seen; others see each, and the signaller waits for
-    those alone.
+    """The group asks for the phase after the one it has seen; others see each phase, and the signaller waits
+    only for them.
     """
     now, lanes = model.cluster.mbarriers[waiter.place].phase, arriving(history)
     first = min(lanes, default=None)
@@ -100,7 +100,7 @@ def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:
 
 
 def _passed_fresh(model: Model, waiter: Waiter, history) -> Blame | None:
-    """Its first wait for data asked for parity 1, which is not that of phase 0."""
+    """The group's first wait for data asked for parity 1, which is not that of phase 0."""
     if not any(how == "load" for how, _, _ in history.sources):
         return None
     if _began_right(model, waiter):
@@ -118,7 +118,7 @@ def _passed_fresh(model: Model, waiter: Waiter, history) -> Blame | None:
 
 
 def _began_right(model: Model, waiter: Waiter) -> bool:
-    """Has it waited for phase 0 of another barrier of the array? Then it flips too often."""
+    """Whether the group has waited for phase 0 of another barrier of the array. Then it flips too often."""
     same = (
         p for p in model.histories if p != waiter.place and model.array(p[1]) == model.array(waiter.place[1])
     )
@@ -127,7 +127,7 @@ def _began_right(model: Model, waiter: Waiter) -> bool:
 
 
 def _is_faulty(model: Model, waiter: Waiter) -> bool:
-    """Is something wrong with the barrier itself (initialised twice), so that its phases tell nothing?"""
+    """Whether the barrier itself is at fault (say, initialised twice), so that its phases prove nothing."""
     name, found = model.reporter.shared_name(waiter.place[1]), model.reporter.by_identity.values()
     return any(f.kind == "mbarrier" and f.evidence.get("barrier") == name for f in found)
 

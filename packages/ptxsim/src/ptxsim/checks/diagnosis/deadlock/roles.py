@@ -1,4 +1,4 @@
-"""Standstills of warps with roles: one that has two of them, a barrier of all that one role comes to."""
+"""Deadlocks of warps with roles: a warp that has two, or a CTA-wide barrier that only one role reaches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WARPGROUP = 4  # warps
 
 
 def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
-    """The arrivals that are missing are those of who waits, in a loop behind the one that it waits in."""
+    """The missing arrivals are the waiting threads' own, in a loop after the one that they wait in."""
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or not rows or not model.in_a_loop(waiter.row):
         return None
@@ -35,7 +35,7 @@ def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
 
 
 def _in_other_roles(model: Model, waiter: Waiter, rows: set[int]) -> list[Waiter]:
-    """Warps of its warpgroup that stand at barriers of their own, in loops, and come to these rows later."""
+    """Warps of the same warpgroup that are held at other barriers, in loops, and reach these rows later."""
     groups = {warp // _WARPGROUP for warp in waiter.lanes}
     return [
         other
@@ -50,7 +50,7 @@ def _in_other_roles(model: Model, waiter: Waiter, rows: set[int]) -> list[Waiter
 
 
 def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
-    """Whole warpgroups stand at a barrier of all threads, which nobody else will ever come to."""
+    """Whether whole warpgroups wait at a barrier of all threads that nobody else will ever reach."""
     if waiter.kind != "bar" or waiter.detail["expected"] is not None or not waiter.helpers:
         return False
     whole = all(mask == WHOLE_WARP for mask in waiter.lanes.values()) and len(waiter.lanes) % _WARPGROUP == 0
@@ -61,7 +61,7 @@ def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
 
 
 def few(model: Model, waiter: Waiter) -> Blame | None:
-    """A CTA barrier with a number of threads, where fewer stand and nobody else will ever come."""
+    """A CTA barrier with a thread count, where too few threads wait and nobody else will ever come."""
     if waiter.kind != "bar" or waiter.detail["expected"] is None or waiter.helpers:
         return None
     here = [w for w in model.waiters if w.kind == "bar" and w.wants == waiter.wants and w.cta == waiter.cta]
@@ -74,7 +74,7 @@ def few(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
-    """The missing arrivals are those of a warp that also has the role of one of another warpgroup."""
+    """The missing arrivals are those of a warp that also runs the role of a warp of another warpgroup."""
     barrier, _ = barrier_of(model, waiter)
     for other in model.waiters:
         warp, *more = other.lanes
@@ -94,7 +94,7 @@ def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
 
 
 def _at_line(model: Model, waiter: Waiter) -> set[int]:
-    """Other warps that wait at the line where this one waits, or have waited there."""
+    """Other warps that wait, or have waited, at the line where this group waits."""
     line = model.line(waiter.row)
     here = {warp for w in model.waiters if model.line(w.row) == line for warp in w.lanes}
     passed = (item for history in model.histories.values() for item in history.waits.items())
@@ -103,7 +103,7 @@ def _at_line(model: Model, waiter: Waiter) -> set[int]:
 
 
 def signals_less(model: Model, waiter: Waiter) -> Blame | None:
-    """Who is to end this wait stands at its own, which it has passed more often than it has signalled."""
+    """The group that should end this wait is held at a wait that it passed more often than it signalled."""
     ring = ring_of(model.histories, waiter.place, model.array) if waiter.kind == "mbarrier" else []
     for other in (h.waiter for h in waiter.helpers if h.waiter is not None and h.waiter is not waiter):
         answers = ring_of(model.histories, other.place, model.array) if other.kind == "mbarrier" else []
@@ -122,7 +122,7 @@ def signals_less(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def no_work(model: Model, waiter: Waiter) -> Blame | None:
-    """It waits in a cluster behind the first, where no barrier is ever signalled: there is no work."""
+    """The wait is in a cluster after the first, where no barrier is ever signalled: there is no work."""
     _, history = barrier_of(model, waiter)
     if history is None or waiter.helpers or not model.cluster.index or not model.rows_for(waiter.place):
         return None
@@ -133,7 +133,7 @@ def no_work(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def both_multiply(model: Model, waiter: Waiter) -> Blame | None:
-    """It waits where the peer CTA waits for its own barrier, before MMAs that compute for both."""
+    """The group waits where the peer CTA waits for its own barrier, before MMAs that serve both CTAs."""
     barrier, history = barrier_of(model, waiter)
     if history is None or history.sources or not _has_pair_mma(model, waiter):
         return None
@@ -145,7 +145,7 @@ def both_multiply(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
-    """MMAs of the pair come after its wait, or stand in its loop under a condition that it does not meet."""
+    """Whether MMAs of the pair follow this wait, or are in its loop under a condition that it fails."""
     rows = [
         row
         for row, i in enumerate(model.program.instrs)

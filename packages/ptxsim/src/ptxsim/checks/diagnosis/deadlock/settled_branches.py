@@ -1,6 +1,6 @@
-"""Branches that threads which stand still have decided: nothing that their guards depend on will change.
+"""Branches that are decided for threads that are held: nothing that their guards depend on will change.
 
-Tells, for a group that waits, which rows it can come to: roles (warp, CTA) stay what they are.
+Tells, for a waiting group, which rows it can reach: roles (warp, CTA) stay what they are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Guards:
                 self.defined[name].append(row)
 
     def reach(self, row: int, warp: int, mask: int) -> set[int]:
-        """Rows that lanes `mask` of a warp, standing at `row`, may still execute."""
+        """Rows that the lanes `mask` of a warp, held at `row`, may still execute."""
         values = _Settled(self, reachable(self.program, row), warp, mask)
 
         def decide(at: int) -> bool | None:
@@ -43,7 +43,7 @@ class Guards:
 
 
 class _Settled:
-    """Values of one group that will not change any more."""
+    """Values of one waiting group that will not change any more."""
 
     def __init__(self, guards: Guards, ahead: set[int], warp: int, mask: int):
         self.cluster, self.program, self.defined = guards.cluster, guards.program, guards.defined
@@ -51,13 +51,13 @@ class _Settled:
         self.lanes = [lane for lane in range(32) if (mask >> lane) & 1]
 
     def _definition(self, name: str, depth: int) -> Instr | None:
-        """The one instruction that writes a register, where it may run again."""
+        """The only instruction that writes a register, if that is known to run unconditionally."""
         rows = self.defined[name]
         instr = self.program.instrs[rows[0]] if len(rows) == 1 and depth < _DEPTH else None
         return instr if instr is not None and instr.pred is None else None
 
     def predicate(self, operand, depth: int = 0) -> bool | None:
-        """The value of a predicate, where it is settled and the same in all lanes."""
+        """The value of a predicate, if it is settled and the same in all lanes; else None."""
         if isinstance(operand, Imm):
             return bool(operand.bits)
         name = operand.reg.name if isinstance(operand, Pred) else operand.name
@@ -94,7 +94,7 @@ class _Settled:
         return None
 
     def values(self, operand, depth: int = 0, signed: bool = True) -> list[int] | None:
-        """32-bit values by lane; None where they may change before they are used."""
+        """32-bit values by lane; None if they may change before they are used."""
         if isinstance(operand, Imm):
             return [_cut(operand.bits, signed)] * len(self.lanes)
         if not isinstance(operand, Reg):

@@ -1,4 +1,4 @@
-"""Waits for a barrier that nobody has signalled, and nobody who is left can: what its array tells of it."""
+"""Waits for a barrier that nobody has signalled or still can: what the rest of its array shows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def silent(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
-    """Whoever comes to the lines that would signal it has been there before, for one other element."""
+    """The threads that can reach a line that signals this array have always signalled one other element."""
     rows, lanes = model.rows_for(waiter.place), dict[int, int]()
     rounds: list[int] = []
     others: set[Place] = set()
@@ -45,7 +45,7 @@ def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
         return None
     (other,) = others
     answered = set(model.histories[other].waits) if other in model.histories else set()
-    if not answered or answered & set(waiter.lanes):  # it goes round, or they do
+    if not answered or answered & set(waiter.lanes):  # one of the two sides goes round the array
         return None
     cta = min(lanes) // model.cluster.warps_per_cta
     own = {w: mask for w, mask in lanes.items() if w // model.cluster.warps_per_cta == cta}
@@ -60,7 +60,7 @@ def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _signalled_mates(model: Model, own: tuple[int, int]) -> dict[tuple[int, int], BarrierHistory]:
-    """The other elements of an element's array, in its CTA, of which a phase has completed."""
+    """The other elements of this barrier's array, in its CTA, that have completed a phase."""
     array = model.reporter.shared_array
     return {
         place: history
@@ -71,5 +71,5 @@ def _signalled_mates(model: Model, own: tuple[int, int]) -> dict[tuple[int, int]
 
 
 def _waits(history: BarrierHistory, waiter: Waiter) -> int:
-    """How many waits on a barrier the warps that stand here have passed, each."""
+    """How many waits on a barrier the waiting warps have passed, at most."""
     return max((history.waits[warp].count for warp in waiter.lanes if warp in history.waits), default=0)

@@ -1,4 +1,4 @@
-"""Standstills where a wait is for another barrier, or another element, than is signalled for it."""
+"""Deadlocks where a wait is for another barrier, or another element, than is signalled for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WARP = 32  # threads
 
 
 def wrong_name(model: Model, waiter: Waiter) -> Blame | None:
-    """A wait or a signal names another barrier than is meant; told of whoever stands at a barrier."""
+    """A wait or a signal names the wrong barrier; reported for any group that waits at an mbarrier."""
     if waiter.kind != "mbarrier":
         return None
     record = model.cluster, model.histories, model.reporter
@@ -28,7 +28,7 @@ def parted(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _moved_first(model: Model, waiter: Waiter) -> Blame | None:
-    """It has gone round a ring from the second element on, and now asks for the first as of a later round."""
+    """A warp has gone round a ring from its second element on and now asks for the first, a round late."""
     barrier, history = barrier_of(model, waiter)
     if (
         barrier is None
@@ -48,7 +48,7 @@ def _moved_first(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _apart(model: Model, waiter: Waiter) -> Blame | None:
-    """The nth wait for an array is for another element than the nth signal; those before agree."""
+    """The nth wait on an array is for another element than the nth signal; those before agree."""
     barrier, _ = barrier_of(model, waiter)
     record = record_of(model.cluster)
     if barrier is None or record is None or len(record.steps) >= MOST or len(waiter.lanes) != 1:
@@ -61,7 +61,7 @@ def _apart(model: Model, waiter: Waiter) -> Blame | None:
     for warp in {s.warp for s in steps if s.kind in _SIGNALS and ring & set(s.places)}:
         signals = _walk(steps, ring, _SIGNALS, {warp})
         if any(_signalled_by_others(model, place, warp) for place in waits):
-            continue  # each element is of a signaller of its own: that is no ring
+            continue  # each element has a signaller of its own: that is no ring
         apart = [n for n, (one, (other, _)) in enumerate(zip(waits, signals, strict=False)) if one != other]
         if not apart or not apart[0]:
             continue
@@ -74,7 +74,7 @@ def _apart(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def _one_wait_more(model: Model, waiter: Waiter) -> bool:
-    """Does a warp that alone signals its array wait at another line than for all of its phases so far?"""
+    """Whether a warp that alone signals its array waits at another line than for all phases so far."""
     (warp,) = waiter.lanes
     ring = [model.histories[p] for p in ring_of(model.histories, waiter.place, model.array)]
     own = {by for history in ring for how, by, _ in history.sources if how != "load"} == {warp}
@@ -84,13 +84,13 @@ def _one_wait_more(model: Model, waiter: Waiter) -> bool:
 
 
 def _signalled_by_others(model: Model, place: Place, warp: int) -> bool:
-    """Does somebody signal an element, and this warp never?"""
+    """Whether others signal an element and this warp never does."""
     by = {w for how, w, _ in model.histories[place].sources if how != "load"}
     return bool(by) and warp not in by
 
 
 def own_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
-    """It has signalled other elements of the array, where nobody waits; its own one nobody has."""
+    """The group has signalled elements of the array where nobody waits; nobody has signalled its own."""
     _, history = barrier_of(model, waiter)
     if history is None or history.sources:
         return None
@@ -108,7 +108,7 @@ def own_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
-    """A commit, and none of the arrivals of threads that by the text are for this barrier, has come to it."""
+    """A commit has come to this barrier, but none of the thread arrivals that the program has for it."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or barrier.expected < 2:
         return None
@@ -123,8 +123,8 @@ def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def commit_for_threads(model: Model, waiter: Waiter) -> Blame | None:
-    """Commits alone have ever signalled this element, fewer than the whole warps that it counts, and the
-    threads that by the text arrive at its array are those that wait here.
+    """Only commits have ever signalled this element, fewer than the whole warps that it counts, and the
+    threads that arrive on its array, by the program's text, are those that wait here.
     """
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or barrier.expected % _WARP or not history.sources:
@@ -146,13 +146,13 @@ _SIGNALS = ("arrive", "commit")
 def _walk(
     steps: list[BarrierStep], ring: set[Place], kinds, warps: set[int]
 ) -> list[tuple[Place, BarrierStep]]:
-    """The elements that these warps came to, one after the other."""
+    """The elements that these warps came to, in order."""
     mine = [s for s in steps if s.kind in kinds and s.warp in warps]
     return [(place, step) for step in mine for place in step.places if place in ring]
 
 
 def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
-    """A loop of waits begins anew where the one before has left the ring at an element that is complete."""
+    """A loop of waits starts at another element than the complete one where the last loop stopped."""
     _, history = barrier_of(model, waiter)
     if history is None or len(waiter.lanes) != 1:
         return None
@@ -165,7 +165,7 @@ def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
     if not in_turn or model.line(waiter.row) in lines:
         return None
     due = ring[counts.index(counts[-1])]
-    phase = counts[-1]  # the first of this element that it has not waited for
+    phase = counts[-1]  # the first phase of this element that it has not waited for
     if due == waiter.place or model.cluster.mbarriers[due].phase <= phase:
         return None
     facts = {"count": sum(counts), "due": model.name(due), "phase": phase}
@@ -173,8 +173,8 @@ def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
 
 
 def awaited_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
-    """All phases of its array have been waited for by the same warps, at other lines, and nobody who signals
-    it comes there again: this wait is for something that reports elsewhere.
+    """The same warps have waited for all phases of this array at other lines, and none of its signallers will
+    reach it again: this wait is for something that reports elsewhere.
     """
     phases, lines = _answered(model, waiter)
     if not phases or model.line(waiter.row) in lines or not all(h.done for h in waiter.helpers):
@@ -190,9 +190,7 @@ def all_answered(model: Model, waiter: Waiter) -> int:
 
 
 def _answered(model: Model, waiter: Waiter) -> tuple[int, set[str]]:
-    """(phases of its array of barriers, the lines at which its warp has waited for each of them); 0, if it
-    has not.
-    """
+    """(phases of its barrier array, lines where its warps have waited for each of them); 0 phases if not."""
     barrier, _ = barrier_of(model, waiter)
     if barrier is None:
         return 0, set()

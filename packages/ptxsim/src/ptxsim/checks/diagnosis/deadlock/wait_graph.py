@@ -1,4 +1,4 @@
-"""A stuck cluster as a graph: groups of threads that wait, what for, and who could help them.
+"""A stuck cluster as a graph: groups of waiting threads, what they wait for, and who could release them.
 
 `Model` is built once, when nothing can move any more; checks/diagnosis/deadlock/causes.py and
 checks/diagnosis/deadlock/explain.py read it.
@@ -30,11 +30,11 @@ _VERBS = {"arrive": "arrives", "commit": "commits its MMAs", "load": "loads by T
 
 @dataclass
 class Helper:
-    """Who was to end a wait."""
+    """A group that should end a wait."""
 
     what: str  # "WG1 warp 0 commits its MMAs (gemm.cu:812)"
     state: str  # what that agent is doing instead
-    waiter: Waiter | None = None  # the group it is in; None: it has ended
+    waiter: Waiter | None = None  # the group that it is in; None if it has ended
     done: bool = False  # it will never again come to the line that helps
     who: str = ""  # "WG1 warp 0"
     how: str = ""  # "arrive", "commit" or "load"
@@ -43,7 +43,7 @@ class Helper:
 
 @dataclass
 class Waiter:
-    """Threads of one CTA that stand at the same row and wait for the same thing."""
+    """Threads of one CTA that are held at the same row and wait for the same thing."""
 
     cta: int
     row: int
@@ -62,7 +62,7 @@ class Waiter:
 
     @property
     def place(self) -> Any:
-        """(CTA rank, offset) of the mbarrier that it waits for; None for another wait."""
+        """(CTA rank, offset) of the mbarrier that the group waits for; None for another wait."""
         return self.detail.get("place")
 
 
@@ -106,7 +106,7 @@ class Model:
         return role(self.cluster, cta, lanes)
 
     def _job(self, waiter: Waiter) -> str:
-        """` (MMA)` and the like, for a group that still has one of these jobs to do, and no other."""
+        """` (MMA)` and the like, for a group that has exactly one of these jobs still to do."""
         instrs = [self.program.instrs[row] for row in self.reach(waiter)]
         jobs = {name for name, job in _JOBS.items() if any(i is not None and job(i) for i in instrs)}
         return f" ({jobs.pop()})" if len(jobs) == 1 else ""
@@ -152,7 +152,7 @@ class Model:
         return "something that never changes (it polls)", ""
 
     def missing_lanes(self, waiter: Waiter) -> int:
-        """Mask of the lanes that have still to come to the instruction of a "collective" wait."""
+        """Mask of the lanes that have not yet reached the instruction of a "collective" wait."""
         return waiter.detail["members"] & ~waiter.detail["present"]
 
     def lanes_wanted(self, waiter: Waiter) -> str:
@@ -165,7 +165,7 @@ class Model:
         return ".".join((instr.op, *instr.mods[:1]))
 
     def absent_warps(self, waiter: Waiter) -> set[int]:
-        """Warps that have still to issue the wgmma that a group waits for."""
+        """Warps that have not yet issued the wgmma that a group waits for."""
         warp, count = next(iter(waiter.lanes)), self.cluster.warps_per_cta
         base = warp - warp % count % 4
         return set(range(base, base + 4)) - {part.where.warp for part in waiter.detail["parts"]}
@@ -183,7 +183,7 @@ class Model:
     # ---- who could help ----
 
     def reach(self, waiter: Waiter) -> set[int]:
-        """Rows that a group may still execute once it goes on."""
+        """Rows that a group may still execute once it is released."""
         if id(waiter) not in self._reach:
             rows = [self.guards.reach(waiter.row, warp, mask) for warp, mask in waiter.lanes.items()]
             self._reach[id(waiter)] = set().union(*rows)
@@ -239,7 +239,7 @@ class Model:
         return [w for w in others if rows & self.reach(w)]
 
     def _blockers(self, waiter: Waiter) -> list[Waiter]:
-        """Who holds tensor memory, has still to come to a pair's instruction, or to a warp's."""
+        """Groups that hold tensor memory, or have not yet reached a pair's or a warp's joint instruction."""
         if waiter.kind == "collective":
             warp = next(iter(waiter.lanes))
             return [w for w in self.waiters if w is not waiter and warp in w.lanes]
@@ -253,7 +253,9 @@ class Model:
         return [w for w in self.waiters if w.cta == cta and w is not waiter and rows & self.reach(w)]
 
     def _signallers(self, waiter: Waiter) -> list[Helper]:
-        """Those who signalled this barrier before; if none of these will, also those who by the text can."""
+        """The threads that have signalled this barrier; if none of these will again, also those that, by the
+        program's text, can.
+        """
         history = self.histories.get(waiter.place)
         helpers = []
         for (how, row), lanes in self._sources(history).items():
@@ -287,7 +289,7 @@ class Model:
         return loop_around(self.program, first, last) != (first, last)
 
     def in_a_loop(self, row: int) -> bool:
-        """Is a wait in a loop, but for the one that asks again?"""
+        """Whether a wait is in a loop other than the one that only retries it."""
         first, last = loop_around(self.program, row, row)
         return not only_asks(self.program, row) or self.in_one_loop(max(first - 1, 0), last)
 
