@@ -1,1 +1,1 @@
-"""What a run tells: the events of units and threads, and the bus that hands them to its listeners."""
+"""Events that units and threads report during a run, and the bus that passes them to listeners."""

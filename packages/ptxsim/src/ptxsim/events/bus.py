@@ -1,7 +1,7 @@
-"""Hands each event of a run to its listeners; SILENT where there are none.
+"""Passes each event of a run to its listeners; SILENT if there are none.
 
-A listener is an `Observer`; it may have parts, which come right after it. What a listener's `*_issue` returns
-is its own token: the bus keeps one for each listener and gives it back to that listener alone.
+A listener is an `Observer`; it may have parts, which get each event right after it. What a listener's
+`*_issue` returns is its own token: the bus keeps one per listener and gives it back to that listener only.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ EVENTS = {
 
 
 class Silent(Observer):
-    """The bus of a run to which nobody listens; units report everything to it all the same."""
+    """The bus of a run without listeners; units report to it as usual."""
 
-    heard = False  # units make no records that cost time
+    heard = False  # units skip records that cost time to make
     in_place = False
     observers: tuple[Observer, ...] = ()
 
@@ -32,7 +32,7 @@ SILENT = Silent()
 
 
 class Bus(Observer):
-    """in_place: every unit instruction is to run where it stands."""
+    """in_place: whether unit instructions must run at once, where they occur, instead of being queued."""
 
     heard = True
 
@@ -45,8 +45,9 @@ class Bus(Observer):
 
 
 def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Callable:
-    """The function that passes event `name` on to the observers that override it. It is written out, because
-    a kernel makes some ten thousand events a second and a loop over listeners with *args takes twice as long.
+    """The function that passes event `name` on to the observers that override it. It is generated code: a
+    kernel makes some ten thousand events a second, and a loop over listeners with *args would take twice as
+    long.
     """
     calls = [
         (i, getattr(o, name))
@@ -76,6 +77,6 @@ def _code(text: str):
 
 
 def written_out(name: str, text: str, space: dict) -> Callable:
-    """The function `name` that a text defines; `space`: its global names."""
+    """The function `name` that the source `text` defines; `space`: its globals."""
     exec(_code(text), space)
     return space[name]

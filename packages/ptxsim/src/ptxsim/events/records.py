@@ -1,7 +1,7 @@
-"""What units report of their work: frozen, typed records, made by the unit that knows.
+"""Records in which units report their work: frozen and typed, made by the unit that does the work.
 
-Listeners read them and decode no instruction. A footprint is made once for each set of operands of an
-instruction and is the same object from then on: its identity stands for its contents.
+Listeners read them and need not decode instructions. A footprint is made once for each set of operands of an
+instruction and reused as the same object: equal identity means equal contents.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from ptxsim.isa.layouts.swizzle import Mode
 
 
 class Rectangle(NamedTuple):
-    """Cells of the tensor memory of a CTA. It may extend beyond the last lane or column, which the unit
-    reports.
-    """
+    """A rectangle of a CTA's tensor memory. May exceed the last lane or column, which the unit reports."""
 
     rank: int  # of the CTA in its cluster
     lane: int
@@ -29,20 +27,20 @@ class Rectangle(NamedTuple):
 
     @property
     def block(self) -> tuple:
-        """Its index in an array (CTAs, lanes, columns)."""
+        """Its index into an array (CTAs, lanes, columns)."""
         lanes = slice(self.lane, self.lane + self.lanes)
         return self.rank, lanes, slice(self.column, self.column + self.columns)
 
 
 def rectangles(rank: int, lanes: np.ndarray, column: int, columns: int) -> list[Rectangle]:
-    """The columns of these lanes, in as few rectangles as there are runs of lanes."""
+    """These columns of these lanes as rectangles, one for each run of consecutive lanes."""
     runs = np.split(lanes, np.flatnonzero(np.diff(lanes) != 1) + 1)
     return [Rectangle(rank, int(run[0]), len(run), column, columns) for run in runs]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedSpan:
-    """Chunks of 16 bytes of the shared memory of a CTA, by number; or `first` to `last` inside of one."""
+    """16-byte chunks of a CTA's shared memory, by number; or bytes `first` to `last` inside one chunk."""
 
     rank: int
     chunks: np.ndarray  # int64, of any shape
@@ -56,39 +54,39 @@ class SharedSpan:
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def run(rank: int, first: int, size: int) -> SharedSpan:
-        """This many consecutive bytes: whole chunks, or a part of one."""
+        """A span of `size` consecutive bytes: whole chunks, or a part of one."""
         last = first + size - 1
         return SharedSpan(rank, np.arange(first >> 4, (last >> 4) + 1), first, last)
 
     @property
     def inside(self) -> bool:
-        """Whether it is only a part of a chunk."""
+        """Whether the span is only a part of a chunk."""
         return self.last - self.first < 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Footprint:
-    """What one instruction of a tensor core touches, with these operands."""
+    """The memory that one tensor-core instruction touches, for one set of operands."""
 
     ranks: tuple[int, ...]  # the CTAs that take part
     reads: tuple[SharedSpan, ...] = ()
     cells_read: tuple[Rectangle, ...] = ()
     cells_written: tuple[Rectangle, ...] = ()
-    tile: tuple[int, int] | None = None  # rows and columns of the product in all CTAs; None: it moves data
+    tile: tuple[int, int] | None = None  # rows and columns of the product over all CTAs; None: data movement
     descriptors: tuple[int, ...] = ()  # matrix descriptors of a product's operands
     label: str = ""  # in a timeline
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TmemCells:
-    """Cells of the tensor memory of a CTA that a warp's tcgen05.ld or st takes, an array index each."""
+    """Cells of a CTA's tensor memory that a warp's tcgen05.ld or st accesses, as one index array per axis."""
 
     rank: int
     lanes: np.ndarray  # (registers, 32); (2, registers, 32) where a register holds two columns
     columns: np.ndarray
     lane_ends: tuple[int, int]  # first and last
     column_ends: tuple[int, int]
-    block: tuple[slice, slice] | None  # (columns, lanes), if they are all of a block, each in its place
+    block: tuple[slice, slice] | None  # (columns, lanes) if the cells are a whole block, in order
 
     @classmethod
     def of(cls, rank: int, lanes: np.ndarray, columns: np.ndarray) -> TmemCells:
@@ -100,11 +98,11 @@ class TmemCells:
 
     @property
     def index(self) -> tuple[np.ndarray, np.ndarray]:
-        """In an array (lanes, columns) of this CTA."""
+        """The index into an array (lanes, columns) of this CTA."""
         return self.lanes, self.columns
 
     def held(self, memory: np.ndarray) -> np.ndarray:
-        """What they hold, of `memory` (lanes, columns): for use at once, as it may be a part of that."""
+        """The cells' contents in `memory` (lanes, columns). Use them at once: they may be a view of it."""
         return memory[self.index] if self.block is None else memory.T[self.block]
 
     def put(self, memory: np.ndarray, values: np.ndarray) -> None:
@@ -115,14 +113,14 @@ class TmemCells:
 
 
 class TensorWork(NamedTuple):
-    """What a tensor core executes in order with the others of its thread (PTX ISA 9.7.16.6.2)."""
+    """Work that a tensor core executes in order with the other work of its thread (PTX ISA 9.7.16.6.2)."""
 
     name: str  # "tcgen05.mma"
     text: str  # "an MMA"
     where: Split  # who issued it
-    group: int  # of .cta_group
-    task: Any  # what it does, in its unit's own form: others read only the footprint
-    accumulates: bool = False  # adds to what its cells hold
+    group: int  # CTAs: .cta_group::1 or ::2
+    task: Any  # in its unit's own form; others only read its footprint
+    accumulates: bool = False  # adds to the contents of its cells
     partial: bool = False  # leaves out some lanes
 
     @property
@@ -131,7 +129,7 @@ class TensorWork(NamedTuple):
 
 
 class Tensor(Protocol):
-    """A tensor in global memory as a copy sees it; plain bytes are one of one dimension."""
+    """A tensor in global memory as a copy sees it; plain bytes are a tensor with one dimension."""
 
     name: str
     array: np.ndarray
@@ -143,7 +141,7 @@ class Tensor(Protocol):
     byte_offset: int  # of the first element
     swizzle: Mode
     segment: int  # of global memory
-    at: int  # where its map lies, if a kernel can write that; else 0
+    at: int  # address of its tensor map, if a kernel can write it; else 0
 
     @property
     def rank(self) -> int: ...
@@ -156,21 +154,21 @@ class Tensor(Protocol):
 
 
 class BulkCopy(NamedTuple):
-    """What TMA, cp.async.bulk, st.async and the like copy, as one piece of asynchronous work."""
+    """What TMA, cp.async.bulk, st.async and the like copy as one piece of asynchronous work."""
 
     kind: str  # "load": its bytes count on mbarriers; "store": it belongs to a bulk group of its thread
-    tensor: Tensor  # that a load reads and a store writes; empty where it is no global memory
-    start: tuple[int, ...]  # of its box there, innermost first
-    offset: int  # where it begins in the window of each CTA
-    size: int  # bytes, of each target
+    tensor: Tensor  # read by a load, written by a store; empty if not in global memory
+    start: tuple[int, ...]  # of its box in the tensor, innermost dimension first
+    offset: int  # its start in each CTA's shared window
+    size: int  # bytes per target
     source: SharedSpan | None  # shared memory that it reads
-    targets: tuple[SharedSpan, ...] = ()  # that it writes, one a CTA
-    barriers: tuple[Place, ...] = ()  # that hear of its bytes, one a target
-    reduces: bool = False  # combines them with what is there
+    targets: tuple[SharedSpan, ...] = ()  # shared memory that it writes, one per CTA
+    barriers: tuple[Place, ...] = ()  # that count its bytes, one per target
+    reduces: bool = False  # combines the bytes with those in memory
 
     @property
     def ranks(self) -> list[int]:
-        """CTAs whose shared memory a load fills, or a store reads."""
+        """CTAs whose shared memory a load fills or a store reads."""
         return [span.rank for span in self.targets or (self.source,) if span is not None]
 
     @property
@@ -185,41 +183,41 @@ class BulkCopy(NamedTuple):
 class Fence(NamedTuple):
     """What a fence orders for its threads (PTX ISA 9.7.13.4)."""
 
-    threads: bool  # accesses before it, against those of other threads
-    shared_proxy: bool  # what was written to shared memory, against what the async proxy does there
-    global_proxy: bool  # the same of global memory
-    inits: bool  # mbarrier.init, against the uses of other threads, even if these synchronise relaxed
+    threads: bool  # earlier accesses, with regard to those of other threads
+    shared_proxy: bool  # writes to shared memory, with regard to the async proxy's accesses
+    global_proxy: bool  # the same for global memory
+    inits: bool  # mbarrier.init, with regard to other threads' uses, even after a relaxed barrier
 
 
 class BarArrival(NamedTuple):
     """A warp arrives at a CTA barrier."""
 
     number: int
-    threads: int | None  # that it takes part with; None: all of the CTA
-    waits: bool  # not so bar.arrive
+    threads: int | None  # that the barrier expects; None: all of the CTA
+    waits: bool  # False for bar.arrive
 
 
 class Arrival(NamedTuple):
-    """Threads arrive on an mbarrier; none of them arrives after the one that completes the phase."""
+    """Threads arrive on an mbarrier; none of them arrives after the arrival that completes the phase."""
 
     lanes: int  # mask
     place: Place
-    arrivals: int  # that they make
-    releases: bool  # hands on what they did: .release, at a scope in which the barrier's CTA is
-    announces: int | None = None  # bytes that the phase is to expect as well
+    arrivals: int  # how many they make
+    releases: bool  # .release, at a scope that includes the barrier's CTA
+    announces: int | None = None  # bytes added to the phase's tx-count
 
 
 class PhaseWait(NamedTuple):
-    """Threads look whether a phase of an mbarrier is complete."""
+    """Threads test whether a phase of an mbarrier is complete."""
 
     lanes: int  # mask
     place: Place
     parity: int  # of the phase
-    acquires: bool  # takes on what was released to it
+    acquires: bool  # sees what was released to the barrier
 
 
 class Commit(NamedTuple):
-    """A tcgen05.commit: it arrives on barriers when the work that its thread has issued is done."""
+    """A tcgen05.commit: it arrives on barriers when all work that its thread has issued is done."""
 
     barriers: tuple[Place, ...]
 
@@ -227,5 +225,5 @@ class Commit(NamedTuple):
 class CopyArrival(NamedTuple):
     """A cp.async.mbarrier.arrive: each lane arrives when the copies that it has issued are done."""
 
-    places: tuple[Place, ...]  # one a lane
-    counted: bool  # the phase waits for it in addition to its count; .noinc does not
+    places: tuple[Place, ...]  # one per lane
+    counted: bool  # adds to the phase's pending count; False with .noinc

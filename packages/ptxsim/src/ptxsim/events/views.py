@@ -1,4 +1,4 @@
-"""A run as its listeners see it: what checks, traces and reports may know of a launch, a cluster and lanes.
+"""A run as its listeners see it: what checks, traces and reports may read of a launch, a cluster and lanes.
 
 Listeners read and change nothing. The classes themselves are in launch.py and machine/, which also keep what
 only the machine needs (machine/launch_view.py, machine/cluster_view.py).
@@ -16,7 +16,7 @@ Triple = tuple[int, int, int]
 
 
 class Split(Protocol):
-    """Lanes of one warp at one instruction: who makes an event, and where it stands."""
+    """Lanes of one warp at one instruction: the origin of an event."""
 
     @property
     def cluster(self) -> Cluster: ...
@@ -43,9 +43,9 @@ class Scheduled(Split, Protocol):
     """A split that the scheduler knows by its number."""
 
     @property
-    def index(self) -> int: ...  # of its row in the split table
+    def index(self) -> int: ...  # its row in the split table
     @property
-    def full_mask(self) -> int: ...  # whatever the guard says
+    def full_mask(self) -> int: ...  # the mask regardless of the guard predicate
 
 
 class Barrier(Protocol):
@@ -68,7 +68,7 @@ class Barrier(Protocol):
 
 
 class Wait(Protocol):
-    """Why a split sleeps."""
+    """Why a split is blocked."""
 
     @property
     def kind(self) -> str: ...
@@ -86,7 +86,7 @@ class Launch(Protocol):
     clusters: Triple  # of the grid
     ctas_per_cluster: int
     threads: int  # of a CTA
-    shared_end: int  # of all shared memory in the window
+    shared_end: int  # end of all shared memory in the window
     shared_offsets: dict[str, int]  # of static variables in the window
 
     @property
@@ -108,7 +108,7 @@ class Cluster(Protocol):
     warps_per_cta: int
     cta_ids: list[Triple]  # %ctaid by rank
     alive: list[int]  # mask of the lanes of each warp that have not exited
-    stuck: bool  # nothing can move any more
+    stuck: bool  # no thread can run any more
     split_table: np.ndarray
     registers: np.ndarray  # (warps, slots, 32)
     predicates: np.ndarray  # (warps, slots): masks
@@ -126,7 +126,7 @@ class Cluster(Protocol):
     @property
     def mbarriers(self) -> Mapping[Place, Barrier]: ...
     @property
-    def waits(self) -> Mapping[int, Wait]: ...  # of splits that sleep, by number
+    def waits(self) -> Mapping[int, Wait]: ...  # of blocked splits, by number
     @property
     def splits(self) -> Mapping[int, Scheduled]: ...
     def lanes_at_start(self, warp: int) -> int: ...

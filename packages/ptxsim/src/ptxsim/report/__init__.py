@@ -1,1 +1,1 @@
-"""What a run found, as data."""
+"""The findings of a run, as data."""

@@ -1,4 +1,4 @@
-"""A mistake of ptxsim's own that a run met, kept apart from all that a kernel can do wrong."""
+"""Errors of ptxsim itself, kept apart from everything that a kernel can do wrong."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ptxsim.frontend.ast import PtxError
 
 
 class Fault(RuntimeError):
-    """ptxsim itself failed: nothing is known about the kernel. `__cause__` is what went wrong."""
+    """ptxsim itself failed: nothing is known about the kernel. `__cause__` is the original exception."""
 
 
 @contextlib.contextmanager
 def faults() -> Iterator[None]:
-    """Around a run: what it raises is a Fault, but for PTX that is not modelled and for lack of memory."""
+    """Around a run: turns what it raises into a Fault, except PtxError (unmodelled PTX) and MemoryError."""
     try:
         yield
     except (PtxError, MemoryError):

@@ -1,4 +1,4 @@
-"""What a run found: `Finding`, and the Reporter that collects them (each once, with a count)."""
+"""The findings of a run: `Finding`, and the Reporter that collects them (each once, with a count)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ptxsim.isa.address_map import (
 from ptxsim.report.names import brief, variable
 from ptxsim.report.sources import Sources, place_text
 
-if TYPE_CHECKING:  # numpy, which a command that shows findings need not wait for
+if TYPE_CHECKING:  # avoids numpy, which a command that only shows findings need not load
     from ptxsim.events.views import Cluster, Split
 
 KINDS = (
@@ -48,9 +48,9 @@ KINDS = (
     "tmem-leak",
     "unsupported",
 )
-_OF_ACCESSES = ("misaligned", "out-of-bounds", "uninitialized", "proxy-fence", "race")  # these count accesses
+_OF_ACCESSES = ("misaligned", "out-of-bounds", "uninitialized", "proxy-fence", "race")  # counted in accesses
 SEVERITIES = ("error", "incomplete", "review")
-CLEAN = (  # what the verdict promises, in one sentence
+CLEAN = (  # what the verdict "clean" promises, in one sentence
     "no race, missing edge or deadlock in any interleaving that program order and synchronisation allow, "
     "for the control flow that was seen"
 )
@@ -61,7 +61,7 @@ def _is_worse(one: str, other: str) -> bool:
 
 
 def times_text(kind: str, count: int) -> str:
-    """` (64 accesses)`: what a finding counts; nothing for one."""
+    """` (64 accesses)`: how often a finding happened; empty for once."""
     return f" ({count} {'accesses' if kind in _OF_ACCESSES else 'times'})" if count > 1 else ""
 
 
@@ -70,10 +70,10 @@ class Finding:
     kind: str  # one of KINDS
     severity: str  # "error" | "review" | "incomplete"
     message: str  # what happened, with the arithmetic
-    hint: str = ""  # what to look at, in the words of the kernel's language
+    hint: str = ""  # what to do, in the terms of the kernel's language
     where: dict = field(default_factory=dict)  # cta, warp, lanes, line (of the source), ptx_line, ptx
-    evidence: dict = field(default_factory=dict)  # numbers behind the message
-    count: int = 1  # times it happened
+    evidence: dict = field(default_factory=dict)  # the numbers that the message is based on
+    count: int = 1  # how often it happened
 
     def __str__(self) -> str:
         times = times_text(self.kind, self.count)
@@ -96,7 +96,7 @@ _OFFSET = re.compile(r" \+ \d+ B\b")
 
 
 def told_once(findings: list[Finding]) -> list[str]:
-    """Their text; of those that differ in numbers and offsets only, in one line of the source, the first."""
+    """The findings' texts; of those of one source line that differ only in numbers, only the first."""
     alike: dict[tuple, list[Finding]] = {}
     for finding in findings:
         at = finding.where.get("source") or finding.where.get("ptx_line")
@@ -108,7 +108,7 @@ def told_once(findings: list[Finding]) -> list[str]:
     ]
 
 
-_FAULTS: dict[int, tuple[str, str, Any]] = {  # what is wrong with an address -> kind, message, hint
+_FAULTS: dict[int, tuple[str, str, Any]] = {  # fault of an address -> kind, message, hint
     FAULT_MISALIGNED: (
         "misaligned",
         "at an address that is not a multiple of its size",
@@ -134,12 +134,12 @@ _ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reducti
 
 
 class Reporter:
-    """Collects findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
+    """Collects the findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
 
     def __init__(
         self, names: list | None = None, memory=None, dynamic_start: int = 0, source: str = "", launch=None
     ):
-        """launch: for the names of static variables, and for places in the files that the PTX names."""
+        """launch: source of the names of static variables and of places in the files that the PTX names."""
         self.by_identity: dict[tuple, Finding] = {}
         self.sources = Sources(launch.module) if launch is not None else None
         self.source = source  # name of the source file
@@ -152,13 +152,13 @@ class Reporter:
 
     @classmethod
     def of(cls, by_identity: dict, printed: list[str]) -> Reporter:
-        """A reporter that only carries results, to be absorbed by another."""
+        """A reporter that only carries results, for another one to absorb."""
         reporter = cls()
         reporter.by_identity, reporter.printed = by_identity, printed
         return reporter
 
     def absorb(self, other: Reporter) -> None:
-        """Adds what another part of the same launch found."""
+        """Adds the findings of another part of the same launch."""
         for identity, finding in other.by_identity.items():
             known = self.by_identity.setdefault(identity, finding)
             if known is not finding:
@@ -172,13 +172,13 @@ class Reporter:
         return {identity: (finding, finding.count) for identity, finding in self.by_identity.items()}
 
     def since(self, snapshot: dict[tuple, tuple[Finding, int]]) -> dict[tuple, Finding]:
-        """What was found after `snapshot`, with what it counted since."""
+        """What was found after `snapshot`, with the counts since then."""
         counts = {identity: count for identity, (_, count) in snapshot.items()}
         later = {i: replace(f, count=f.count - counts.get(i, 0)) for i, f in self.by_identity.items()}
         return {identity: finding for identity, finding in later.items() if finding.count}
 
     def restore(self, snapshot: dict[tuple, tuple[Finding, int]]) -> None:
-        """Forgets what was found since."""
+        """Forgets what was found since the snapshot."""
         self.by_identity.clear()
         for identity, (finding, count) in snapshot.items():
             finding.count = count
@@ -186,11 +186,11 @@ class Reporter:
 
     @property
     def findings(self) -> list[Finding]:
-        """By severity, then what explains others first (ranking.py), then in order of appearance."""
+        """Sorted by severity, then causes before consequences (ranking.py), then in order of appearance."""
         return sorted(self.by_identity.values(), key=lambda f: (SEVERITIES.index(f.severity), rank(f)))
 
     def killed(self) -> bool:
-        """Whether a finding ends the launch on any chip: what stands still behind it is no deadlock."""
+        """Whether a finding ends the launch on any chip: threads that are held after that are no deadlock."""
         return any(f.evidence.get("kills") for f in self.by_identity.values())
 
     def verdict(self) -> str:
@@ -208,11 +208,11 @@ class Reporter:
         at: tuple | None = None,
         **evidence,
     ) -> Finding:
-        """Records a finding; the same one only counts up. hint: what to do, or the cause that says so. at:
-        (cluster, rank of the CTA, row of the program) where no split stands.
+        """Records a finding; a repeated one only counts up. hint: what to do, or the cause that says so. at:
+        (cluster, rank of the CTA, program row), for findings without a split.
 
         Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
-        the source file (of the PTX where that is not known), whatever numbers a message has.
+        the source file (of the PTX if that is unknown), whatever numbers a message has.
         """
         where = self.place(split) if split is not None else self.row_place(*at) if at is not None else {}
         line = where.get("line") or -where.get("ptx_line", 0)
@@ -232,12 +232,12 @@ class Reporter:
         return self.by_identity[identity]
 
     def blame(self, finding: Finding, cause: Cause, message: str) -> None:
-        """Tells a finding anew, now that its cause is known."""
+        """Rewrites a finding, now that its cause is known."""
         finding.message, finding.hint = message, self.hints.hint(cause, finding.kind)
         finding.evidence["cause"] = cause.id
 
     def place(self, split: Split, row: int | None = None) -> dict:
-        """Where a split stands: CTA, warp, lanes, the line of the source and of the PTX."""
+        """Where a split is: CTA, warp, lanes, and the lines of the source and of the PTX."""
         cluster = split.cluster
         instr = cluster.program.instrs[split.row if row is None else row]
         place = {
@@ -249,7 +249,7 @@ class Reporter:
         return place | self._text_place(cluster, instr)
 
     def _text_place(self, cluster: Cluster, instr: Instr | None) -> dict:
-        """Line, PTX and, where the PTX names files, the kernel and the places in these."""
+        """Line and PTX text; if the PTX names files, also the kernel and the places in those files."""
         if instr is None:
             return {}
         place: dict = {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
@@ -264,7 +264,7 @@ class Reporter:
         return place
 
     def row_place(self, cluster: Cluster, rank: int, row: int) -> dict:
-        """The same for a row of the program, whoever executed it, in the CTA of this rank."""
+        """The same for a program row in the CTA of this rank, whichever warp executed it."""
         instr = cluster.program.instrs[row]
         return {
             "cta": cluster.cta_ids[rank],
@@ -272,7 +272,7 @@ class Reporter:
         } | self._text_place(cluster, instr)
 
     def line_text(self, instr: Instr | None) -> str:
-        """`gemm.cu:123`, `line 123` where the file is not known, else the line of the PTX text."""
+        """`gemm.cu:123`, `line 123` if the file is unknown, else the line of the PTX text."""
         if instr is None:
             return "an unknown line"
         if instr.src is None:
@@ -282,9 +282,9 @@ class Reporter:
         return f"{file}:{instr.src}" if file else f"line {instr.src}"
 
     def shared_name(self, offset: int) -> str:
-        """`Asmem + 2048 B` or `mma2tma[1]` for a window offset; the bare offset where no name is known.
+        """`Asmem + 2048 B` or `mma2tma[1]` for a window offset; the bare offset if it has no name.
 
-        A little behind an array of barriers it is a slot that the array lacks: `mma2tma[2] (it has 2)`.
+        Just past a barrier array it is a slot that the array does not have: `mma2tma[2] (it has 2)`.
         """
         for name, dtype, start, size in self.names:
             if start <= offset < start + size:
@@ -303,20 +303,20 @@ class Reporter:
         return f"shared memory + {offset - SHARED_START} B"
 
     def shared_array(self, offset: int) -> str:
-        """The array that `shared_name` names an element of."""
+        """The array in which `shared_name` names an element."""
         return self.shared_name(offset).partition("[")[0]
 
     def shared_buffer(self, offset: int) -> str:
-        """The same, without the distance from where it begins."""
+        """The same, without the offset within a buffer."""
         return self.shared_array(offset).split(" + ")[0]
 
     def shared_extent(self, offset: int) -> tuple[int, int]:
-        """Start and bytes of the buffer that a window offset lies in; (offset, 0) where none is known."""
+        """Start and size in bytes of the buffer that a window offset lies in; (offset, 0) if unknown."""
         held = (at for at in self.names if at[2] <= offset < at[2] + at[3])
         return next(((start, size) for _, _, start, size in held), (offset, 0))
 
     def knows(self, offset: int) -> bool:
-        """Whether a window offset lies in a buffer that has a name."""
+        """Whether a window offset lies in a named buffer."""
         return any(start <= offset < start + size for _, _, start, size in self.names)
 
     def is_one_word(self, offset: int) -> bool:
@@ -324,8 +324,8 @@ class Reporter:
         return any(start <= offset < start + size <= start + 8 for _, _, start, size in self.names)
 
     def fault(self, where: Split, code: int, address: int, lanes: int, of: int = 0) -> None:
-        """An access that left its memory. where: the first of the `lanes` that do; `of` so many
-        lanes that execute it, where that is known.
+        """Reports an access outside its memory. where: the first of the `lanes` lanes that make it; of: how
+        many lanes execute it, if known.
         """
         kind, text, hint = _FAULTS[code]
         what = _ACCESS.get(where.instr.op, where.instr.op)
@@ -341,7 +341,7 @@ class Reporter:
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
 
     def outside_shared(self, offset: int) -> str:
-        """Its name; behind the last buffer, also by how much it misses that one."""
+        """The name of an offset; past the last buffer, also its distance from that buffer's end."""
         text = self.shared_name(offset)
         before = [(start + size, name) for name, _, start, size in self.names if start + size <= offset]
         if self.knows(offset) or not before or any(start > offset for _, _, start, _ in self.names):
@@ -357,7 +357,7 @@ class Reporter:
 
 
 def _in_shared(instr: Instr, address: int) -> bool:
-    """Whether an instruction means shared memory by an address: null is not in it."""
+    """Whether an instruction's address is meant for shared memory. Null is not."""
     small = 0 <= address <= WINDOW_MASK
     return bool(is_shared(address)) or small and any(mod.startswith("shared") for mod in instr.mods)
 
@@ -379,7 +379,7 @@ def lanes_text(mask: int) -> str:
 def _static_names(launch, dynamic_too: bool) -> list[tuple[str, str, int, int]]:
     """(name, type, offset, size) of the shared variables that the PTX declares.
 
-    dynamic_too: names of dynamic buffers are known; otherwise its one variable stands for all of them.
+    dynamic_too: names of dynamic buffers are known; otherwise the extern variable stands for all of them.
     """
     found = []
     for var in launch.shared_variables():

@@ -1,4 +1,4 @@
-"""Findings for machines: JSON, SARIF 2.1.0, and the annotations of GitHub's workflows."""
+"""Machine-readable findings: JSON, SARIF 2.1.0, and GitHub workflow annotations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def launches_json(records: list) -> str:
 
 
 def location(finding: Finding, file: str) -> tuple[str, int]:
-    """(file, line) in the source where that is known, else in the PTX."""
+    """(file, line) in the source if that is known, else in the PTX."""
     where = finding.where
     if where.get("source_file"):
         return where["source_file"], where["source_line"]

@@ -1,4 +1,4 @@
-"""Names of C++ as people write them."""
+"""C++ names in readable form."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import functools
 import itertools
 import re
 
-MOST = 160  # characters of a name in a line of text
+MOST = 160  # characters of a name in one line of text
 _OPEN = "<("
-_BRACKET = re.compile(r"operator(?:\(\)|->\*?|<=>|<<=?|>>=?|[<>]=?)|->|[<>()]")  # or a name that holds one
+_BRACKET = re.compile(r"operator(?:\(\)|->\*?|<=>|<<=?|>>=?|[<>]=?)|->|[<>()]")  # operators hold brackets
 
 
 @functools.cache
 def readable(name: str) -> str:
-    """`kernel<128>(float*)` of a mangled name; the name itself where that is not possible."""
+    """`kernel<128>(float*)` for a mangled name; the name itself if it cannot be demangled."""
     if not name.startswith("_Z"):
         return name
     try:
@@ -27,13 +27,13 @@ def readable(name: str) -> str:
 
 
 def variable(name: str) -> str:
-    """`tile` of _ZZ4gemmPfE4tile, a variable inside a function; the readable name of others."""
+    """`tile` for _ZZ4gemmPfE4tile, a variable inside a function; for other names, the readable name."""
     return readable(name).rpartition("::")[2] if name.startswith("_ZZ") else readable(name)
 
 
 @functools.cache
 def brief(name: str, most: int = MOST) -> str:
-    """The readable name, without what stands in brackets where it is too long (`gemm<..>(..)`)."""
+    """The readable name; if it is too long, without the text in brackets (`gemm<..>(..)`)."""
     text = readable(name)
     tokens = [(found.start(), found.end()) for found in _BRACKET.finditer(text)]
     brackets = [(start, text[start]) for start, end in tokens if end == start + 1]
@@ -45,19 +45,19 @@ def brief(name: str, most: int = MOST) -> str:
 
 
 def _depths(brackets: list[tuple[int, str]]) -> list[int]:
-    """How many brackets are open after each."""
+    """How many brackets are open after each one."""
     return list(itertools.accumulate(1 if bracket in _OPEN else -1 for _, bracket in brackets))
 
 
 def _without(text: str, brackets: list[tuple[int, str]], depth: int) -> str:
-    """The text with `..` for what stands in `depth` brackets or more."""
+    """The text with `..` in place of what is nested in `depth` brackets or more."""
     parts, at, now = [], 0, 0
     for place, bracket in brackets:
         opens = bracket in _OPEN
         if opens and now == depth - 1:
             parts += [text[at : place + 1], ".."]
         elif not opens and now == depth:
-            if text[place - 1] in _OPEN:  # nothing stood there
+            if text[place - 1] in _OPEN:  # the brackets were empty
                 parts.pop()
             at = place
         now += 1 if opens else -1

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ptxsim.report.names import brief
 
 _STRINGS = re.compile(r"^(\$\w+):\s*\n((?:\s*\.b8[ \d,]+\n?)+)", re.MULTILINE)
-_MOST = 20  # functions that are inlined into each other
+_MOST = 20  # nested inlined functions
 
 
 class SourcePlace(NamedTuple):
@@ -27,7 +27,7 @@ class Sources:
 
     @functools.cached_property
     def _functions(self) -> dict[str, str]:
-        """Label in .debug_str -> the name that stands there."""
+        """Label in .debug_str -> the name stored there."""
         found = {}
         for label, data in _STRINGS.findall(self.module.text):
             codes = bytes(int(number) for number in re.findall(r"\b\d+\b", data.replace(".b8", "")))
@@ -35,7 +35,7 @@ class Sources:
         return found
 
     def chain(self, instr) -> list[SourcePlace]:
-        """The place of an instruction, then those into which it was inlined; [] if not known."""
+        """The place of an instruction, then the places it was inlined at; [] if unknown."""
         places: list[SourcePlace] = []
         loc, inlined = instr.loc, instr.inlined
         while loc is not None and loc[0] in self.module.files and len(places) < _MOST:
@@ -49,7 +49,7 @@ class Sources:
 
     @property
     def language(self) -> str:
-        """ "cuda", "python" (Triton and its kin) or "" where the PTX names no files."""
+        """ "cuda", "python" (Triton and similar), or "" if the PTX names no files."""
         return _language(frozenset(self.module.files.values()))
 
 

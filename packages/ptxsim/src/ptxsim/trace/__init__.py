@@ -1,1 +1,1 @@
-"""What a run did, as events; the schedule and the files made from them."""
+"""Traces of a run: its recorded events, their schedule, and the files made from them."""

@@ -1,4 +1,4 @@
-"""A timeline for the eye: lanes of one role as one band, its bars in rows, arrows from signal to wait.
+"""A timeline for display: lanes of one role form one band, with bars in rows and arrows from signal to wait.
 
 A band is a hardware unit, or the warps of a warpgroup that do the same. What several of its warps do at the
 same time under the same name is one bar.
@@ -13,19 +13,19 @@ from ptxsim.trace.schedule import UNITS, Event, Lane, Timeline
 
 @dataclass
 class Bar:
-    """A stretch of time in a band: one event, or the same thing done by several warps of it."""
+    """A stretch of time in a band: one event, or the same activity of several warps."""
 
-    first: Event  # kind, name, line and phase of the bar
+    first: Event  # the bar's kind, name, line and phase
     begin: float
     end: float
-    events: list[int]  # numbers in Timeline.events
-    amount: int = 0  # of all of them: bytes, or MACs
-    row: int = 0  # of the band
+    events: list[int]  # indices into Timeline.events
+    amount: int = 0  # bytes or MACs of all events
+    row: int = 0  # row within the band
 
 
 @dataclass
 class Band:
-    """Lanes that are drawn as one."""
+    """Lanes that are drawn together."""
 
     title: str
     lanes: list[Lane]
@@ -48,7 +48,7 @@ class Band:
         return sum(lane.waiting for lane in self.lanes) / len(self.lanes)
 
     def waits(self, ticks: float) -> str:
-        """The two barriers that take most of the time: `tma2mma 77%, cta_sync 14%`."""
+        """The two barriers that take the most waiting time: `tma2mma 77%, cta_sync 14%`."""
         total: dict[str, float] = {}
         for lane in self.lanes:
             for name, spent in lane.waits.items():
@@ -59,14 +59,14 @@ class Band:
 
 @dataclass(frozen=True)
 class Arrow:
-    """What ended a wait. Numbers in Timeline.events."""
+    """The event that ended a wait. Both are indices into Timeline.events."""
 
     signal: int
     wait: int
 
 
 def bands(timeline: Timeline) -> list[Band]:
-    """The bands of a timeline, without their bars; warps that do nothing are left out, unless it hangs."""
+    """The bands of a timeline, without their bars; idle warps are left out, unless the run hangs."""
     found: list[Band] = []
     for lane in timeline.lanes:
         if lane.lane not in UNITS and not lane.roles and timeline.finished:
@@ -82,7 +82,7 @@ def bands(timeline: Timeline) -> list[Band]:
 
 
 def arranged(timeline: Timeline) -> list[Band]:
-    """The bands with their bars, none of which overlaps another of its row."""
+    """The bands with their bars, placed in rows without overlap."""
     events: dict[tuple[int, str], list[int]] = {}
     for number, event in enumerate(timeline.events):
         if event.end > event.begin:
@@ -98,7 +98,7 @@ def arranged(timeline: Timeline) -> list[Band]:
 
 
 def rows(items: list) -> list[list]:
-    """Events or bars in as few rows as it takes so that none overlaps another of its row."""
+    """Events or bars in as few rows as possible, so that none overlaps another in its row."""
     found: list[list] = []
     for item in sorted(items, key=lambda i: (i.begin, i.end)):
         row = next((r for r in found if r[-1].end <= item.begin), None)
@@ -110,7 +110,7 @@ def rows(items: list) -> list[list]:
 
 
 def arrows(timeline: Timeline) -> list[Arrow]:
-    """For each wait that took time and ended, what it waited for last; the longest waits first."""
+    """For each wait that took time and ended, the last event it waited for; the longest waits first."""
     events = timeline.events
     waits = [n for n, e in enumerate(events) if e.kind == "wait" and e.end > e.begin]
     found = [Arrow(signal, n) for n in waits if (signal := _signal(events, n)) is not None]
@@ -118,7 +118,7 @@ def arrows(timeline: Timeline) -> list[Arrow]:
 
 
 def _signal(events: list[Event], number: int) -> int | None:
-    """The piece of work whose end completed the barrier (or group) that an event waits for."""
+    """The work whose end completed the barrier (or group) that an event waits for."""
     event = events[number]
     mine = event.cta, event.lane
     candidates = [n for n in (*event.after, *event.read) if (events[n].cta, events[n].lane) != mine]
@@ -136,7 +136,7 @@ def _alike(one: Lane, other: Lane) -> bool:
 
 
 def _group(lane: Lane) -> str:
-    """The title up to the warp: `CTA 0 WG1 `."""
+    """The title up to the warp, such as `CTA 0 WG1 `."""
     return lane.title.partition("warp ")[0]
 
 
@@ -152,7 +152,7 @@ def _title(lanes: list[Lane]) -> str:
 
 
 def _bars(timeline: Timeline, numbers: list[int], merge: bool) -> list[Bar]:
-    """A bar per event; with `merge` one for what overlaps under the same name and phase."""
+    """A bar per event; with `merge`, overlapping events with the same name and phase share one."""
     made: list[Bar] = []
     open_: dict[tuple, Bar] = {}
     for number in sorted(numbers, key=lambda n: (timeline.events[n].begin, timeline.events[n].end)):

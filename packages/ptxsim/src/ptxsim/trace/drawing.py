@@ -1,8 +1,8 @@
-"""Timelines as SVG: one picture of one run, or several runs below each other on one axis.
+"""Timelines as SVG: a picture of one run, or of several runs below each other on a common axis.
 
-A band per role or unit, an axis with its unit, waits labelled with their barrier, arrows from what signals to
-the wait that it ends. Bars that are narrower than half a pixel are drawn together with their neighbours of
-the same kind, so a picture has a few thousand shapes at most, however long the run.
+A band per role or unit, an axis with its unit, waits labelled with their barrier, and arrows from each signal
+to the wait that it ends. Bars narrower than half a pixel are drawn together with neighbours of the same kind,
+so that a picture has at most a few thousand shapes, however long the run.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ COLOURS = {
     "wait": "#dee2e6",
     "stuck": "#e03131",
     "issue": "#495057",
-}  # anything else: what warps move themselves
+}  # other kinds: data that warps move themselves
 OTHER = "#e67700"
-ARROWS = 40  # drawn at most: those of the longest waits
+ARROWS = 40  # drawn at most, for the longest waits
 LEFT, WIDTH, ROW, GAP = 250, 940, 16, 8  # pixels
-BAR = ROW - 3  # pixels: the height of a bar, which is drawn as a stroke
-_LETTER = 6.2  # pixels of a letter of 10 px
+BAR = ROW - 3  # pixels: height of a bar, drawn as a stroke
+_LETTER = 6.2  # pixels per letter at 10 px
 _FONT = "font-family='DejaVu Sans Mono, Menlo, Consolas, monospace'"
 
 
@@ -37,7 +37,7 @@ def svg(timeline: Timeline, title: str) -> str:
 
 
 def stack(runs: list[tuple[str, Timeline]]) -> str:
-    """(title, Timeline) .. below each other, on one axis in one unit."""
+    """Several (title, Timeline) below each other, on one axis with one unit."""
     end = max(max(timeline.ticks for _, timeline in runs), 1)
     unit = unit_of(runs[0][1])
     parts: list[str] = []
@@ -62,7 +62,7 @@ def stack(runs: list[tuple[str, Timeline]]) -> str:
 
 
 def _panel(timeline: Timeline, title: str, y: float, scale: float) -> tuple[list[str], float, int]:
-    """(shapes of one run, where the next begins, how many arrows it has)."""
+    """(shapes of one run, y where the next run begins, number of arrows)."""
     unit = unit_of(timeline)
     end = "" if timeline.finished else ", up to the standstill"
     parts = [_text(8, y + 12, f"{title}: {words(timeline.ticks, unit)}{end}", "font-weight='bold'")]
@@ -73,7 +73,7 @@ def _panel(timeline: Timeline, title: str, y: float, scale: float) -> tuple[list
         for bar in band.bars:
             tops |= dict.fromkeys(bar.events, y + bar.row * ROW)
         y += ROW * band.rows + GAP
-    drawn: dict[tuple[str, str], None] = {}  # warps of one band wait together: one arrow
+    drawn: dict[tuple[str, str], None] = {}  # one arrow for warps of a band that wait together
     for arrow in arrows(timeline):
         if arrow.signal in tops and arrow.wait in tops and len(drawn) < ARROWS:
             drawn[_arrow(timeline, arrow, tops, scale)] = None
@@ -83,7 +83,7 @@ def _panel(timeline: Timeline, title: str, y: float, scale: float) -> tuple[list
 
 
 def _grouped(shapes: Iterable[tuple[str, str]]) -> list[str]:
-    """(begin of a group, shape) ..: what begins alike is one group."""
+    """Puts shapes, given as (opening tag of a group, shape), with equal opening tags into one group."""
     groups: dict[str, list[str]] = {}
     for begin, shape in shapes:
         groups.setdefault(begin, []).append(shape)
@@ -105,9 +105,9 @@ def _band(band: Band, y: float, scale: float, unit: str, ticks: float) -> list[s
 
 
 def thinned(bars: list[Bar], least: float) -> list[tuple[Bar, bool]]:
-    """(bar, whether it stands for itself alone): what is narrower than `least` joins the one before it.
+    """(bar, whether it represents itself alone): a bar narrower than `least` joins the one before it.
 
-    It does so if both are of one kind, or that one is as narrow; the longest part gives the kind.
+    It does so if both are of one kind, or if the one before is as narrow; the longest part gives the kind.
     """
     found: list[tuple[Bar, bool]] = []
     for bar in bars:
@@ -124,7 +124,7 @@ def thinned(bars: list[Bar], least: float) -> list[tuple[Bar, bool]]:
 
 
 def _bar(bar: Bar, alone: bool, y: float, scale: float, unit: str) -> tuple[str, str]:
-    """(group of its kind, the bar with what is said of it)"""
+    """(opening tag of its kind's group, the bar with its tooltip)."""
     x, width = LEFT + bar.begin * scale, max((bar.end - bar.begin) * scale, 0.5)
     more = "" if alone else f" (and {len(bar.events) - 1} more)"
     title = f"<title>{escape(described(bar, unit) + more, quote=False)}</title>"
@@ -133,7 +133,7 @@ def _bar(bar: Bar, alone: bool, y: float, scale: float, unit: str) -> tuple[str,
 
 
 def _label(bar: Bar, y: float, scale: float) -> list[tuple[str, str]]:
-    """(group of its kind, the name on a bar) where it has room"""
+    """(opening tag of its kind's group, the name on a bar), if there is room."""
     name, kind, width = bar.first.name, bar.first.kind, (bar.end - bar.begin) * scale
     if kind not in (*WAITS, "load", "store") or width <= _LETTER * 0.9 * len(name) + 6:
         return []
@@ -142,7 +142,7 @@ def _label(bar: Bar, y: float, scale: float) -> list[tuple[str, str]]:
 
 
 def described(bar: Bar, unit: str) -> str:
-    """A bar in a line: what, from when to when, how much, where in the source."""
+    """A bar in one line: what, from when to when, how much, and where in the source."""
     event = bar.first
     what = {"wait": "waits for", "stuck": "waits forever for"}.get(event.kind, event.kind + ":")
     said = f"{what} {event.name}" if event.name != event.kind else event.name
@@ -154,7 +154,7 @@ def described(bar: Bar, unit: str) -> str:
 
 
 def _arrow(timeline: Timeline, arrow: Arrow, tops: dict[int, float], scale: float) -> tuple[str, str]:
-    """(group of what is said of it, the way from the end of the signal to the end of the wait)"""
+    """(group with the tooltip, path from the end of the signal to the end of the wait)."""
     signal, wait = timeline.events[arrow.signal], timeline.events[arrow.wait]
     top1, top2 = tops[arrow.signal], tops[arrow.wait]
     x1, x2 = LEFT + min(signal.end, wait.end) * scale, LEFT + wait.end * scale
@@ -166,7 +166,7 @@ def _arrow(timeline: Timeline, arrow: Arrow, tops: dict[int, float], scale: floa
 
 
 def _axis(end: float, unit: str, top: float, bottom: float) -> list[str]:
-    """Lines at round moments, with the unit before the first."""
+    """Grid lines at round values, with the unit left of the first."""
     name, size = axis_unit(end, unit)
     at = [(LEFT + moment * size * WIDTH / end, moment) for moment in marks(end / size, 10)]
     lines = "".join(f"M{_at(x)} {top:.0f}V{bottom:.0f}" for x, _ in at)
@@ -194,5 +194,5 @@ def _at(pixels: float) -> str:
 
 
 def _text(x: float, y: float, words_: str, more: str = "") -> str:
-    """`more`: attributes."""
+    """more: extra attributes."""
     return f"<text x='{_at(x)}' y='{_at(y)}'{more and ' ' + more}>{escape(words_, quote=False)}</text>"

@@ -1,8 +1,8 @@
 """A timeline in Chrome's trace-event format, which ui.perfetto.dev and chrome://tracing open.
 
-Events are as the Trace Event Format describes them: complete events (ph X) for what takes time, instant ones
-(i) for moments, metadata (M) for names, and a pair of flow events (s, f, bound to the enclosing slice) for
-each arrow from a signal to the wait that it ended. drawing.py makes pictures.
+Events follow the Trace Event Format: complete events (ph X) for what takes time, instant events (i) for
+moments, metadata (M) for names, and a pair of flow events (s, f, bound to the enclosing slice) for each arrow
+from a signal to the wait that it ended. drawing.py makes pictures.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ptxsim.trace.bands import arrows, rows
 from ptxsim.trace.scale import NANOSECONDS, unit_of, words
 from ptxsim.trace.schedule import BARRIERS, WAITS, Event, Timeline
 
-MOST_EVENTS = 60_000  # in one file, some 200 bytes each: the first in time are kept
-MODELS = {  # unit of a timeline -> what its times are
+MOST_EVENTS = 60_000  # per file, about 200 bytes each; the earliest are kept
+MODELS = {  # unit of a timeline -> what its times mean
     "ticks": "No clock: ticks are counted, not measured. What overlaps here was not ordered by the program's "
     "synchronisation; how long a chip takes is something else.",
     NANOSECONDS: "Times are modelled, not measured: the events of the simulated run are replayed with the "
@@ -23,14 +23,14 @@ MODELS = {  # unit of a timeline -> what its times are
 
 
 def shown(event: Event) -> bool:
-    """Whether there is anything to see: waits that took no time are left out."""
+    """Whether an event is visible: waits that took no time are left out."""
     return event.end > event.begin or event.kind in ("commit", "phase")
 
 
 def chrome(timeline: Timeline, title: str, most: int = MOST_EVENTS) -> dict:
-    """A JSON object: a process per CTA, a thread per lane (more where its events overlap).
+    """A JSON object: a process per CTA, a thread per lane (several if its events overlap).
 
-    A tick is written as 1 us, a nanosecond as what it is. At most `most` events, the first in time.
+    A tick is written as 1 us, a nanosecond as itself. At most `most` events are kept, the earliest.
     """
     scale = 1e-3 if unit_of(timeline) == NANOSECONDS else 1
     kept, notes = _kept(timeline, most)
@@ -60,7 +60,7 @@ def chrome(timeline: Timeline, title: str, most: int = MOST_EVENTS) -> dict:
 
 
 def _kept(timeline: Timeline, most: int) -> tuple[set[int], list[str]]:
-    """(ids of the events that the file holds, what is said of the others)."""
+    """(ids of the events that the file holds, notes about the others)."""
     every = [e for e in timeline.events if shown(e)]
     if len(every) <= most:
         return {id(e) for e in every}, []
@@ -93,24 +93,24 @@ def _chrome_event(event: Event, pid: int, tid: int, scale: float) -> dict:
 
 
 def _at(moment: float, scale: float) -> float:
-    """Microseconds in whole nanoseconds, as Perfetto keeps them: neighbours on a track then meet."""
+    """Microseconds, rounded to whole nanoseconds as in Perfetto, so that neighbours on a track touch."""
     return round(moment * scale, 3)
 
 
 def _inside(event: Event, scale: float) -> float:
-    """A moment in the slice of an event, near to its end: half a tick or a nanosecond before it."""
+    """A moment inside an event's slice, near its end: half a tick or a nanosecond before."""
     last = min(_at(event.end - 0.5, scale), round(_at(event.end, scale) - 0.001, 3))
     return max(last, _at(event.begin, scale))
 
 
 def _flows(timeline: Timeline, where: dict[int, tuple[int, int]], scale: float) -> list[dict]:
-    """Two flow events for each arrow: inside the slice of the signal, and inside that of the wait."""
+    """Two flow events per arrow: one inside the slice of the signal, one inside that of the wait."""
     made = []
     for number, arrow in enumerate(arrows(timeline)):
         signal, wait = timeline.events[arrow.signal], timeline.events[arrow.wait]
         if id(signal) in where and id(wait) in where:
             end = _inside(wait, scale)
-            start = min(_inside(signal, scale), end)  # what a wait needs may be there before its unit is done
+            start = min(_inside(signal, scale), end)  # data may be there before its unit is done
             base = {"name": wait.name, "cat": "signal", "id": number}
             for event, ts, more in ((signal, start, {"ph": "s"}), (wait, end, {"ph": "f", "bp": "e"})):
                 pid, tid = where[id(event)]

@@ -1,8 +1,9 @@
-"""An observer that notes the events of one cluster for its timeline (schedule.py), added with trace=True.
+"""An observer that records the events of one cluster for its timeline (schedule.py); added with trace=True.
 
-An event's `after` names the events that it follows by what the program synchronises: the one before it of the
-same warp; for a wait, what completed the barrier's phase; for work of a unit, the instruction that issued it.
-Data plays no part: an MMA that nobody made wait for its loads starts before them, and the timeline shows it.
+An event's `after` lists the events that it follows by the program's synchronisation: the same warp's previous
+event; for a wait, the events that completed the barrier's phase; for a unit's work, the instruction that
+issued it. Data dependences play no part: an MMA that nobody made wait for its loads starts before them, and
+the timeline shows it.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from ptxsim.trace.schedule import (
 _SPACES = ("global read", "shared read", "global write", "shared write")
 _MERGED = (*_SPACES, *MOVES, "wait")
 _ROLES = ("TMA", "cp.async", "MMA", "write-back")
-_STAGE = {LOADS: 0, COPIES: 1, TENSOR: 2, STORES: 3}  # the role that the unit works for
+_STAGE = {LOADS: 0, COPIES: 1, TENSOR: 2, STORES: 3}  # position of the unit's role in the data path
 _NO_MMA_SYNC = "products by mma.sync or wmma: the tensor core's work for them is not recorded"
 _POLLS = "how often a thread looks at global memory that another writes: the simulator chose that"
 
 
 def _traced(handler):
-    """The handler, for the recorded cluster only."""
+    """Restricts a handler to the recorded cluster."""
 
     @functools.wraps(handler)
     def run(self, cluster: Cluster, *args, **named):
@@ -53,7 +54,7 @@ def _traced(handler):
 
 
 class Recorder(Observer):
-    """Records cluster number `index` of the grid. `timeline(costs)` after the run."""
+    """Records cluster number `index` of the grid. Call `timeline(costs)` after the run."""
 
     def __init__(self, launch: Launch, index: int = 0):
         self.index, self.program = index, launch.program
@@ -65,10 +66,10 @@ class Recorder(Observer):
         self.gathered: dict[object, list[int]] = defaultdict(list)
         self.completed: dict[object, int] = {}  # barrier -> event that completed its last phase
         self.multiplied: dict[int, list[int]] = {}  # thread -> events of its last MMA
-        # thread -> bulk groups, the last one open
+        # thread -> bulk groups, the last of them still open
         self.groups: dict[int, list[list[int]]] = defaultdict(lambda: [[]])
-        self.roles: dict[int, set[str]] = defaultdict(set)  # warp -> of _ROLES
-        self.looking: dict[int, tuple] = {}  # warp -> (barrier, parity) that it last found open
+        self.roles: dict[int, set[str]] = defaultdict(set)  # warp -> some of _ROLES
+        self.looking: dict[int, tuple] = {}  # warp -> (barrier, parity) of its last failed test
         self.finished = False
 
     # ---- notes ----
@@ -80,7 +81,7 @@ class Recorder(Observer):
     def by_warp(
         self, split: Split, kind: str, name: str, after=(), amount: int = 0, read=(), phase=None
     ) -> int:
-        """An event of a warp, after its last one; the same thing once more only makes that one longer."""
+        """An event of a warp, after its previous one; a repetition of that only extends it."""
         w, instr = split.warp, split.instr
         before = self.last.get(w)
         last = self.events[before] if before is not None else None
@@ -98,7 +99,7 @@ class Recorder(Observer):
         return self.last[w]
 
     def merges(self, last: Event, kind: str, name: str, phase) -> bool:
-        """Whether a warp's new event is only more of its last one."""
+        """Whether a warp's new event only extends its previous one."""
         return kind in _MERGED and (last.kind, last.name, last.phase) == (kind, name, phase)
 
     def role(self, split: Split, role: str) -> None:
@@ -109,7 +110,7 @@ class Recorder(Observer):
         return name if place[0] == cta else f"{name} of CTA {place[0]}"
 
     def complete(self, key, cta: int, name: str, phase: int | None = None) -> None:
-        """A barrier's phase is over once all arrivals in it are, and the phase before."""
+        """A barrier's phase ends after all arrivals in it and after the phase before."""
         earlier = [self.completed[key]] if key in self.completed else []
         after = [*dict.fromkeys(self.gathered.pop(key, []) + earlier)]
         self.completed[key] = self.note(cta, BARRIERS, "phase", name, after, phase=phase)
@@ -125,14 +126,14 @@ class Recorder(Observer):
         self.finished = not cluster.stuck
         if not cluster.stuck:
             return
-        waits: dict[int, tuple] = {}  # warp -> (split, wait); of several the one at no CTA or cluster barrier
+        waits: dict[int, tuple] = {}  # warp -> (split, wait), preferably at no CTA or cluster barrier
         for g, wait in sorted(cluster.waits.items(), key=lambda item: item[1].kind not in ("bar", "cluster")):
             waits[g // 32] = cluster.splits[g], wait
         for w in [w for w, alive in enumerate(cluster.alive) if alive]:
             self._stuck(cluster, w, *waits.get(w, (None, None)))
 
     def _stuck(self, cluster: Cluster, w: int, split: Split | None, wait: Wait | None) -> None:
-        """The wait that a warp never comes out of."""
+        """The wait that a warp never leaves."""
         cta, phase = w // self.warps_per_cta, None
         name = {"bar": "cta_sync", "cluster": "cluster_sync"}.get(wait.kind, wait.kind) if wait else "polling"
         place, parity = self.looking.get(w, (None, 0))
@@ -151,7 +152,7 @@ class Recorder(Observer):
     @_traced
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         inside, write = is_shared(log[:, bytecode.LOG_PLACE]), log[:, bytecode.LOG_SIZE] & 1
-        # By warp, and in each as in _SPACES: a warp reads before it writes what it has read.
+        # By warp, within a warp in the order of _SPACES: a warp reads before it writes what it has read.
         order, size = 4 * (log[:, bytecode.LOG_THREAD] // 32) + 2 * write + inside, _bytes(log)
         for one in (order[:1] if (order == order[:1]).all() else np.unique(order)).tolist():
             chosen, space = order == one, _SPACES[one % 4]
@@ -241,7 +242,7 @@ class Recorder(Observer):
 
     @_traced
     def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> int:
-        """The event of the commit itself: all MMAs of the thread before it are done."""
+        """The event of the commit itself: it ends when all earlier MMAs of the thread are done."""
         issue = self.by_warp(split, "issue", "tcgen05.commit")
         after = [issue, *self.multiplied.get(split.thread, [])]
         return self.note(split.cta, TENSOR, "commit", "commit", after, line=split.instr.src)
@@ -282,7 +283,7 @@ class Recorder(Observer):
         return number
 
     def _part(self, offset: int, size: int) -> str:
-        """`Asmem, part 1 of 2`: the buffer, in parts as large as the copy."""
+        """`Asmem, part 1 of 2`: the place in a buffer, counted in parts as large as the copy."""
         for name, _, first, total in self.reporter.names:
             if first <= offset < first + total and size and not (offset - first) % size and total > size:
                 return f"{name}, part {(offset - first) // size} of {total // size}"
@@ -327,7 +328,7 @@ class Recorder(Observer):
         return Timeline(self.events, lanes, ticks, costs, self.finished, self.index, notes)
 
     def lanes(self) -> list[Lane]:
-        """Warps and units that have events, in the order of the data's way."""
+        """Warps and units that have events, in the order of the data path."""
         found = {(e.cta, e.lane) for e in self.events if e.lane != BARRIERS}
         lanes = [self._lane(cta, lane) for cta, lane in found]
         return sorted(lanes, key=self._rank)
@@ -344,7 +345,7 @@ class Recorder(Observer):
         return Lane(cta, lane, f"{front}{name}" + (f" ({', '.join(roles)})" if roles else ""), roles)
 
     def _rank(self, lane: Lane) -> tuple:
-        """The way of the data: who loads, the loads, who multiplies, the products, write-back, the stores."""
+        """Position in the data path: loading warps, loads, MMA warps, products, write-back, stores."""
         if lane.lane in UNITS:
             return lane.cta, 2 * _STAGE[lane.lane] + 1, 0
         first = _ROLES.index(lane.roles[0]) if lane.roles else len(_ROLES)
@@ -352,7 +353,7 @@ class Recorder(Observer):
 
 
 def _bytes(log: np.ndarray) -> np.ndarray:
-    """Bytes of each access of a log."""
+    """Bytes of each access in a log."""
     return (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
 
 

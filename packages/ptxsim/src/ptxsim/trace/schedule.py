@@ -1,10 +1,10 @@
-"""Events of one cluster -> a timeline: what could run at the same time, as the program synchronises it.
+"""Events of one cluster -> a timeline: what could run at the same time, given the program's synchronisation.
 
 ptxsim has no clock. recorder.py notes what each warp and each hardware unit did, and after which other
-events; `schedule` plays these again with the ticks of `Costs`: a warp does its events in order, a unit
-serves requests in the order in which they come, and an event starts once its lane is free and everything that
-it waited for has ended. Events that overlap were not ordered by the program: that is what a timeline tells.
-How long a chip takes is something else: arithmetic, caches, clocks and other CTAs are not in it.
+events; `schedule` replays these with the ticks of `Costs`: a warp executes its events in order, a unit serves
+requests in order of arrival, and an event starts once its lane is free and everything that it waited for has
+ended. A timeline shows which events overlap: those that the program did not order. How long a chip takes is
+another question: arithmetic, caches, clocks and other CTAs are not modelled.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from dataclasses import dataclass, field, fields
 
 LOADS, COPIES, TENSOR, STORES = "TMA loads", "cp.async", "tensor core", "TMA stores"
 BARRIERS = "barriers"
-UNITS = (LOADS, COPIES, TENSOR, STORES)  # lanes of a CTA that are no warp; BARRIERS holds moments only
+UNITS = (LOADS, COPIES, TENSOR, STORES)  # lanes of a CTA that are no warps; BARRIERS has instants only
 WAITS = ("wait", "stuck")
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Ticks of each kind of event. The ratios are chosen, not measured; a tick is no unit of time.
+    """Ticks of each kind of event. The ratios are chosen, not measured; a tick is not a unit of time.
 
-    Near the peak of a B200's SM: in the time of 4096 MACs of 16 bits, 64 bytes of global memory arrive.
+    They are close to the peak rates of a B200's SM: in the time of 4096 MACs of 16 bits, 64 bytes of global
+    memory arrive.
     """
 
-    issue: int = 1  # ticks of a warp for anything not below: issue a copy or an MMA, arrive, commit
-    mma: int = 4096  # 16-bit MACs of a tensor core in a tick; an instruction has 32 bytes of K in any type
-    load: int = 64  # bytes a tick that cp.async and TMA bring to a CTA, one request after another
-    store: int = 64  # bytes a tick that TMA takes out of a CTA's shared memory
-    latency: int = 512  # ticks between global memory and the SM, on top; requests on their way overlap
-    threads: int = 16  # bytes a tick that a warp's own loads and stores move from and to global memory
-    shared: int = 128  # bytes a tick that a warp moves from and to shared or tensor memory: a word per lane
+    issue: int = 1  # ticks of a warp for what is not below: issuing a copy or an MMA, arrive, commit
+    mma: int = 4096  # 16-bit MACs per tick of a tensor core; an instruction has 32 bytes of K in any type
+    load: int = 64  # bytes per tick that cp.async and TMA bring to a CTA, one request after another
+    store: int = 64  # bytes per tick that TMA stores from a CTA's shared memory
+    latency: int = 512  # ticks between global memory and the SM, in addition; requests in flight overlap
+    threads: int = 16  # bytes per tick of a warp's own loads and stores of global memory
+    shared: int = 128  # bytes per tick of a warp's accesses to shared or tensor memory: a word per lane
 
     def __post_init__(self):
         for item in fields(self):
@@ -41,7 +42,7 @@ class Costs:
                 raise ValueError(f"cost {item.name} is a whole number from {least} on (got {value!r})")
 
     def of(self, kind: str, amount: int) -> tuple[int, int]:
-        """(ticks that the lane is occupied, ticks from then until the result is there)."""
+        """(ticks for which the lane is occupied, ticks from then until the result is there)."""
         if kind in ("load", "store"):
             return _ticks(amount, getattr(self, kind)), self.latency
         if kind == "global read":
@@ -61,53 +62,53 @@ def _ticks(amount: int, rate: int) -> int:
 
 @dataclass
 class Event:
-    """One thing that a lane did. Its number is its place in `Timeline.events`."""
+    """One action of a lane. Events are referred to by their index in `Timeline.events`."""
 
     cta: int  # rank in the cluster
     lane: str  # "warp 5", or one of UNITS and BARRIERS
     kind: str  # issue, load, store, mma, commit, phase, wait, stuck, global read / write, one of MOVES
     name: str  # what it is about: "A to Asmem, part 1", "tma2mma[0]"
     amount: int = 0  # bytes, or 16-bit MACs of an mma
-    after: list[int] = field(default_factory=list)  # events that must have ended before
-    read: list[int] = field(default_factory=list)  # stores that must have read their source before
+    after: list[int] = field(default_factory=list)  # events that must end before this one
+    read: list[int] = field(default_factory=list)  # stores that must have read their source before this one
     line: int | None = None  # of the source file
-    phase: int | None = None  # of the barrier; -1: what a producer's first wait asks for, which is over
-    begin: int = 0  # ticks; a wait begins when its warp comes to it
+    phase: int | None = None  # of the barrier; -1: before the first, as a producer's first wait asks
+    begin: int = 0  # ticks; a wait begins when its warp reaches it
     end: int = 0
     box: str = ""  # of a TMA copy: the part of the matrix, "D[0:128, 64:128]"
 
 
 @dataclass
 class Lane:
-    """A row of the timeline, and its share of all ticks."""
+    """A row of the timeline, with its shares of the total time."""
 
     cta: int
     lane: str
-    title: str  # "CTA 0 WG1 warp 3 (TMA)", without the CTA where there is one
-    roles: tuple[str, ...]  # of a warp: what it issued of "TMA", "cp.async", "MMA", "write-back"
-    busy: float = 0.0  # a unit: something is under way in it; a warp: it does something
-    waiting: float = 0.0  # a warp waits
+    title: str  # "CTA 0 WG1 warp 3 (TMA)"; no CTA if there is only one
+    roles: tuple[str, ...]  # of a warp: those of "TMA", "cp.async", "MMA", "write-back" that it did
+    busy: float = 0.0  # share: a unit has work in flight, a warp does something
+    waiting: float = 0.0  # share: a warp waits
     waits: dict[str, int] = field(default_factory=dict)  # barrier (all stages together) -> ticks, most first
 
 
 @dataclass
 class Timeline:
-    """The scheduled events of one cluster; plain data (dataclasses.asdict gives JSON)."""
+    """The scheduled events of one cluster as plain data (dataclasses.asdict gives JSON)."""
 
-    events: list[Event]  # in the order in which the simulator came to them
-    lanes: list[Lane]  # those with events, in the order of the data's way: loads, MMAs, write-back
+    events: list[Event]  # in the order in which the simulator reached them
+    lanes: list[Lane]  # those with events, in the order of the data path: loads, MMAs, write-back
     ticks: float  # end of the last event
     costs: Costs
     finished: bool  # all threads of the cluster have ended
     cluster: int = 0  # number of the cluster in the grid
-    notes: list[str] = field(default_factory=list)  # what is not in the picture
-    unit: str = "ticks"  # of its times; "ns" where a chip's costs gave them (timing/timeline.py)
+    notes: list[str] = field(default_factory=list)  # what the picture leaves out
+    unit: str = "ticks"  # of its times; "ns" if a chip's costs gave them (timing/timeline.py)
 
     def of(self, cta: int, lane: str) -> list[Event]:
         return [e for e in self.events if e.cta == cta and e.lane == lane]
 
     def overlap(self, cta: int, one: str, other: str) -> int:
-        """Ticks in which events of both kinds ("load", "mma", "store", "TMEM read", ..) are under way."""
+        """Ticks in which events of both kinds ("load", "mma", "store", "TMEM read", ..) are in progress."""
         first, second = ([e for e in self.events if e.cta == cta and e.kind == kind] for kind in (one, other))
         a, b = spans(first), spans(second)
         return sum(max(0, min(e, f) - max(s, t)) for s, e in a for t, f in b)
@@ -127,7 +128,7 @@ def spans(events: list[Event]) -> list[tuple[int, int]]:
 def schedule(events: list[Event], costs: Costs) -> int:
     """Sets `begin` and `end` of every event; returns the end of the last.
 
-    The events that one waits for stand before it. Of requests to one unit the earliest is served first.
+    Events come after those that they wait for. Of several requests to one unit, the earliest is served first.
     """
     missing = [len(e.after) + len(e.read) for e in events]
     followers: list[list[int]] = [[] for _ in events]
@@ -135,7 +136,7 @@ def schedule(events: list[Event], costs: Costs) -> int:
         for other in (*event.after, *event.read):
             followers[other].append(number)
     free: dict[tuple[int, str], int] = {}
-    left = [0] * len(events)  # when the event's source has been read
+    left = [0] * len(events)  # tick at which the event's source has been read
     ready = [(0, number) for number, count in enumerate(missing) if not count]
     while ready:
         at, number = heapq.heappop(ready)
@@ -155,7 +156,7 @@ def schedule(events: list[Event], costs: Costs) -> int:
 
 
 def _stretch_waits(events: list[Event], costs: Costs) -> int:
-    """A wait begins where its warp's event before it ended; one that never ends lasts to the last tick."""
+    """A wait begins when its warp's previous event ended; one that never ends lasts until the last tick."""
     last: dict[tuple[int, str], Event] = {}
     ticks = max((e.end for e in events), default=0)
     ticks += costs.latency * any(e.kind == "stuck" for e in events)  # so that it shows
@@ -170,7 +171,7 @@ def _stretch_waits(events: list[Event], costs: Costs) -> int:
 
 
 def summarise(events: list[Event], ticks: float, lane: Lane) -> Lane:
-    """Fills in the shares of a lane."""
+    """Fills in a lane's shares of time."""
     mine = [e for e in events if (e.cta, e.lane) == (lane.cta, lane.lane)]
     busy = spans([e for e in mine if e.kind not in WAITS])
     lane.busy = sum(end - begin for begin, end in busy) / max(ticks, 1)
