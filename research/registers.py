@@ -1,9 +1,9 @@
-"""PTX without the numbers of its registers, and those apart: packed, they take half of what the text takes.
+"""PTX text with the register numbers taken out and stored separately, which packs to half the size.
 
-`%rd1234` says little to a packer, as compilers number registers through: the same lines have other numbers in
-every kernel. The text has `MARK rd` instead. The number is a byte: the place of the register among the last
-RECENT of its kind, its distance from the last one, or FAR, and then a second list has its distance from the
-last far one of its kind.
+The numbers in `%rd1234` compress badly, because compilers number registers consecutively: the same lines have
+other numbers in every kernel. The text has `MARK rd` instead, and the number becomes a byte: the position of
+the register among the last RECENT of its kind, its distance from the last one, or FAR. After FAR, a second
+list holds its distance from the last far register of its kind.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ CLOSE = 119  # distances from -CLOSE to CLOSE - 1 are bytes
 _SAME = FAR + 1 + CLOSE  # the byte of distance 0
 _NAMED = re.compile(r"%([a-z]+)(\d+)")
 _MARKED = re.compile(MARK + "([a-z]+)")
-_LOST = re.compile(MARK + r"|%[a-z]+(?:0\d|\d+[a-z])")  # would not come back
+_LOST = re.compile(MARK + r"|%[a-z]+(?:0\d|\d+[a-z])")  # what `plain` could not restore
 
 
 class Numbers:
-    """The numbers of kernels that lie behind each other, and how far they have been read."""
+    """The register numbers of consecutive kernels, and how far they have been read."""
 
     def __init__(self, near: bytes = b"", far: np.ndarray | None = None) -> None:
         self._near = near
@@ -32,7 +32,7 @@ class Numbers:
         self._read = [0, 0]
 
     def of(self, text: str) -> tuple[bytes, list[int]]:
-        """Those of the next kernel, whose text this is."""
+        """The numbers of the next kernel, whose text is given."""
         first, first_far = self._read
         near = self._near[first : first + text.count(MARK)]
         far = self._far[first_far : first_far + near.count(FAR)]
@@ -41,7 +41,7 @@ class Numbers:
 
 
 def coded(ptx: str) -> tuple[str, bytes, list[int]]:
-    """(text, bytes, far distances); ValueError if `plain` would not bring the PTX back."""
+    """(text, bytes, far distances) of PTX; raises ValueError if `plain` could not restore it."""
     if lost := _LOST.search(ptx):
         raise ValueError(f"PTX with {lost[0]!r} cannot be packed by register")
     near, far = bytearray(), []

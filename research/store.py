@@ -1,11 +1,12 @@
-"""Saved kernels, arrays and results of a study in one file: a tar of plain files, packed as a whole by xz.
+"""Saved kernels, arrays and results of a study in one file: a tar of plain files, compressed as a whole by
+xz.
 
-Kernels resemble one another, so packing them together takes a third of what packing each takes. Artifacts
-(`*.lab`) and arrays (`*.npz`) are zips themselves: their parts are packed, and joined when they are read.
-PTX is packed without the numbers of its registers, which registers.py puts apart, those of all kernels
-together; or as it is where that would lose something.
-Of an array the first bytes of all numbers may stand together, then the second ones: exponents are alike.
-A path may lead into a store, `kernels.tar.xz/ladders-3`: then it means the files below there.
+Kernels resemble one another, so compressing them together takes a third of the space of compressing each.
+Artifacts (`*.lab`) and arrays (`*.npz`) are zips: their parts are stored separately, and joined on reading.
+PTX is stored without its register numbers, which registers.py stores separately, for all kernels together; it
+is stored as it is if that would lose something. An array may be stored with the first bytes of all numbers
+together, then the second ones: exponents are similar. A path may lead into a store:
+`kernels.tar.xz/ladders-3` means the files below that prefix.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ import numpy as np
 from research.registers import Numbers, coded, plain
 
 SUFFIX = ".tar.xz"
-NESTED = (".lab", ".npz")  # zips whose parts are packed
-PTX, AS_IS = ".ptx", "!as-is"  # the second: behind the name of PTX that registers.py cannot write
-NEAR, DISTANT = "!registers", "!distant.npy"  # numbers of registers of all PTX in its order, in front of it
-ARRAY, PLANES, HEAD = ".npy", "!planes-", 128  # of an array: its file, bytes wide, bytes before its numbers
-_TEXT = {"lc": 4, "pb": 0}  # what suits text, not words of four bytes
+NESTED = (".lab", ".npz")  # zips whose parts are stored separately
+PTX, AS_IS = ".ptx", "!as-is"  # the second: suffix of the name of PTX that registers.py cannot code
+NEAR, DISTANT = "!registers", "!distant.npy"  # register numbers of all PTX, in file order, before the PTX
+ARRAY, PLANES, HEAD = ".npy", "!planes-", 128  # of an array: suffix, mark of planes, header bytes
+_TEXT = {"lc": 4, "pb": 0}  # filter options that suit text rather than four-byte words
 _SETTINGS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 26, **_TEXT}]
-_PART = "!/"  # between the name of a nested zip and that of its part
+_PART = "!/"  # separates the name of a nested zip from that of its part
 
 
 def load(path: Path) -> dict[str, bytes]:
@@ -46,7 +47,9 @@ def load(path: Path) -> dict[str, bytes]:
 
 
 def _unpacked(file: Path, inside: str) -> Iterator[tuple[str, bytes]]:
-    """(name, data) of the files of a store whose names begin so, parts of nested zips among them."""
+    """(name, data) of the files of a store whose names start with `inside`,
+    including parts of nested zips.
+    """
     near, numbers = b"", Numbers()
     with tarfile.open(file, "r:xz") as tar:
         for member in tar:
@@ -90,7 +93,7 @@ def save(path: Path, files: dict[str, bytes]) -> None:
 
 
 def _packed(flat: dict[str, bytes]) -> dict[str, bytes]:
-    """The files as they stand in the tar."""
+    """The files as they are stored in the tar."""
     near, far = bytearray(), []
     found: dict[str, bytes] = {}
     for name in sorted(flat, key=_alike):
@@ -117,7 +120,7 @@ def _numbers(near: bytes, far: list[int]) -> dict[str, bytes]:
 
 
 def _in_planes(name: str, data: bytes) -> tuple[str, bytes]:
-    """An array as it packs best."""
+    """(name, data) of an array in the layout that compresses best."""
     sizes = {width: len(lzma.compress(_array(data, width), preset=1)) for width in (1, 2, 4, 8)}
     width = min(sizes, key=lambda one: (sizes[one], one))
     return (name, data) if width == 1 else (f"{name}{PLANES}{width}", _array(data, width))
@@ -132,7 +135,7 @@ def _transposed_back(numbers: np.ndarray) -> np.ndarray:
 
 
 def _array(data: bytes, width: int, turn: Callable = _transposed) -> bytes:
-    """A file of NumPy's whose numbers are so many bytes wide, turned into planes, or back."""
+    """A NumPy file with numbers of `width` bytes, rearranged into planes, or back."""
     head = len(data) % width if len(data) < HEAD else HEAD
     whole = head + (len(data) - head) // width * width
     numbers = np.frombuffer(data[head:whole], np.uint8).reshape(-1, width)
@@ -140,7 +143,9 @@ def _array(data: bytes, width: int, turn: Callable = _transposed) -> bytes:
 
 
 def _alike(name: str) -> tuple[str, str, str]:
-    """Files of one kind stand together, and kernels of one name, whatever set they are of."""
+    """A sort key that puts files of one kind together, and kernels of one name,
+    whichever set they belong to.
+    """
     path = PurePosixPath(name.partition(PLANES)[0])
     kernel = path.parent.name if path.parent.name.endswith("!") else path.name
     return path.suffix or path.name, kernel, name

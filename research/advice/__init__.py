@@ -1,1 +1,1 @@
-"""Does the first finding name the cause, does it ever lead astray? Mistakes made by machine."""
+"""Whether the first finding names the cause or leads astray, on mistakes that a machine makes."""

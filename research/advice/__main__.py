@@ -1,11 +1,11 @@
-"""The rates of right first causes and of wrong advice on mistakes whose cause is known.
+"""The rates of right first causes and of wrong advice, on mistakes whose cause is known.
 
     python -m research.advice --seed 1 --count 60 --out seed1.jsonl   draw, run as `./lab check`, report
     python -m research.advice --slips 1 2 --seed 1 --count 130 --out slips1.jsonl    slips of slips.toml
     python -m research.advice --report seed1.jsonl [--list]           report again
 
-A run of --out can be continued. Mistakes that the compiler refuses, that change nothing, or that no run
-finds are counted apart: they have no first finding. README.md has the figures.
+A run with --out can be continued. Mistakes that the compiler refuses, that change nothing, or that no run
+finds are counted separately, since they have no first finding. README.md has the figures.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def row_of(mistake: Mistake, outcome) -> dict:
 
 
 def judgement(row: dict) -> str:
-    """right, wrong or vague; "" where there is no first finding."""
+    """right, wrong or vague; "" if there is no first finding."""
     findings = row["outcome"]["findings"]
     if row["outcome"]["kind"] not in FOUND or not findings:
         return ""
@@ -94,7 +94,7 @@ def main() -> int:
 
 
 def fresh(options, known: set[str]):
-    """Runs what is still to be run, and yields its rows."""
+    """Runs the remaining mistakes and yields their rows."""
     worker, left = Worker(), options.count - len(known)
     with options.out.open("a") as file:
         drawn = draw_slips(options.seed, tuple(options.slips)) if options.slips else draw(options.seed)

@@ -1,4 +1,4 @@
-"""What a cause talks of, by its id, and how a first finding is judged for a mistake of a known family."""
+"""The family of mistakes that each cause is about, by its id, and the verdict on a first finding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ def _ids(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# family -> ids of causes that talk of it, and so would lead to its repair
+# family -> ids of causes that are about it, and so would lead to its repair
 FAMILIES: dict[str, frozenset[str]] = {
     "count": _ids(
         "ahead ahead-count announced-apart arrivals commit-for-threads left-open left-over one-cta "
@@ -44,7 +44,7 @@ FAMILIES: dict[str, frozenset[str]] = {
         "lane-for-warp warp-left-out not-ready never-waits others-waited shared-id sync word-moves-on "
         "written-again"
     ),
-    # of slips.toml
+    # families of slips.toml
     "accumulate": _ids("accumulate"),
     "epilogue": _ids("early first-tiles incomplete-output not-free not-ready same-tile unset"),
     "layout": _ids("past-shared"),
@@ -69,7 +69,7 @@ FAMILIES: dict[str, frozenset[str]] = {
         "useless-stores"
     ),
 }
-# Repairs that somebody would try at once: as advice for another family they lead astray.
+# Repairs that a reader would try at once: as advice for another family they lead astray.
 SPECIFIC = ("count", "phase", "slot", "buffer", "loop", "bytes")
 
 

@@ -3,9 +3,10 @@
     python -m research.advice.trials --slips 1 2 3 4 5 6 7 --seed S --count N --wall 0 --out rows.jsonl
     python -m research.advice.fit rows.jsonl [--held other.jsonl] [--write]
 
-A row is a slip with what its check found. Of all edits of its text the one that undoes it should come first:
-a softmax over the edits of each slip, with a quadratic penalty, so nothing is weighed by hand. Told are the
-slips whose undoing is among the first N edits, in five parts, each ranked by weights of the other four.
+A row is a slip with what its check found. Among all edits of its text, the one that undoes it should rank
+first: the model is a softmax over the edits of each slip, with a quadratic penalty, so no weight is set by
+hand. It reports how many undoing edits are among the first N, in five parts, each ranked by weights of the
+other four.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ from tirxlab.explain.repairs.text import Builder, Edit
 from tirxlab.steps import sections
 
 FIRST = (10, 30, 60, 100)
-OTHERS = 2000  # edits of a slip that the one which undoes it is weighed against
+OTHERS = 2000  # sampled edits of a slip that the undoing one is compared with
 PENALTY = 0.001
 ROUNDS = 120
 PARTS = 5
-RARE = 30  # edits of all that have a feature, below which it is not used
-FIT = frozenset(("was odd", "is odd", "fits better"))  # what takes longer to see
+RARE = 30  # a feature that fewer edits have is not used
+FIT = frozenset(("was odd", "is odd", "fits better"))  # features that take longer to compute
 Features = dict[str, float]
 
 
 def bare(text: str) -> str:
-    """Without what changes nothing: comments, space, brackets."""
+    """The text without comments, whitespace and brackets, which change nothing."""
     return re.sub(r"[\s()]", "", re.sub(r"#[^\n]*", "", text))
 
 
 class Undone:
-    """Whether an edit of a row's text gives what the slip was made from."""
+    """Predicate on edits of a row's text: whether the edit restores the code that the slip was made from."""
 
     def __init__(self, row: dict):
         self.step = int(row["source"].split()[1])
@@ -70,7 +71,7 @@ class Undone:
 
 
 def sample(row: dict, rng: random.Random) -> Slip | None:
-    """The edit that undoes a row's slip, and some of those that do not, all with what speaks for them."""
+    """The edit that undoes a row's slip, and a sample of the others, all with their features."""
     undone = Undone(row)
     evidence, fit = Evidence(undone.builder, row["findings"], row["message"]), Fit(undone.builder)
     edits = list(Edits(undone.builder))
@@ -84,14 +85,14 @@ def sample(row: dict, rng: random.Random) -> Slip | None:
 
 @dataclass
 class Slip:
-    """Features of edits, the one that undoes the slip first; each of the others stands for `many`."""
+    """Features of edits, the undoing edit first; each of the others represents `many`."""
 
     edits: list[Features]
     many: float
 
 
 class Fitted:
-    """Weights of one set of slips; those `without` some features, too."""
+    """Weights fitted on one set of slips, also without some features."""
 
     def __init__(self, slips: list[Slip], without: frozenset[str] = frozenset()):
         often = Counter(name for slip in slips for edit in slip.edits for name in edit)
@@ -110,7 +111,7 @@ class Fitted:
         return values
 
     def weights(self, chosen: list[int]) -> np.ndarray:
-        """By gradient, with steps that follow its own size (Adam)."""
+        """The weights, fitted by gradient descent with adaptive step sizes (Adam)."""
         found, mean, square = (np.zeros(len(self.at), np.float32) for _ in range(3))
         for n in range(1, ROUNDS + 1):
             slope = PENALTY * found
@@ -127,7 +128,7 @@ class Fitted:
 
 
 def place(values: np.ndarray, many: float, found: np.ndarray) -> float:
-    """About how many edits come before the one that undoes the slip."""
+    """The estimated number of edits that rank before the undoing one."""
     scores = values @ found
     return many * float((scores[1:] > scores[0]).sum())
 
@@ -138,7 +139,7 @@ def told(title: str, places: list[float], slips: int) -> None:
 
 
 def fitted(slips: list[Slip], held: list[Slip], rows: int, others: int) -> dict[str, Features]:
-    """The weights in use; tells how well they rank."""
+    """The weights to use; prints how well they rank."""
     first, final = Fitted(slips, FIT), Fitted(slips)
     everything = list(range(len(slips)))
     places = []

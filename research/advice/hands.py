@@ -1,7 +1,7 @@
-"""Mistakes in kernels of other hands: those in other_hands are right, mistakes.toml changes them.
+"""Mistakes in kernels by other authors: the kernels in other_hands are right, and mistakes.toml changes them.
 
-Slips stand in the reference, whose names and shape the advice may have been fitted to. These files have other
-names, barriers without the classes of the lab, other roles, rings and loops.
+Slips are planted in the reference, whose names and structure the advice may be fitted to. These files have
+other names, barriers without the classes of the lab, other roles, rings and loops.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ FOLDER = Path(__file__).with_name("other_hands")
 
 
 def planted(hands: Collection[str] = ()) -> list[Mistake]:
-    """Each entry of mistakes.toml, in its file; those of some hands alone."""
+    """Each entry of mistakes.toml, in its file; only those of the given hands, if any are given."""
     entries = tomllib.loads((FOLDER / "mistakes.toml").read_text())["slip"]
     return [_mistake(**entry) for entry in entries if not hands or entry["hand"] in hands]
 
 
 def _mistake(hand: str, step: int, family: str, what: str, edits: list[list[str]]) -> Mistake:
-    """Its line is the first that differs. ValueError if a text of `edits` is not there once."""
+    """A mistake; its line is the first that differs. Raises ValueError if an
+    edit's text does not occur once.
+    """
     text = right = (FOLDER / f"{hand}.py").read_text()
     for old, new in edits:
         if text.count(old) != 1:

@@ -1,4 +1,4 @@
-"""The lists of slips: one is written in slips.toml; when it has been run it moves to slips.tar.xz.
+"""The lists of slips: a new list is in slips.toml; after it has been run it moves to slips.tar.xz.
 
 python -m research.advice.lists 12        prints a list
 python -m research.advice.lists --pack    moves every list of slips.toml to slips.tar.xz
@@ -16,11 +16,11 @@ WRITTEN = Path(__file__).with_name("slips.toml")
 PACKED = Path(__file__).with_name("slips.tar.xz")
 HEAD = "# Slips of a student of the ten steps: slips.py says how they are read and planted.\n\n"
 _MEMBER = "list-{:02}.toml"
-_ENTRY = re.compile(r"(?:#.*\n|\n)*\[\[slip\]\]\n(?:(?!\[\[slip\]\]|#).+\n)*")  # with what stands above it
+_ENTRY = re.compile(r"(?:#.*\n|\n)*\[\[slip\]\]\n(?:(?!\[\[slip\]\]|#).+\n)*")  # with the lines above it
 
 
 def texts(written: Path = WRITTEN, packed: Path = PACKED) -> dict[int, str]:
-    """TOML of each list, by its number."""
+    """The TOML of each list, by its number."""
     kept = store.load(packed) if packed.exists() else {}
     found = {int(re.search(r"\d+", name)[0]): data.decode() for name, data in kept.items()}
     for number, text in parted(written.read_text()).items():

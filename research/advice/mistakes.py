@@ -1,6 +1,6 @@
-"""Mistakes of known cause: one edit of a reference kernel each, at every place where its pattern stands.
+"""Mistakes of known cause: one edit of a reference kernel each, at every place that matches its pattern.
 
-A mistake belongs to a family: what a finding about it should talk of. Families of causes: families.toml.
+A mistake belongs to a family: the subject that a finding about it should have. families.toml has the causes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RULES = (
 
 
 def first_difference(before: str, after: str) -> tuple[int, str, str]:
-    """(number, from 0, of the first line that differs; what stands there before, and after)"""
+    """(0-based number of the first line that differs, that line before, that line after)."""
     lines = zip(before.split("\n"), after.split("\n"), strict=False)
     return next((n, old.strip(), new.strip()) for n, (old, new) in enumerate(lines) if old != new)
 
@@ -63,7 +63,7 @@ class Mistake:
     old: str
     new: str
     text: str  # of the whole file
-    what: str = ""  # the thought that went wrong (slips.py)
+    what: str = ""  # the misconception behind it (slips.py)
 
 
 def mistakes(source: Source) -> Iterator[Mistake]:
@@ -82,7 +82,7 @@ def mistakes(source: Source) -> Iterator[Mistake]:
 
 
 def draw(seed: int) -> Iterator[Mistake]:
-    """Mistakes without end to speak of, each once: a family, then one of its mistakes, at random."""
+    """A practically endless sequence of distinct mistakes: a random family, then one of its mistakes."""
     pools: dict[str, list[Mistake]] = {}
     for source in SOURCES:
         if source.name.startswith("step"):

@@ -1,7 +1,7 @@
-"""Slips of a student of the ten steps that one exchanged name or number does not make: lists.py has them.
+"""Slips of a student in the ten steps that take more than one exchanged name or number; lists.py has them.
 
-A slip is one thought gone wrong: some edits of a builder's text, the first at one of its places
-(`everywhere`: at all of them), the others at all of theirs. A seed chooses step, depth of the ring and place.
+A slip is one misconception: several edits of a builder's text, the first at one of its places (`everywhere`:
+at all of them), the others at all of theirs. A seed chooses step, depth of the ring and place.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ NAMES = (
     "cbx",
 )
 _BLOCK = re.compile(r"def \w+\(.*?(?=\ndef |\Z)", re.S)
-_pattern = functools.cache(re.compile)  # there are more than `re` keeps
+_pattern = functools.cache(re.compile)  # more patterns than `re` caches
 
 
 @dataclass(frozen=True)
 class Slip:
-    """`edits` are (pattern, what replaces it); "a <-> b" exchanges two names in what the pattern finds."""
+    """`edits` are (pattern, replacement); "a <-> b" exchanges two names in the
+    text that the pattern matches.
+    """
 
     family: str
     what: str
     edits: tuple[tuple[str, str], ...]
     everywhere: bool = False
-    list: int = 1  # of the table: the second was written when the first had been mended for
-    of: str = "step"  # whose places: the steps', or those of a track
+    list: int = 1  # of the table: each list was written after the fixes for the one before
+    of: str = "step"  # what it applies to: the steps, or a track
 
 
 SLIPS = [Slip(**entry) for text in texts().values() for entry in tomllib.loads(text)["slip"]]
@@ -86,7 +88,9 @@ def slips(source: Source) -> Iterator[Mistake]:
 
 
 def _code(text: str) -> str:
-    """The text without its comments: a place that stands in one is none. (`#` begins nothing else here.)"""
+    """The text without its comments, since a match inside a comment does not count. (`#` starts nothing else
+    here.)
+    """
     return re.sub(r"#.*", "", text)
 
 
@@ -99,7 +103,7 @@ def _everywhere(body: str, pattern: str, new: str) -> str:
 
 
 def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start: int) -> Mistake:
-    """Its line is the first that differs; `made` takes the place of the body, which starts at `start`."""
+    """A mistake; its line is the first that differs; `made` replaces the body, which begins at `start`."""
     whole = text[:start] + made + text[start + len(body) :]
     n, old, now = first_difference(body, made)
     line = text.count("\n", 0, start) + n
@@ -107,7 +111,9 @@ def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start:
 
 
 def draw_slips(seed: int, lists: Collection[int] = frozenset(LISTS.values())) -> Iterator[Mistake]:
-    """Slips without end to speak of, each once: those of the lists in turn, at some step, depth, place."""
+    """A practically endless sequence of distinct slips of the lists in turn, at a random step, depth and
+    place.
+    """
     pools: dict[str, list[Mistake]] = {}
     for source in SOURCES:
         number = int(source.name.removeprefix("step ")) if source.name.startswith("step ") else 0

@@ -4,8 +4,8 @@
     python -m research.advice.trials --hands one two --seed 0 --out hands.jsonl    other kernels (hands.py)
 
 Each slip is checked as `./lab check S` does, with the sizes and orders of the step. A row holds the first
-failure, the edits that passed, how many were built and how many of these were new kernels, and the seconds of
-processors. A person reads what is right; a run can be continued. fit.py takes the rows.
+failure, the edits that passed, how many were built, how many of these were new kernels, and the processor
+seconds. A person judges what is right; a run can be continued. fit.py reads the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from tirxlab.cli.trials import WALL, Trials, may_help
 
 
 def row_of(mistake: Mistake, wall: float) -> dict:
-    """What a check says, and what its trials do: of the run that fails, else of the first that is not clean.
+    """What a check reports and what its trials do, for the run that fails, or else the first that is not
+    clean.
 
     SM_COUNT is the file's own again: the rubric lowers it.
     """
@@ -62,12 +63,12 @@ def row_of(mistake: Mistake, wall: float) -> dict:
 
 
 def processor() -> float:
-    """Seconds of processors that this process and its children that have ended took."""
+    """Processor seconds of this process and of its children that have ended."""
     return sum(os.times()[:4])
 
 
 def _drawn(options: argparse.Namespace) -> Iterator[Mistake]:
-    """The mistakes in steps that are asked for."""
+    """The mistakes in the requested steps."""
     if options.hands:
         yield from hands.planted(options.hands)
         return

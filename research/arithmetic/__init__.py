@@ -1,1 +1,3 @@
-"""How matrix units of a chip add: random products on a GPU, beside ptxsim and beside a model of the chip."""
+"""How a chip's matrix units add: random products on a GPU, compared with ptxsim
+and with a model of the chip.
+"""

@@ -1,11 +1,11 @@
-"""Random products on a GPU, beside ptxsim and beside the model of how a chip adds.
+"""Random products on a GPU, compared with ptxsim and with the model of how a chip adds.
 
     python -m research.arithmetic run      on a GPU: all forms, --rounds of --tiles tiles each; results.json
     python -m research.arithmetic check    no GPU: the rounds of results.json again, from their seeds
     python -m research.arithmetic table    the table of README.md
 
-Inputs come from seeds on both sides, so only hashes are kept: one of each round's inputs and what the chip
-left, and one of SLICE tiles of seed 0, which the tests look at. A row leaves out what is zero.
+Inputs come from seeds on both sides, so only hashes are kept: one of each round's inputs and the chip's
+result, and one of SLICE tiles of seed 0, which the tests use. A row omits fields that are zero.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from research.arithmetic.vectors import MODES, matrices
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
-SLICE, FITTED = 8, 64  # tiles that the tests look at; on which adders are tried
+SLICE, FITTED = 8, 64  # tiles that the tests use; tiles on which adders are tried
 HASH = 4  # bytes of a hash
 ZERO: dict[str, object] = {"ptxsim": {}, "number or not": 0, "worst": 0.0, "model": 0}
 _PLACE = re.compile(r"(<!-- table: begin -->\n).*(<!-- table: end -->)", re.S)
 
 
 def digest(*arrays: np.ndarray) -> str:
-    """Of bit patterns; NaNs of f64, whose payload is not compared, count as one."""
+    """Hash of bit patterns; all f64 NaNs hash alike, since their payload is not compared."""
     parts = []
     for array in arrays:
         if array.dtype == np.uint64:
@@ -45,12 +45,12 @@ def digest(*arrays: np.ndarray) -> str:
 
 
 def round_digest(codes: tuple, left: np.ndarray) -> bytes:
-    """Of the inputs of a round and what was left of them."""
+    """Hash of the inputs of a round and of its results."""
     return hashlib.sha256((digest(*codes) + digest(left)).encode()).digest()[:HASH]
 
 
 def results(file: Path = RESULTS) -> list[dict]:
-    """The rows of results.json, `rounds` a hash a round."""
+    """The rows of results.json, with `rounds` as one hash for each round."""
     rows = [row | ZERO | row for row in json.loads(file.read_text())]
     for row in rows:
         joined = base64.b64decode(row["rounds"])
@@ -67,7 +67,7 @@ def written(rows: list[dict]) -> str:
 
 
 def tiles_of(form: Form, tiles: int) -> int:
-    """Tiles of a round: as many elements for each form of floats, a quarter for integers."""
+    """Tiles of a round: the same number of elements for each float form, a quarter of that for integers."""
     return tiles // (1 if form.unit == "mma" else 8) // (1 if form.is_float else 4)
 
 
@@ -88,7 +88,7 @@ def distance(form: Form, codes: tuple, chip: np.ndarray, mine: np.ndarray) -> tu
 
 
 def differing(form: Form, chip: np.ndarray, other: np.ndarray) -> Counter:
-    """Elements that differ, by mode."""
+    """The number of elements that differ, by mode."""
     wrong = (chip != other).reshape(len(chip), -1).sum(1)
     if not form.is_float:
         return Counter(all=int(wrong.sum()))
@@ -96,7 +96,7 @@ def differing(form: Form, chip: np.ndarray, other: np.ndarray) -> Counter:
 
 
 def fitted(form: Form, unit) -> list:
-    """The adders that the chip is nearest to, best first: (elements that differ, adder)."""
+    """The adders that come nearest to the chip, best first: (elements that differ, adder)."""
     codes = matrices(form, FITTED, 1)
     chip, tried = unit.run(registers(form, *codes)), []
     for bits in (13, 14, 22, 23, 24, 25, 26, 27):
@@ -109,7 +109,7 @@ def fitted(form: Form, unit) -> list:
 
 
 def on_chip(form: Form, tiles: int, rounds: int, fit: bool) -> dict:
-    """A row of results.json."""
+    """A row of results.json, measured on the GPU."""
     from research.arithmetic.chip import Unit
 
     given = registers(form, *matrices(form, SLICE, 0))
@@ -156,7 +156,7 @@ def again(row: dict, rounds: int) -> list[int]:
 
 
 def table(rows: list[dict]) -> str:
-    """By family: how many elements, how many the model and ptxsim have otherwise."""
+    """Per family: how many elements there are, and in how many the model and ptxsim differ from the chip."""
     lines = [
         "| unit and type | forms | elements of D | model differs | ptxsim differs | number, infinity or NaN "
         "differs | worst difference, of the largest term |",

@@ -1,4 +1,4 @@
-"""Runs one form on a GPU: the registers of A, B, C of many tiles in, those of D out."""
+"""Runs one form on a GPU: takes the registers of A, B, C of many tiles, returns those of D."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from research.arithmetic.forms import Form, ptx, result
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam
 from tirxlab.devices import driver
 
-WARPS = 4  # of a CTA, each with a tile, where a warp multiplies alone
+WARPS = 4  # of a CTA, each with its own tile, for instructions of one warp
 _SHARED = 4096
 
 
@@ -34,7 +34,7 @@ class Unit:
         self.kernel = driver.Kernel(artifact)
 
     def run(self, registers: list[np.ndarray]) -> np.ndarray:
-        """Patterns of D (tiles, m, n)."""
+        """Bit patterns of D (tiles, m, n)."""
         api, call = driver.api(), driver.call
         data = np.ascontiguousarray(np.concatenate(registers))
         out = np.zeros(registers[2].shape, data.dtype)

@@ -1,6 +1,6 @@
 """The instructions that are compared, and the PTX that runs one of them on many tiles at once.
 
-In memory a register of all threads is a row: `in` holds the operands' registers, `out` those of D.
+In memory, one register of all threads is a row: `in` holds the operands' registers, `out` those of D.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Form:
     a: str
     b: str
     d: str  # the type of C too
-    last: str = ""  # modifiers behind the types
+    last: str = ""  # modifiers after the types
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Form:
 
 
 def forms() -> list[Form]:
-    """Every dense form of mma.sync that ptxsim has, and of wgmma every type at one N."""
+    """Every dense form of mma.sync that ptxsim has, and every type of wgmma at one N."""
     found = [Form("mma", 16, 8, k, "f16", "f16", d) for k in (8, 16) for d in ("f16", "f32")]
     found += [Form("mma", 16, 8, k, "bf16", "bf16", "f32") for k in (8, 16)]
     found += [Form("mma", 16, 8, k, "tf32", "tf32", "f32") for k in (4, 8)]
@@ -82,7 +82,9 @@ def forms() -> list[Form]:
 
 
 def pack(codes: np.ndarray, bits: int) -> np.ndarray:
-    """(registers, tiles, threads) of codes (tiles, threads, elements), the first element lowest."""
+    """(registers, tiles, threads) of codes (tiles, threads, elements), the
+    first element in the lowest bits.
+    """
     if bits == 64:
         return np.ascontiguousarray(codes.transpose(2, 0, 1).astype(np.uint64))
     per = 32 // bits
@@ -103,7 +105,7 @@ def unpack(registers: np.ndarray, bits: int) -> np.ndarray:
 def _core_matrices(codes: np.ndarray, bits: int) -> np.ndarray:
     """(registers, tiles, 128): words of a K-major operand without swizzle, thread by thread in shared memory.
 
-    8 rows of 16 bytes lie together, the two halves of K beside each other.
+    8 rows of 16 bytes are contiguous, the two halves of K next to each other.
     """
     tiles, rows_, k = codes.shape
     raw = codes.astype(f"u{bits // 8}").reshape(tiles, rows_ // 8, 8, 2, k // 2).transpose(0, 1, 3, 2, 4)
@@ -112,7 +114,7 @@ def _core_matrices(codes: np.ndarray, bits: int) -> np.ndarray:
 
 
 def registers(form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> list[np.ndarray]:
-    """What the threads hold of A, B (tiles, n, k) and C: (registers, tiles, threads) each."""
+    """The registers that hold A, B (tiles, n, k) and C: (registers, tiles, threads) each."""
     bits = BITS[form.a]
     if form.unit == "mma":
         row, depth = mma_a(form.m, form.k, bits)
@@ -136,7 +138,9 @@ def result(form: Form, out: np.ndarray) -> np.ndarray:
 
 
 def ptx(form: Form, counts: list[int]) -> str:
-    """A kernel `k(in, out)` in which each warp, or warpgroup, multiplies one tile; registers of A, B, C."""
+    """A kernel `k(in, out)` in which each warp or warpgroup multiplies one tile; `counts`: registers of A, B,
+    C.
+    """
     wide = form.d == "f64"
     kind, prefix, to = ("b64", "e", "y") if wide else ("b32", "r", "o")
     inputs = names(prefix, sum(counts))
@@ -155,7 +159,7 @@ def ptx(form: Form, counts: list[int]) -> str:
     return text.replace("mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; ", index)
 
 
-_B_AT = 2048  # bytes of A in front
+_B_AT = 2048  # byte offset of B, after A
 
 
 def _wgmma(form: Form, a: list[str], b: list[str], d: list[str]) -> str:

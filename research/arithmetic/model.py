@@ -1,9 +1,9 @@
-"""A model of how a chip adds: products and C are cut to a common exponent, added as integers, and cut again.
+"""A model of how a chip adds: products and C are aligned and truncated, added as integers, and rounded.
 
-The largest exponent among the products and C is that of all; each significand keeps `bits` bits behind the
-point of it (what lies below is dropped, towards zero), and the sum of these integers is rounded to D: for f32
-towards zero, to 23 or 13 bits, for f16 to nearest even. Long K goes in `step`s, each sum being the next C.
-f64 is a chain of fused multiply-adds. Nothing of ptxsim is used here.
+All terms take the largest exponent among the products and C; each significand keeps `bits` bits below the
+point of that exponent (lower bits are dropped, towards zero), and the sum of these integers is rounded to D:
+for f32 towards zero, to 23 or 13 bits, for f16 to nearest even. A long K is added in `step`s, each sum being
+the next C. f64 is a chain of fused multiply-adds. Nothing of ptxsim is used here.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ F32, F32_SHORT, F16 = 0, 1, 2  # how D is rounded
 
 @dataclass(frozen=True)
 class Adder:
-    """What may differ from unit to unit."""
+    """The parameters in which adders differ."""
 
-    bits: int  # behind the point of the largest exponent
-    step: int  # of K
+    bits: int  # kept below the point of the largest exponent
+    step: int  # elements of K that are added at once
     rounding: int
     pairs: bool = False  # 8-bit elements: the lower two of every four first, then the upper two
     after: bool = False  # C is not one of the terms: it is added to the sum, rounded to nearest
 
 
 def adder_of(form: Form) -> Adder | None:
-    """How an H200 was found to add; None for f64."""
+    """The adder that the H200 was found to have; None for f64."""
     if form.d == "f64":
         return None
     rounding = F16 if form.d == "f16" else F32
@@ -45,7 +45,7 @@ def adder_of(form: Form) -> Adder | None:
 
 
 def split(codes: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(signed significand with MANTISSA bits behind its point, exponent, class) of bit patterns."""
+    """(signed significand with MANTISSA bits below its point, exponent, class) of bit patterns."""
     width = MANTISSA[kind]
     codes = codes.astype(np.int64)
     field, rest = codes >> width & ((1 << EXPONENT[kind]) - 1), codes & ((1 << width) - 1)
@@ -55,7 +55,7 @@ def split(codes: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndar
     else:
         fraction = rest >> 13 << 13 if kind == "tf32" else rest
         kinds = np.where(top, np.where(fraction != 0, NAN, INFINITE), FINITE)
-    if kind == "tf32":  # the lower 13 bits are not looked at
+    if kind == "tf32":  # the lower 13 bits are ignored
         rest, width = rest >> 13, 10
     significand = rest | np.where(field > 0, 1 << width, 0)
     sign = np.where(codes >> (BITS[kind] - 1) & 1, -1, 1)
@@ -63,7 +63,7 @@ def split(codes: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def normal(parts: tuple) -> tuple:
-    """e4m3 as the f16 that it becomes, in which its subnormal numbers are normal."""
+    """e4m3 as the f16 that the chip converts it to, in which its subnormal numbers are normal."""
     significand, exponent, classes = parts
     for _ in range(MANTISSA["e4m3"]):
         small = (significand != 0) & (abs(significand) < 1 << MANTISSA["e4m3"])
@@ -77,7 +77,7 @@ def point(kind: str) -> int:
 
 @njit(cache=True)
 def _shifted(value, by):
-    """value * 2**by, towards zero."""
+    """value * 2**by, rounded towards zero."""
     size = abs(value)
     size = size << by if by >= 0 else (size >> -by if by > -63 else 0)
     return -size if value < 0 else size
@@ -113,7 +113,7 @@ def _rounded(total, exponent, bits, rounding):
 
 @njit(cache=True)
 def _code(value, exponent, kind, rounding):
-    """The pattern of a result."""
+    """The bit pattern of a result."""
     width, bias, top = (10, 15, 31) if rounding == 2 else (23, 127, 255)
     sign = 1 << (15 if rounding == 2 else 31)
     if kind == 2:
@@ -127,7 +127,7 @@ def _code(value, exponent, kind, rounding):
 
 @njit(cache=True)
 def _term(x, kind_x, y, kind_y, state, sign):
-    """Class and sign of the running sum once a product with an infinity or NaN is in it."""
+    """Class and sign of the running sum after a product with an infinity or NaN."""
     nothing = (kind_x == 1 and kind_y == 0 and y == 0) or (kind_y == 1 and kind_x == 0 and x == 0)
     if kind_x == 2 or kind_y == 2 or nothing or state == 2:
         return 2, 0
@@ -137,7 +137,7 @@ def _term(x, kind_x, y, kind_y, state, sign):
 
 @njit(cache=True)
 def _highest(a, b, rows, places, value, exponent, kind):
-    """(exponent of the largest term, class and sign of the sum if it is no number)."""
+    """(exponent of the largest term, class and sign of the sum if it is not finite)."""
     (sa, ea, ka), (sb, eb, kb), (t, i, j) = a, b, rows
     top = exponent if value else -126
     sign = -1 if value < 0 else 1
@@ -152,7 +152,7 @@ def _highest(a, b, rows, places, value, exponent, kind):
 
 @njit(cache=True)
 def _one(a, b, term, rows, order, options):
-    """The pattern of one element of D; term: (significand, exponent, class) of C."""
+    """The bit pattern of one element of D; term: (significand, exponent, class) of C."""
     (sa, ea, _), (sb, eb, _), (t, i, j) = a, b, rows
     bits, step, rounding, point_ab, width, _ = options
     value, exponent, kind = term
@@ -204,7 +204,7 @@ def _chain(a, b, c, out):
 
 
 def doubles(codes: np.ndarray, kind: str) -> np.ndarray:
-    """float64 of bit patterns."""
+    """float64 values of bit patterns."""
     if kind == "f64":
         return codes.view(np.float64)
     significand, exponent, classes = split(codes, kind)
@@ -223,7 +223,7 @@ def patterns(values: np.ndarray, kind: str) -> np.ndarray:
 
 
 def product(form: Form, a: np.ndarray, b: np.ndarray, c: np.ndarray, adder: Adder | None) -> np.ndarray:
-    """Patterns of D, as the model has them."""
+    """Bit patterns of D according to the model."""
     if adder is None:
         found = np.empty(c.shape)
         _chain(a.view(np.float64), b.view(np.float64), c.view(np.float64), found)

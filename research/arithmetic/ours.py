@@ -17,7 +17,9 @@ from research.arithmetic.forms import BITS, Form, result
 
 
 def product(form: Form, registers: list[np.ndarray], codes: tuple) -> np.ndarray:
-    """Patterns of D (tiles, m, n) as ptxsim has them, of the registers and the patterns of A, B and C."""
+    """Bit patterns of D (tiles, m, n) as ptxsim computes them, from the
+    registers and patterns of A, B and C.
+    """
     return _warps(form, registers) if form.unit == "mma" else _warpgroups(form, codes)
 
 
@@ -46,7 +48,7 @@ def _warps(form: Form, given: list[np.ndarray]) -> np.ndarray:
 
 
 def _warpgroups(form: Form, codes: tuple) -> np.ndarray:
-    """A in shared memory or in registers: the same product."""
+    """The product with A in shared memory, or in registers if the form says so."""
     unit = WgmmaForm(form.n, form.k, form.d, form.a, form.b, False, False, False, False, False, False)
     block, (rows, columns) = block_of_registers(unit), wgmma_d(form.n)
     a, b = (codes[i].astype(f"u{DECODERS[kind].bytes}") for i, kind in enumerate((form.a, form.b)))

@@ -9,7 +9,7 @@ from research.arithmetic.forms import BITS, Form
 EXPONENT = {"f16": 5, "bf16": 8, "tf32": 8, "f32": 8, "e4m3": 4, "e5m2": 5, "f64": 11}
 MANTISSA = {kind: BITS[kind] - 1 - bits for kind, bits in EXPONENT.items()}
 BIAS = {kind: (1 << bits - 1) - 1 for kind, bits in EXPONENT.items()}
-# of the exponent fields of A and B around the bias, or from one end: (low, high), and of C around a product
+# exponent fields: (low, high) of A and B around the bias or from one end, and of C around a product
 MODES = {
     "alike": ("bias", -1, 1, -3, 5),
     "spread": ("bias", -7, 7, -30, 30),
@@ -23,7 +23,7 @@ MODES = {
 
 
 def codes_of(rng: np.random.Generator, shape: tuple, kind: str, low: int, high: int) -> np.ndarray:
-    """Patterns of any sign and mantissa, with exponent fields of low .. high."""
+    """Bit patterns of random sign and mantissa, with exponent fields of low .. high."""
     word = np.uint64 if kind == "f64" else np.uint32
     bits, top = BITS[kind], (1 << EXPONENT[kind]) - 1
     field = rng.integers(max(low, 0), min(high, top) + 1, shape, word)
@@ -33,7 +33,7 @@ def codes_of(rng: np.random.Generator, shape: tuple, kind: str, low: int, high: 
 
 
 def _top(kind: str) -> int:
-    """The highest exponent field of a finite number (e4m3 has no infinities, but NaN at the very top)."""
+    """The highest exponent field of a finite number (e4m3 has no infinities; its top pattern is NaN)."""
     return (1 << EXPONENT[kind]) - (1 if kind == "e4m3" else 2)
 
 
@@ -87,7 +87,9 @@ def _mode(rng: np.random.Generator, form: Form, tiles: int, mode: str) -> tuple:
 
 
 def matrices(form: Form, tiles: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Patterns of A (tiles, m, k), B (tiles, n, k) and C (tiles, m, n); of floats an eighth of each mode."""
+    """Bit patterns of A (tiles, m, k), B (tiles, n, k) and C (tiles, m, n); for floats, an eighth of each
+    mode.
+    """
     rng = np.random.default_rng([seed, *form.name.encode()])
     if form.is_float:
         parts = [_mode(rng, form, tiles // len(MODES), mode) for mode in MODES]

@@ -1,9 +1,11 @@
-"""Mistakes that one-line mutations do not make: are they found, and does the first finding say why?
+"""Runs mistakes that one-line mutations do not make: whether they are found, and whether the finding says
+why.
 
     python -m research.composite [first|second|all] [--only WORDS]
 
-Each mistake is built and run as `./lab check` does. Prints, for each, the outcome, whether the first finding
-(or what verify says) has one of the words written down before, and that text. Exit code 1 if one is missed.
+Each mistake is built and run as `./lab check` does. For each, prints the outcome, whether the first finding
+(or the message of verify) has one of the words chosen in advance, and that text. Exit code 1 if one is
+missed.
 """
 
 from __future__ import annotations
@@ -33,14 +35,14 @@ def source_of(mistake):
 def text_of(mistake) -> str:
     """The kernels' file with the mistake in it."""
 
-    class Bug:  # what bug_source asks of one
+    class Bug:  # the attributes that bug_source needs
         step, edits, ctas = mistake.step, mistake.edits, source_of(mistake).ctas or None
 
     return bug_source(Bug)
 
 
 def said(outcome) -> str:
-    """The first finding, or what verify says."""
+    """The first finding, or the message of verify."""
     if not outcome.findings or outcome.kind == "wrong numbers":
         return outcome.message
     first = outcome.findings[0]

@@ -1,4 +1,4 @@
-"""The first half: read before the second half ran."""
+"""The first half of the mistakes: examined before the second half ran."""
 
 from __future__ import annotations
 

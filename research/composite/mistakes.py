@@ -1,6 +1,6 @@
-"""Mistakes of students in steps 3 to 10 that change more than one thing, or the sense of one: wrong places in
-a new structure, the other consumer's barrier, the sums of a smaller kernel. Each was written, with the words
-that a good first finding has, before any check ran on it.
+"""Student mistakes in steps 3 to 10 that change several things, or the meaning of one: wrong places in a new
+structure, the other consumer's barrier, the sums of a smaller kernel. Each was written, with the words that a
+good first finding should have, before any check ran on it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALLOC = "Tx.ptx.tcgen05.alloc(Tx.address_of(tmem_addr), n_cols="
 class Mistake:
     name: str
     step: int
-    words: tuple[str, ...]  # one of them is in the first finding, or in what verify says
+    words: tuple[str, ...]  # at least one is expected in the first finding, or in the message of verify
     edits: tuple[Edit, ...]
 
 

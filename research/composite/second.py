@@ -1,4 +1,4 @@
-"""The second half."""
+"""The second half of the mistakes."""
 
 from __future__ import annotations
 

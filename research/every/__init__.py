@@ -1,4 +1,4 @@
-"""Every interleaving of small programs, enumerated outright, beside ptxsim's verdict on the same programs.
+"""Every interleaving of small programs, enumerated exhaustively and compared with ptxsim's verdicts.
 
-programs -> explore (all interleavings; nothing of ptxsim) -> ptx -> compare.
+programs -> explore (all interleavings, without ptxsim) -> ptx -> compare.
 """

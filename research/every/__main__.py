@@ -1,11 +1,11 @@
-"""ptxsim's verdicts on small programs, against all interleavings of each.
+"""Compares ptxsim's verdicts on small programs with all interleavings of each.
 
     python -m research.every SEED [--count N] [--jobs J] [--minutes M] [--show K] [--out FILE]
 
-Programs SEED * 1,000,000 .. are drawn, explored (explore.py, which knows nothing of ptxsim) and run by
-ptxsim with order="all". Prints how many are right and wrong,
-and each difference by class: `missed`, where an interleaving is wrong and no order has an `error`; `review
-says luck`, the same with a review that says so; `false error`. Exit code 1 where there is any difference.
+Draws programs SEED * 1,000,000 and following, explores them (explore.py, which uses nothing of ptxsim) and
+runs them on ptxsim with order="all". Prints how many are right and wrong, and each difference by class:
+`missed` (an interleaving is wrong and no order has an `error`), `review says luck` (the same, but a review
+says so) and `false error`. Exit code 1 if there is any difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ptxsim's verdict on a small program beside the truth of all its interleavings."""
+"""Compares ptxsim's verdict on a small program with the truth of all its interleavings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LUCK = ("is luck", "runs ahead")
 
 @dataclass(frozen=True)
 class Answer:
-    """state: `right`, `wrong`, `too large`, `undefined`; differs: "" or what ptxsim says instead."""
+    """state: `right`, `wrong`, `too large` or `undefined`; differs: "" or how ptxsim's verdict differs."""
 
     state: str
     differs: str
@@ -25,7 +25,7 @@ class Answer:
 
 
 def verdicts(program: Program) -> list:
-    """What ptxsim says of it in all orders."""
+    """ptxsim's results for the program, in all orders."""
     module = ptxsim.load(ptx_of(program))
     shape = {"grid": 1, "block": 32 * len(program.warps), "jobs": 1}
     return [module.launch("k", **shape, args=_arrays(), order="all")]

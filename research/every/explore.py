@@ -1,10 +1,10 @@
 """All interleavings of a small program, and what is wrong in any of them. Nothing here comes from ptxsim.
 
-A state is where each warp stands, what each knows to have happened (a set of accesses, as bits), the
-barriers and flags with what they hand on, and the copies under way. Any warp that can take its next step may
-do so, and any copy may complete, in any order: a search visits every state that can be reached. An access
-that follows another one of the same slot races with it if its warp does not know of it (PTX ISA 8.9); a state
-that is no end and from which nothing can go on is a standstill.
+A state is the position of each warp, what each warp knows to have happened (a set of accesses, as bits), the
+barriers and flags with the knowledge that they pass on, and the copies under way. Any warp that can take its
+next step may do so, and any copy may complete, in any order: a search visits every reachable state. An access
+races with an earlier one to the same slot if its warp does not know of that one (PTX ISA 8.9); a state that
+is not an end and from which nothing can continue is a standstill.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from research.every.states import Bar, Flight, Meet, State, TooLarge, Truth, Val
 
 LIMIT = 60_000  # states of a program; larger ones are left out, and counted
 
-_SLOT_AT = dict.fromkeys(("st", "ld", "load", "store", "put", "cp"), 0)  # verb -> which number is the slot
+_SLOT_AT = dict.fromkeys(("st", "ld", "load", "store", "put", "cp"), 0)  # verb -> index of its slot
 _SLOT_AT |= {"peek": 1, "first": 1, "later": 1, "test": 2}
 FILLED = 10_000  # word n of the copies' source is FILLED + n
-_OUT, _IN = (("put", "store"), ("close", "store")), (("cp",), ("commit",))  # members of groups, what ends one
+_OUT, _IN = (("put", "store"), ("close", "store")), (("cp",), ("commit",))  # what joins, what closes a group
 
 
 def explore(program: Program, values: bool = False) -> Truth:
-    """values: the outcomes, too. Raises TooLarge."""
+    """The truth about a program; `values`: with the outcomes, too. Raises TooLarge."""
     search = _Search(program)
     start = State(
         (0,) * len(program.warps), (0,) * len(program.warps),
@@ -86,7 +86,7 @@ class _Search:
         return found
 
     def _on(self, state: State, warp: int, know: int | None = None, **changes) -> State:
-        """The warp is past its step; it knows `know` from now on."""
+        """The state after the warp's step; the warp knows `know` from now on."""
         learnt = state.know if know is None else _with(state.know, warp, know)
         return state._replace(at=_with(state.at, warp, state.at[warp] + 1), know=learnt, **changes)
 
@@ -94,7 +94,7 @@ class _Search:
         return warp, state.at[warp]
 
     def _access(self, state: State, place, know: int) -> State:
-        """Notes what races with this access; the state behind it."""
+        """Records what races with this access; returns the state after it."""
         for other in self.places:
             bit = self.bit[other]
             if not state.done & bit or know & bit or other == place:
@@ -117,7 +117,9 @@ class _Search:
         return values._replace(slots=_with(values.slots, slot, word))
 
     def _written_anew(self, state: State, bit: int, slot: int, know: int) -> bool:
-        """Has a copy that came after the access `bit`, and that one knows of, filled the slot since?"""
+        """Whether a copy that came after the access `bit`, and that `know` contains, has filled the slot
+        since.
+        """
         return any(know & copy and knew & bit and self._slot_of(copy) == slot for copy, knew in state.copies)
 
     def do_st(self, state, warp, slot):
@@ -134,7 +136,7 @@ class _Search:
     # ---- mbarriers ----
 
     def _arrived(self, state: State, number: int, bar: Bar) -> tuple[Bar, ...]:
-        """The barriers after a change of one, whose phase may be complete."""
+        """The barriers after one has changed; its phase completes if nothing is pending."""
         self.truth.over |= bar.pending < 0
         if bar.pending == 0 and bar.tx == 0:
             bar = Bar(self.program.bars[number], 0, bar.phase + 1, bar.gathered, bar.gathered)
@@ -181,20 +183,22 @@ class _Search:
         return self._on(state, warp, flights=(*state.flights, flight))
 
     def _proxy(self, state: State, write, read, know: int) -> None:
-        """Which fence lies between a store and the copy that reads it (9.7.13.4)?"""
+        """Records a store and the copy that reads it if the fence between them is missing or not the writer's
+        (9.7.13.4).
+        """
         between = [bit for bit, knew in state.fences if know & bit and knew & self.bit[write]]
         own = [bit for bit in between if self.places[bit.bit_length() - 1][0] == write[0]]
         if not (between if self._step(write)[0] == "cp" else own):
             (self.truth.odd if between else self.truth.fences).add((write, read))
 
     def _sets(self, state: State) -> list[tuple[Flight, ...]]:
-        """Copies that may complete on one barrier at once."""
+        """Sets of copies that may complete on one barrier at the same time."""
         loads = [f for f in state.flights if f.bar >= 0 and not f.behind]
         sets = (few for n in range(2, len(loads) + 1) for few in combinations(loads, n))
         return [few for few in sets if len({flight.bar for flight in few}) == 1]
 
     def _at_once(self, state: State, few: tuple[Flight, ...]) -> State:
-        """Their bytes come off the tx-count together, as an H200 does it; it may so pass zero."""
+        """The copies' bytes leave the tx-count together, as on an H200; the count may thus skip zero."""
         for flight in few[:-1]:
             state = self._completed(state, flight, last=False)
         return self._completed(state, few[-1])
@@ -217,13 +221,15 @@ class _Search:
         return state._replace(bars=self._arrived(state, flight.bar, bar))
 
     def _signalled(self, state: State, flight: Flight) -> State:
-        """The arrival of cp.async: it hands on the copies alone (9.7.13.15.15)."""
+        """The arrival of cp.async: it releases only the copies (9.7.13.15.15)."""
         bar = state.bars[flight.bar]
         bar = bar._replace(pending=bar.pending - 1, gathered=bar.gathered | flight.behind)
         return state._replace(bars=self._arrived(state, flight.bar, bar))
 
     def _of_groups(self, warp: int, at: int, kind: tuple, left: int | None) -> int:
-        """Bits of the copies before step `at`: of all groups but the last `left`; None: in a group or not."""
+        """Bits of the copies before step `at`, of all groups but the last `left`; with None, also outside of
+        groups.
+        """
         members, ends = kind
         steps = self.program.warps[warp][:at]
         total, before, found = sum(step[0] in ends for step in steps), 0, 0
@@ -291,7 +297,7 @@ class _Search:
     # ---- steps that depend on who came first ----
 
     def _perhaps(self, state, warp, taken: bool, know: int):
-        """The warp goes on with what it knows; if `taken`, it reads or writes its slot first."""
+        """The warp continues with what it knows; if `taken`, it reads or writes its slot first."""
         if not taken:
             return self._on(state, warp, know)
         place = self._place(state, warp)

@@ -10,12 +10,12 @@ A step is a tuple of a verb and numbers:
   ("store", slot)                      both: `put`, then `close`
   ("left", n), ("drain",)              wait until all groups but the last n (or all) have been read
   ("cp", slot), ("commit",)            cp.async to a slot; all since the last `commit` are a group
-  ("keep", n)                          wait until all groups but the last n are there
-  ("signal", bar)                      arrives, without .inc, when all `cp` so far are there
+  ("keep", n)                          wait until all groups but the last n have arrived
+  ("signal", bar)                      arrives, with .noinc, when all `cp` so far are complete
   ("sync", id), ("meet", id)           bar.sync, bar.arrive of a barrier of `Program.meets[id]` warps
-  ("set", flag), ("poll", flag)        release store of 1; acquire loads until it is there
+  ("set", flag), ("poll", flag)        release store of 1; acquire loads until the flag is set
   ("add", flag), ("count", flag, n)    release addition of 1; acquire loads until the sum is n or more
-  ("peek", flag, slot)                 one acquire load; reads the slot if the flag is there
+  ("peek", flag, slot)                 one acquire load; reads the slot if the flag is set
   ("test", bar, parity, slot)          one test_wait; reads the slot if it passes
   ("first", flag, slot)                acq_rel addition of 1; writes the slot if nobody added before
   ("later", flag, slot)                the same; reads the slot if somebody did
@@ -36,11 +36,11 @@ Step = tuple
 class Program:
     warps: tuple[tuple[Step, ...], ...]
     bars: tuple[int, ...]  # arrivals that a phase of each mbarrier expects
-    meets: tuple[int, ...]  # warps that each CTA barrier expects; number 0 is left to the frame of the kernel
+    meets: tuple[int, ...]  # warps that each CTA barrier expects; barrier 0 belongs to the kernel's frame
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """(warp, step) of each of its steps."""
+        """(warp, step) of each step of the program."""
         return [(warp, step) for warp, steps in enumerate(self.warps) for step in range(len(steps))]
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Program:
 
 
 def source_line(warp: int, step: int) -> int:
-    """Where a step stands in the PTX of its program."""
+    """The line number of a step in the PTX of its program."""
     return 100 * warp + step + 1
 
 
@@ -58,7 +58,7 @@ def _text(steps: tuple[Step, ...]) -> str:
 
 
 def program_of(seed: int) -> Program:
-    """The same program for the same seed: a right pattern with up to two changes, or steps at random."""
+    """The program of a seed, always the same: a correct pattern with up to two changes, or random steps."""
     rng = random.Random(f"every {seed}")
     if rng.random() < 0.25:
         return _random(rng)
@@ -72,7 +72,7 @@ def program_of(seed: int) -> Program:
 
 
 def _ring(rng) -> Program:
-    """A producer fills a slot, a consumer (or two) reads it, and gives it back."""
+    """A producer fills a slot, a consumer (or two) reads it and returns it."""
     readers, rounds = rng.choice((1, 1, 2)), rng.choice((1, 2, 2))
     copies = rng.random() < 0.5
     fill = (("expect", 0), ("load", 0, 0)) if copies else (("st", 0), ("arrive", 0))
@@ -84,14 +84,14 @@ def _ring(rng) -> Program:
 
 
 def _stages(rng) -> Program:
-    """Two slots, each with its own full barrier; nothing is used again."""
+    """Two slots, each with its own full barrier; nothing is reused."""
     a, b = rng.sample(((("st", 0), ("arrive", 0)), (("expect", 1), ("load", 1, 1))), 2)
     reader = [("wait", 0, 0), ("ld", 0), ("wait", 1, 0), ("ld", 1)]
     return Program(((*a, *b), tuple(reader)), (1, 1), ())
 
 
 def _exchange(rng) -> Program:
-    """Warps write, meet, read what others wrote; and once more."""
+    """Warps write, synchronise, read what others wrote, and do so once more."""
     n = rng.choice((2, 2, 3))
     twice = rng.random() < 0.5
     warps = []
@@ -102,7 +102,7 @@ def _exchange(rng) -> Program:
 
 
 def _hand_over(rng) -> Program:
-    """One warp writes and only announces, another one waits and reads, then the other way round."""
+    """One warp writes and only signals, another one waits and reads; then they swap roles."""
     back = rng.random() < 0.5
     first, second = [("st", 0), ("meet", 0)], [("sync", 0), ("ld", 0)]
     if back:
@@ -112,7 +112,7 @@ def _hand_over(rng) -> Program:
 
 
 def _out(rng) -> Program:
-    """A result leaves by a bulk copy, and its slot is used again."""
+    """A result leaves by a bulk copy, and its slot is reused."""
     writer = [("st", 0), ("fence",), ("arrive", 0)]
     issuer = [("wait", 0, 0), ("store", 0)]
     if rng.random() < 0.6:
@@ -144,7 +144,9 @@ def _all_arrive(rng) -> Program:
 
 
 def _groups(rng) -> Program:
-    """cp.async in groups: the copying warp waits for all but the last, and hands over what is there."""
+    """cp.async in groups: the copying warp waits for all but the last group and
+    passes on what has arrived.
+    """
     own = rng.random() < 0.5
     copier: list[Step] = [("cp", 0), ("commit",), ("cp", 1), ("commit",), ("keep", 1)]
     if own:
@@ -153,7 +155,7 @@ def _groups(rng) -> Program:
 
 
 def _signalled(rng) -> Program:
-    """cp.async whose completion arrives at an mbarrier; perhaps the slot is given back and filled again."""
+    """cp.async whose completion arrives at an mbarrier; the slot may be returned and filled again."""
     copier: list[Step] = [("cp", 0), ("signal", 0)]
     reader: list[Step] = [("wait", 0, 0), ("ld", 0)]
     if rng.random() < 0.5:
@@ -163,7 +165,7 @@ def _signalled(rng) -> Program:
 
 
 def _out_in_groups(rng) -> Program:
-    """Two results leave in groups of their own, or in one; the slot of the older is used again."""
+    """Two results leave in separate groups or in one; the slot of the older is reused."""
     together = rng.random() < 0.3
     writer: list[Step] = [("st", 0), ("st", 1), ("fence",), ("put", 0)]
     writer += [("put", 1), ("close",), ("left", 0)] if together else [("close",), ("store", 1), ("left", 1)]
@@ -173,7 +175,7 @@ def _out_in_groups(rng) -> Program:
 
 
 def _last_one(rng) -> Program:
-    """Each warp writes its word and adds one; who is not the first reads the other's."""
+    """Each warp writes its word and adds one; a warp that is not the first reads the other's word."""
     n = rng.choice((2, 2, 3))
     if n == 3:  # the third comes when both are there
         return Program(((("st", 0), ("add", 0)), (("later", 0, 0),), (("count", 0, 2), ("ld", 0))), (), ())
@@ -181,13 +183,13 @@ def _last_one(rng) -> Program:
 
 
 def _claimed(rng) -> Program:
-    """Who comes first writes; all meet; all read."""
+    """The first warp to come writes; all synchronise; all read."""
     n = rng.choice((2, 2, 3))
     return Program(((("first", 0, 0), ("sync", 0), ("ld", 0)),) * n, (), (n,))
 
 
 def _glance(rng) -> Program:
-    """A reader that looks once, and reads only what is there."""
+    """A reader that looks once, and reads only what has arrived."""
     if rng.random() < 0.5:
         reader: tuple[Step, ...] = (
             (("peek", 0, 0), ("peek", 0, 0)) if rng.random() < 0.5 else (("peek", 0, 0),)
@@ -226,7 +228,9 @@ def _random(rng) -> Program:
 
 
 def _changed(rng, program: Program) -> Program:
-    """One mistake: a step left out, doubled, moved, exchanged or with another number; another count."""
+    """The program with one mistake: a step dropped, doubled, moved, exchanged or renumbered, or another
+    count.
+    """
     warps, bars = [list(steps) for steps in program.warps], list(program.bars)
     if bars and rng.random() < 0.12:
         bar = rng.randrange(len(bars))

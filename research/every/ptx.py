@@ -1,17 +1,17 @@
-"""A small program as PTX; a step stands on the line after its `// @src` mark (100 * warp + step + 1)."""
+"""A small program as PTX; each step is on the line after its `// @src` mark (100 * warp + step + 1)."""
 
 from __future__ import annotations
 
 from research.every.programs import BARS, FLAGS, SLOTS, Program, source_line
 
 _BYTES = 16  # of a slot
-_ENDS = (  # what a warp that has used one of these does at its end
+_ENDS = (  # what a warp that has used one of these verbs executes at its end
     ({"put"}, "@%lead cp.async.bulk.commit_group;"),
     ({"put", "store"}, "@%lead cp.async.bulk.wait_group 0;"),
     ({"cp"}, "@%lead cp.async.wait_all;"),
 )
 _BAR_AT, _FLAG_AT = _BYTES * SLOTS, _BYTES * SLOTS + 8 * BARS
-_TAKEN = 1  # CTA barriers below this one belong to the frame
+_TAKEN = 1  # CTA barriers below this one belong to the kernel's frame
 
 _HEAD = """.version 8.7
 .target sm_90a
@@ -71,7 +71,7 @@ def _cp(program, line, slot):
 
 
 def _if(line: int, setup: str, then: str) -> str:
-    """What lane 0 does if `setup` sets %q; the others go past."""
+    """The steps `then` for lane 0 if `setup` sets %q; the other lanes skip them."""
     return f"@!%lead bra S{line}; {setup} @!%q bra S{line}; {then} S{line}:"
 
 
