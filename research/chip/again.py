@@ -1,8 +1,9 @@
-"""Kernels that harvest.py caught, on a chip once more: `python -m research.chip.again ARCHIVE OUT [NAME..]`
+"""Runs kernels that harvest.py caught on a chip again: `python -m research.chip.again ARCHIVE OUT [NAME..]`
 
-Each is launched with inputs that compact.py draws: of few values where an array is large, which shows a wrong
-index as well, or where threads add, in no order. What it only writes holds 0xA5 before, or zeros if it adds.
-OUT is ARCHIVE with these kernels' arrays anew. Needs a GPU that runs the PTX, and cuda-bindings.
+Each is launched with inputs that compact.py draws. A large array, or one that threads add to in no fixed
+order, gets few distinct values, which still show a wrong index. An array that is only written holds 0xA5
+before, or zeros if the kernel adds to it. OUT is ARCHIVE with new arrays for these kernels. Needs a GPU that
+runs the PTX, and cuda-bindings.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from research.chip.compact import SCALES, drawn, numpy_type
 from tirxlab.devices import driver
 
 POISON = 0xA5
-SMALL, LARGE = 64, 16_384  # bytes: of no more, numbers scale and stay; of more, they are of few values
+SMALL, LARGE = 64, 16_384  # bytes: up to SMALL, numbers scale and stay; above LARGE, they take few values
 ADDS = re.compile(r"^\s*(?:@!?%\w+\s+)?(?:atom|red)\.", re.MULTILINE)
 
 
 def kind_of(old: np.ndarray, summed: bool) -> str:
-    """How numbers like these are drawn; the order in which threads add few values changes nothing."""
+    """How replacement numbers are drawn; the order in which threads add numbers of few values changes
+    nothing.
+    """
     if summed or old.nbytes > LARGE:
         return "four values"
     numbers = old.astype("f8")
@@ -36,8 +39,8 @@ def kind_of(old: np.ndarray, summed: bool) -> str:
 
 
 def inputs(spec: dict, ptx: str, data: dict) -> tuple[list[np.ndarray], dict[str, list]]:
-    """The bytes of each storage before the launch, and which are drawn, how: {"in0": [dtype, bytes, kind]}.
-    Whole numbers that index stay.
+    """The bytes of each storage before the launch, and which are drawn and how: {"in0": [dtype, bytes,
+    kind]}. Integers that are used as indices keep their values.
     """
     made, rules, adds = [], {}, bool(ADDS.search(ptx))
     for number in range(sum(key.startswith("in") for key in data)):
@@ -69,7 +72,7 @@ class Memory:
 
 
 def launch(api, spec: dict, ptx: str, before: list[np.ndarray]) -> list[np.ndarray]:
-    """The storages as the chip leaves them. Triton's own pointers follow the arguments."""
+    """The storages after the launch on the chip. Triton's own pointers follow the arguments."""
     module = driver.call(api.cuModuleLoadData, ptx.encode() + b"\0")
     function = driver.call(api.cuModuleGetFunction, module, spec["entry"].encode())
     shared = api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

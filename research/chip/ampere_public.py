@@ -1,12 +1,12 @@
-"""The Ampere kernel beside the public one of pyptx 0.1.1, on the same GPU in the same run.
+"""The Ampere kernel against the public one of pyptx 0.1.1, on the same GPU in the same run.
 
     python -m research.chip.ampere_public make PYTHON FOLDER    PYTHON has pyptx; no GPU needed
     python -m research.chip.ampere_public time FOLDER [--out FILE.json]     on a GPU; needs torch, not TVM
 
 `make` writes the PTX of pyptx's own example `ampere/gemm_pipelined`. Its tile, grid, shared memory and
-parameters are those of our kernel, so it is launched as our artifact with the PTX exchanged. `time` takes
-turns between the two (a CUDA graph of launches on rotated inputs each time), and gives the ratio of medians
-(above 1: ours is faster).
+parameters are those of our kernel, so it is launched as our artifact with the PTX exchanged. `time`
+alternates between the two (each time a CUDA graph of launches on rotated inputs), and prints the ratio of
+medians (above 1: ours is faster).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def kernels(folder: Path, n: int) -> dict:
 
 
 def milliseconds(call, sets: list) -> float:
-    """Of one launch; a graph of 4 launches per set runs 5 times, the first untimed."""
+    """Time of one launch; a graph of 4 launches per set runs 5 times, the first untimed."""
     import torch
 
     graph, events = torch.cuda.CUDAGraph(), [torch.cuda.Event(enable_timing=True) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Programs that run on a GPU and on ptxsim, with what ptxsim made of them: the unit of the differential set.
+"""Programs that run on a GPU and on ptxsim, with ptxsim's results: the unit of the differential set.
 
 A set is one store: `index.json`, and per case an artifact (PTX, launch, tensor maps) and its arrays.
 """
@@ -24,7 +24,7 @@ REGISTERS = """.reg .b32 %r<160>, %o<140>, %x<32>, %t, %n, %sm; .reg .b64 %in, %
 
 @dataclass
 class Case:
-    """One launch. `arrays` by buffer name in kernel order; outputs hold what they start with."""
+    """One launch. `arrays` by buffer name in kernel order; outputs hold their initial contents."""
 
     name: str
     ptx: str
@@ -36,8 +36,8 @@ class Case:
     shared: int = 0  # dynamic, bytes
     arch: str = "sm_90a"
     maps: dict[str, dict] = field(default_factory=dict)  # buffer -> fields of its TensorMapParam
-    compare: str = "bits"  # or the float type of the outputs' elements: NaNs are all equal then
-    rtol: float = 0.0  # of floats
+    compare: str = "bits"  # or the float type of the outputs' elements: then all NaNs are equal
+    rtol: float = 0.0  # for floats
     atol: float = 0.0
 
     def artifact(self, entry: str = "k") -> Artifact:
@@ -90,7 +90,9 @@ ret;
 
 
 def rows(registers: list[str], kind: str = "b32", load: bool = True, base: str = "") -> str:
-    """Loads (stores) one register per row of a (rows, threads) array in %in (%out), which is moved on."""
+    """Loads (stores) one register per row of a (rows, threads) array in %in
+    (%out), and advances the pointer.
+    """
     base, size = base or ("%in" if load else "%out"), 8 if kind.endswith("64") else 4
     lines = [
         f"mul.wide.u32 %wide, %t, {size}; add.u64 {base}, {base}, %wide; mul.wide.u32 %step, %n, {size};"
@@ -115,7 +117,7 @@ def vector(registers: list[str]) -> str:
 
 
 def save_set(path: Path, cases: list[tuple[Case, dict[str, np.ndarray]]], about: dict) -> None:
-    """Writes cases with the outputs that ptxsim made."""
+    """Writes cases with the outputs that ptxsim computed."""
     index = {"about": about, "cases": []}
     files: dict[str, bytes] = {}
     for case, expected in cases:
@@ -132,7 +134,7 @@ def save_set(path: Path, cases: list[tuple[Case, dict[str, np.ndarray]]], about:
 
 @dataclass
 class Loaded:
-    """A case as read back: no ptxsim, no TVM needed."""
+    """A case read from a set; needs neither ptxsim nor TVM."""
 
     name: str
     artifact: Artifact
@@ -177,7 +179,7 @@ def case_names(path: Path, only: str = "") -> tuple[dict, list[str]]:
 
 
 def difference(case: Loaded, name: str, got: np.ndarray) -> str:
-    """What differs between the chip's and ptxsim's output; "" if nothing that counts does."""
+    """How the chip's output differs from ptxsim's; "" if nothing that counts differs."""
     expected, got = case.expected[name], got.reshape(-1).view(np.uint8)
     if np.array_equal(expected, got):
         return ""
@@ -199,7 +201,9 @@ def difference(case: Loaded, name: str, got: np.ndarray) -> str:
 
 
 def _scalar_difference(case: Loaded, expected: np.ndarray, got: np.ndarray) -> str:
-    """Rows of results, and of the carry. Any NaN equals any other: PTX leaves their bits open."""
+    """Compares rows of results and of the carry. Any NaN equals any other: PTX
+    does not specify their bits.
+    """
     _, kind, mods = case.compare.split(":")
     floats = [m.removesuffix("x2") for m in mods.split(".") if m.removesuffix("x2") in SCALARS]
     held = kind if kind in SCALARS else floats[0] if floats and kind[0] == "b" else None

@@ -1,7 +1,7 @@
-"""Keeps checksums of what must be equal bit for bit: `python -m research.chip.checksums ARCHIVE OUT`.
+"""Keeps checksums of data that must be equal bit for bit: `python -m research.chip.checksums ARCHIVE OUT`.
 
-Every array of SMALLEST bytes or more that ptxsim leaves as the chip did in both orders; OUT has all else of
-ARCHIVE, a store that again.py or replay.py wrote.
+Applies to every array of SMALLEST bytes or more that ptxsim leaves as the chip did in both orders; OUT has
+everything else of ARCHIVE, a store that again.py or replay.py wrote.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ SMALLEST = 1024  # bytes of an array that is kept as checksums
 
 
 def with_checksums(archive: Path) -> dict[str, bytes]:
-    """The files of an archive; what all runs of ptxsim leave bit for bit as the chip did is checksums."""
+    """The files of an archive, with checksums for arrays that all runs of ptxsim leave bit for bit as the
+    chip did.
+    """
     files = files_of(archive)
     caught: dict[str, list[Caught]] = {}
     for one in load_caught(archive):

@@ -1,8 +1,8 @@
-"""Arrays of a saved launch in less room.
+"""Compact storage for the arrays of a saved launch.
 
-Numbers that only feed a kernel need none: the names of kernel and array seed them, and index.json says which
-are drawn, and how (again.py). What ptxsim leaves as the chip did, bit for bit, is kept as one checksum for
-every BLOCK bytes (checksums.py).
+Numbers that only feed a kernel need no storage: the names of kernel and array seed them, and index.json says
+which are drawn, and how (again.py). Data that ptxsim leaves as the chip did, bit for bit, is kept as one
+checksum for every BLOCK bytes (checksums.py).
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import ml_dtypes
 import numpy as np
 
 VALUES = np.array([-1.0, -0.5, 0.5, 2.0])
-SCALES = {"int8": 2}  # of VALUES, where halves are no numbers
-BLOCK = 128  # bytes that share a checksum
+SCALES = {"int8": 2}  # factor of VALUES for types without halves
+BLOCK = 128  # bytes per checksum
 
-Random = np.random.RandomState  # NumPy never changes what a seed of it gives
+Random = np.random.RandomState  # NumPy keeps its streams stable across versions
 
 
 def bell(random: Random, count: int) -> np.ndarray:
-    """Nearly normal, mean 0, variance 1, of additions alone: no library's logarithm decides a bit."""
+    """Nearly normal numbers, mean 0, variance 1, from additions alone, so that no library's logarithm
+    matters.
+    """
     return sum(random.random_sample((12, count))) - 6
 
 
@@ -34,25 +36,25 @@ KINDS: dict[str, Callable[[Random, int], np.ndarray]] = {
 
 
 def numpy_type(name: str) -> np.dtype:
-    """Of PyTorch's name of a type; a bool is its byte."""
+    """The NumPy type of PyTorch's type name; a bool is its byte."""
     return np.dtype(getattr(ml_dtypes, name, None) or {"bool": "uint8"}.get(name, name))
 
 
 def drawn(kernel: str, array: int, dtype: str, nbytes: int, kind: str) -> np.ndarray:
-    """The bytes of an array of KINDS: the same for the same kernel and array on every machine."""
+    """The bytes of an array of one of KINDS: the same for the same kernel and array on every machine."""
     random = Random(zlib.crc32(f"{kernel} {array}".encode()))
     numbers = KINDS[kind](random, nbytes // numpy_type(dtype).itemsize) * SCALES.get(dtype, 1)
     return numbers.astype(numpy_type(dtype)).view(np.uint8)
 
 
 def checksums(data: np.ndarray) -> np.ndarray:
-    """Of every BLOCK bytes: shape (blocks,), uint32."""
+    """A checksum of every BLOCK bytes: shape (blocks,), uint32."""
     plain = data.tobytes()
     return np.array([zlib.crc32(plain[at : at + BLOCK]) for at in range(0, len(plain), BLOCK)], np.uint32)
 
 
 def blocks_that_differ(chip: np.ndarray, ours: np.ndarray) -> str:
-    """What differs between checksums of the chip's and an array; "" if nothing does."""
+    """How an array differs from the checksums of the chip's; "" if it does not."""
     wrong = np.flatnonzero(chip != checksums(ours))
     if not wrong.size:
         return ""

@@ -1,4 +1,6 @@
-"""Digests of results that must agree to the bit: 8 bytes tell that a row differs, 4 bits a thread where."""
+"""Digests of results that must agree to the bit: 8 bytes show that a row differs, 4 bits per thread show
+where.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,15 @@ import hashlib
 
 import numpy as np
 
-WHOLE = 8  # bytes of the digest of a row, in front of those of its threads
-SHOWN = 4  # threads that differ
+WHOLE = 8  # bytes of the digest of a row, which precedes those of its threads
+SHOWN = 4  # differing threads that are listed
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def of(rows: np.ndarray) -> np.ndarray:
-    """uint8, a row for each row of uint64, a value a thread; the threads are even in number."""
+    """uint8 digests, one row for each row of uint64 with a value per thread;
+    the number of threads is even.
+    """
     whole = b"".join(hashlib.blake2b(row.tobytes(), digest_size=WHOLE).digest() for row in rows)
     threads = (rows * _ODD >> np.uint64(60)).astype(np.uint8)
     pairs = threads[:, ::2] << 4 | threads[:, 1::2]
@@ -20,7 +24,9 @@ def of(rows: np.ndarray) -> np.ndarray:
 
 
 def difference(kept: np.ndarray, row: np.ndarray) -> str:
-    """Where a row is not the one whose digests were kept, and what it holds there; "" if it is that one."""
+    """Where a row differs from the one whose digests were kept, with its values
+    there; "" if it is the same.
+    """
     ours = of(row[None])[0]
     if (ours[:WHOLE] == kept[:WHOLE]).all():
         return ""

@@ -3,10 +3,10 @@
     make DIR [SEED]       needs ptxas: picks spellings; DIR gets kernels.cubin, steps.txt, sources.npy
     run DIR               needs numpy and a GPU driver (runs as a plain file too): DIR/results.npy
 
-fuzz_record.py keeps the results as a fixture, and says what ptxsim computes otherwise.
-A step is one instruction, or a chain through CC.CF, on fresh operands. Everything that it writes is stored:
-an instruction that is only read back by its partner (sub.cc by subc) would hide what both get wrong.
-Steps name themselves, so the fixture holds no PTX: text and operands are made from a step's name and number.
+fuzz_record.py keeps the results as a fixture, and reports where ptxsim's results differ. A step is one
+instruction, or a chain through CC.CF, on fresh operands. Everything that it writes is stored: an instruction
+whose result only its partner reads (sub.cc by subc) would hide what both compute wrongly. Text and operands
+are derived from a step's name and number, so the fixture holds no PTX.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 LANES = 32
-PER_KERNEL = 40  # steps
+PER_KERNEL = 40  # steps per kernel
 ROW = 8 * LANES  # bytes of one operand or result of a warp, 64 bits a lane
 CHAINS = 60
 EVERY = 4  # spellings of each form of the table
@@ -43,7 +43,7 @@ STORE = {
     "p": "selp.u64 %q, 1, 0, {r};", "h": "cvt.u64.u16 %q, {r};", "r": "cvt.u64.u32 %q, {r};",
     "d": "mov.b64 %q, {r};", "f": "mov.b32 %w, {r}; cvt.u64.u32 %q, %w;", "e": "mov.b64 %q, {r};",
 }  # fmt: skip
-NEWER = ("x2.f32", "f32x2", "e2m1", "e2m3", "e3m2", "ue8m0", "s2f6")  # what sm_90a has not, or not all of it
+NEWER = ("x2.f32", "f32x2", "e2m1", "e2m3", "e3m2", "ue8m0", "s2f6")  # missing on sm_90a, or partly missing
 ATOMICS = {
     "u32": "add min max inc dec", "s32": "min max", "b32": "and or xor exch cas", "u64": "add",
     "s64": "min max", "b64": "exch cas", "f32": "add", "f64": "add", "f16x2": "add.noftz",
@@ -58,7 +58,7 @@ cvt.f64.f32 cvt.f32.f16 cvt.f64.f16 cvt.f32.bf16 cvt.rn.f16.f64 cvt.rn.f16.f32 c
 cvt.rni.f32.f32 cvt.f16.f16 cvt.rni.f16.f16 cvt.f64.f64 cvt.sat.f32.f32 cvt.rn.bf16x2.f32
 cvt.rzi.s32.f32 cvt.rzi.u64.f64
 cvt.rp.ftz.f16.f32 cvt.rm.ftz.f16.f32 cvt.rp.ftz.sat.f16.f32 cvt.rp.ftz.bf16.f32 cvt.rz.ftz.f32.f64
-"""  # twice more each, for their NaNs
+"""  # drawn two more times each, for their NaNs
 WARP = """
 shfl.sync.up.b32 shfl.sync.down.b32 shfl.sync.bfly.b32 shfl.sync.idx.b32 vote.sync.all.pred
 vote.sync.any.pred vote.sync.uni.pred vote.sync.ballot.b32 match.any.sync.b32 match.any.sync.b64
@@ -80,7 +80,7 @@ class Step:
 
 
 def letter(kind: str) -> str:
-    """Class of the registers that hold a type."""
+    """The letter of the register class that holds a type."""
     if kind in ("pred", "f32", "f64"):
         return {"pred": "p", "f32": "f", "f64": "e"}[kind]
     bits = int("".join(c for c in kind if c.isdigit())[:2])
@@ -88,7 +88,7 @@ def letter(kind: str) -> str:
 
 
 def step_of(name: str) -> Step:
-    """The step that a name stands for."""
+    """The step with this name."""
     if "+" in name:
         return _chain(name)
     op = name.split(".")[0]
@@ -117,7 +117,7 @@ def _scalar(name: str) -> Step:
 
 
 def _chain(name: str) -> Step:
-    """Instructions that hand CC.CF on; at last it is read by an addition and by a subtraction."""
+    """Instructions that pass on CC.CF; at the end an addition and a subtraction read it."""
     sources, results, lines = [], [], []
     for part in [*name.split("+"), "addc.u32", "subc.u32"]:
         op, reader = _built(part), len(lines) >= name.count("+") + 1
@@ -129,7 +129,7 @@ def _chain(name: str) -> Step:
 
 
 def _atomic(name: str) -> Step:
-    """On a word of the thread's own; what comes back and what stays there are both stored."""
+    """An atomic on a word of the thread's own; the returned value and the final word are both stored."""
     op, space, *_, kind = name.split(".")
     wide = letter(kind) == "d" or kind == "f64"
     home, store = ("%sm", "shared") if space == "shared" else ("%out", "global")
@@ -202,7 +202,9 @@ def pick(seed: int) -> list[str]:
 
 
 def kernels(names: list[str]) -> str:
-    """One PTX module; kernel i runs steps i * PER_KERNEL and on. A step starts on a line of its own."""
+    """One PTX module; kernel i runs PER_KERNEL steps from i * PER_KERNEL on. Each step starts on its own
+    line.
+    """
     text, source, result = [HEAD], 0, 0
     for start in range(0, len(names), PER_KERNEL):
         text.append(OPENING.format(i=start // PER_KERNEL))
@@ -232,13 +234,13 @@ def _statements(step: Step, source: int, result: int) -> str:
 
 
 def operands(names: list[str]) -> np.ndarray:
-    """uint64 (rows, 32): the sources of all steps, edge values often."""
+    """uint64 (rows, 32): the sources of all steps, with many edge values."""
     from research.chip.record_scalar import pattern
 
     rows = []
     for number, name in enumerate(names):
         step, rng = step_of(name), random.Random(zlib.crc32(f"{number} {name}".encode()))
-        dense = number % 2  # with NaNs and infinities of all sorts
+        dense = number % 2  # with all kinds of NaNs and infinities
         for k, kind in enumerate(step.sources):
             row = [pattern(name, k, kind, rng) for _ in range(LANES)]
             held = _float_in(name, kind)
@@ -251,7 +253,7 @@ def operands(names: list[str]) -> np.ndarray:
 
 
 def _float_in(name: str, kind: str) -> str:
-    """The floating type of a source, also where an untyped register holds it; "" for integers."""
+    """The floating type of a source, even if an untyped register holds it; "" for integers."""
     words = [w for w in name.split(".") if re.fullmatch(r"b?f(16|32|64)(x2)?", w)]
     if kind in ("f16", "bf16", "f32", "f64") or not words or name.startswith(("slct", "set", "selp")):
         return kind if kind in ("f16", "bf16", "f32", "f64") else ""
@@ -300,7 +302,7 @@ def make(folder: Path, seed: str = "1") -> None:
 
 
 def _steps_at(text: str, lines: set[int]) -> set[int]:
-    """Steps that stand at these line numbers."""
+    """The steps at these line numbers."""
     found, current = set(), None
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("// step "):

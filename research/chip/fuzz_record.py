@@ -1,9 +1,9 @@
 """Results of fuzz.py: `python -m research.chip.fuzz_record COMMAND ..`
 
-    keep DIR FILE.npz     the fixture of test_chip_fuzz.py: of results that must agree to the bit the digests
-    check DIR|FILE.npz    what ptxsim computes otherwise; needs no GPU
+        keep DIR FILE.npz     the fixture of test_chip_fuzz.py: digests of results that must agree to the bit
+        check DIR|FILE.npz    prints where ptxsim's results differ; needs no GPU
 
-Against a folder it tells the chip's values too.
+For a folder, `check` prints the chip's values too.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from research.chip.tolerance import agree, fault, tolerance
 
 
 def recorded(folder: Path) -> dict[str, np.ndarray]:
-    """Steps and results; `inputs` tells whether operands are still made as they were."""
+    """Steps and results; `inputs` shows whether operands are still generated in the same way."""
     names = np.array((folder / "steps.txt").read_text().split("\n"))
     inputs = np.array(zlib.crc32(np.load(folder / "sources.npy").tobytes()))
     return {"names": names, "inputs": inputs, "results": np.load(folder / "results.npy")}
 
 
 def keep(folder: Path, file: Path) -> None:
-    """The fixture: digests in place of the results that must agree to the bit."""
+    """The fixture: digests instead of the results that must agree to the bit."""
     record = recorded(folder)
     exact, results = np.array(_exact(record["names"].tolist())), record.pop("results")
     np.savez_compressed(file, **record, results=results[~exact], digests=digests.of(results[exact]))
 
 
 def _exact(names: list[str]) -> list[bool]:
-    """Of every row of results, whether it must agree to the bit."""
+    """For every row of results, whether it must agree to the bit."""
     return [not any(tolerance(name)) and not fault(name) for _, name, _ in results_of(names)]
 
 
 def simulate(names: list[str], sources: np.ndarray) -> np.ndarray:
-    """The results of these steps by ptxsim."""
+    """The results of these steps on ptxsim."""
     module, results = ptxsim.load(kernels(names)), np.zeros((len(results_of(names)), LANES), np.uint64)
     for i in range(-(-len(names) // PER_KERNEL)):
         module.launch(f"k{i}", block=LANES, args=[sources, results], checks=False, jobs=1)
@@ -48,7 +48,7 @@ def simulate(names: list[str], sources: np.ndarray) -> np.ndarray:
 
 
 def compare(record, start: int = 0, stop: int | None = None) -> list[str]:
-    """What ptxsim computes otherwise than the chip, in steps start .. stop of a record, a line each."""
+    """The differences between ptxsim and the chip in steps start .. stop of a record, a line each."""
     names = record["names"].tolist()
     sources, rows = operands(names), [0, 0]
     for name in names[:start]:
@@ -65,7 +65,7 @@ def compare(record, start: int = 0, stop: int | None = None) -> list[str]:
 
 
 def _of_chip(record) -> list[np.ndarray]:
-    """Every row of the chip's results: values, or (uint8) their digests."""
+    """Every row of the chip's results: values, or their digests (uint8)."""
     if "digests" not in record:
         return list(record["results"])
     values, kept = iter(record["results"]), iter(record["digests"])
@@ -84,7 +84,7 @@ def _difference(name: str, kind: str, chip: np.ndarray, ours: np.ndarray) -> str
 
 
 def check(path: Path) -> None:
-    """Prints each step of which a result differs."""
+    """Prints each step with a result that differs."""
     record = recorded(path) if path.is_dir() else np.load(path)
     found = compare(record)
     print("\n".join([*found, f"{len(record['names'])} steps, {len(found)} results differ"]))

@@ -1,12 +1,12 @@
-"""Kernels that `torch.compile` writes, caught while they run on a GPU.
+"""Kernels that `torch.compile` generates, captured while they run on a GPU.
 
     python -m research.chip.harvest FOLDER [SECONDS [GROUP ..]]
 
-Needs torch and a GPU, no TVM. Every Triton kernel that PyTorch's compiler launches, autotuned variants
-included, is written down with its PTX, its launch and all bytes that it could reach, before and after.
-replay.py runs them on ptxsim. A kernel that needs more than LARGEST bytes or CTAS is left out and counted.
-Kernels that multiply matrices are compiled once more, from Triton's own intermediate text, for Blackwell:
-what this chip left is what that PTX must leave, too.
+Needs torch and a GPU, no TVM. Every Triton kernel that PyTorch's compiler launches, including autotuned
+variants, is saved with its PTX, its launch and all bytes that it could access, before and after. replay.py
+runs them on ptxsim. A kernel that needs more than LARGEST bytes or CTAS is left out and counted. Kernels that
+multiply matrices are also compiled for Blackwell from Triton's own intermediate representation: that PTX must
+leave the same results as this chip.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from research.chip.workloads import WORKLOADS  # noqa: E402
 
 LARGEST, CTAS = 600_000, 1500  # bytes of all arrays of a launch; CTAs
 FULL = 14_000_000  # bytes of one archive: then the next begins
-CHOICES = 6  # that autotuning tries
+CHOICES = 6  # variants that autotuning tries
 PRODUCTS = ("triton_tem", "triton_mm", "triton_bmm", "triton_flex", "triton_conv")  # names of templates
-VARIANTS = {True: 8, False: 3}  # of a kernel of one name, as autotuning makes them
+VARIANTS = {True: 8, False: 3}  # saved variants of one kernel name, by whether it is a product
 
 
 class Catcher:
-    """Writes down launches while `on`."""
+    """Saves launches while `on`."""
 
     def __init__(self, out: str, seconds: float):
         self.folder, self.number, self.bytes, self.caught = Path(out), 0, 0, 0
@@ -166,7 +166,9 @@ def blackwell(kernel) -> dict | None:
 
 
 def described(types: dict, given: dict) -> tuple[list[dict] | None, dict[int, torch.UntypedStorage]]:
-    """The arguments that the PTX has, None if one of them is unknown; and the storages they point into."""
+    """The arguments that the PTX has, or None if one of them is unknown; and the storages that they point
+    into.
+    """
     args, storages = [], {}
     for key, kind in types.items():
         if kind == "constexpr" or isinstance(kind, tuple):
@@ -192,7 +194,7 @@ def content(storage: torch.UntypedStorage) -> np.ndarray:
 
 
 def few_choices() -> None:
-    """Autotuning tries no more than CHOICES variants."""
+    """Limits autotuning to CHOICES variants."""
     from torch._inductor.select_algorithm import AlgorithmSelectorCache as Cache
 
     original = Cache.__call__
@@ -229,7 +231,7 @@ def main(out: str, seconds: float, only: list[str]) -> None:
 
 
 def catch(catcher: Catcher, name: str, function) -> None:
-    """Run one workload; what the compiler cannot do is said, and the others go on."""
+    """Runs one workload; reports what the compiler cannot do, and lets the others continue."""
     catcher.workload = name
     torch._dynamo.reset()
     torch.manual_seed(len(name))

@@ -1,4 +1,4 @@
-"""The last Hopper rung beside the public kernel of pyptx 0.1.1 and cuBLAS, on one GPU in one run, sustained.
+"""The last Hopper rung against the public kernel of pyptx 0.1.1 and cuBLAS, on one GPU in one run, sustained.
 
     ./lab bench hopper 9 --save FOLDER --size 2048 --size 4096 --size 8192        where TVM is
     python -m research.chip.hopper_public FOLDER [--out FILE.json] [--rounds N]       on the GPU; torch, pyptx

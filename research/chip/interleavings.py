@@ -1,12 +1,13 @@
-"""The small programs of research/every on a GPU: does a chip do only what the explorer says it may?
+"""Runs the small programs of research/every on a GPU: does a chip do only what the explorer allows?
 
     python -m research.chip.interleavings SEED RESULTS [--count N] [--jobs J]
 
-Each program runs in TRIALS CTAs of one launch. Each warp of each sleeps for a time of its own before each
-step, so that the CTAs meet many interleavings. A right program must end in one of the explorer's outcomes
-(what each warp has read, what left by bulk copies); no program may stand still that cannot. How often a wrong
-one shows that it is wrong is counted. Left out: programs that are undefined, that leave a copy behind, that
-may stand still at a CTA barrier (nothing ends such a CTA), or that have too many states.
+Each program runs in TRIALS CTAs of one launch. Each warp of each CTA sleeps for its own time before each
+step, so the CTAs take many different interleavings. A correct program must end in one of the explorer's
+outcomes (what each warp has read, what left by bulk copies), and a program that cannot stand still must not
+do so. How often a wrong program shows that it is wrong is counted. Left out are programs that are undefined,
+that leave a copy unfinished, that may stand still at a CTA barrier (nothing ends such a CTA), or that have
+too many states.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from research.every.ptx import ptx_of
 from research.every.states import TooLarge, Truth, Values
 from tirxlab.devices import driver
 
-TRIALS = 2048  # CTAs: what the chip holds at once
-STEPS = 32  # of all warps of a program
+TRIALS = 2048  # CTAs: as many as the chip holds at once
+STEPS = 32  # steps of all warps of a program
 WORDS = 2048  # of each CTA's output: sums first, copies from word 1024 on
-STUCK = 0xFFFF_FFFF  # as a sum: the warp has waited in vain
-TOGETHER = 64  # programs of a module
-SLEEPS = (0, 0, 100, 500, 2000)  # ns: a sleep is drawn below one of these
+STUCK = 0xFFFF_FFFF  # as a sum: the warp gave up an endless wait
+TOGETHER = 64  # programs per module
+SLEEPS = (0, 0, 100, 500, 2000)  # ns: each sleep is drawn below one of these
 _OWN = f"""
 mov.u32 %r0, %ctaid.x; mul.wide.u32 %y0, %r0, {4 * WORDS}; add.u64 %out, %out, %y0;
 ld.param.u64 %sleep, [psleep]; mul.wide.u32 %y0, %r0, {4 * STEPS}; add.u64 %sleep, %sleep, %y0;"""
@@ -57,7 +58,7 @@ bar.sync 0;"""
 
 
 def launchable(program: Program, name: str) -> str:
-    """The program as an entry of its own: it sleeps before each step and gives up an endless wait."""
+    """The program as a separate entry: it sleeps before each step and gives up an endless wait."""
     text = ptx_of(program)
     text = text[text.index(".visible") :].replace(" k(", f" {name}(")
     for old, new in _FRAME:
@@ -76,7 +77,7 @@ def module_of(programs: dict[int, Program]) -> str:
 
 
 def judged(seed: int) -> tuple[str, Truth | None]:
-    """(why it is left out, or "right" or "wrong"; the truth)."""
+    """(the reason for leaving it out, or "right" or "wrong"; the truth)."""
     program = program_of(seed)
     try:
         truth = explore(program, values=True)
@@ -124,7 +125,7 @@ class Chip:
 
 
 def outcomes(program: Program, out: np.ndarray) -> tuple[set[Values], int]:
-    """(different outcomes of the trials that came to their end, trials in which a warp waited in vain)."""
+    """(distinct outcomes of the trials that finished, number of trials in which a warp gave up a wait)."""
     lines = [source_line(*p) for p in program.places if program.warps[p[0]][p[1]][0] in ("put", "store")]
     words = [32 * warp for warp in range(len(program.warps))] + [1024 + 4 * line for line in lines]
     stuck = (out[:, words[: len(program.warps)]] == STUCK).any(axis=1)
@@ -149,7 +150,7 @@ def asked(seeds: range) -> list[dict]:
 
 
 def compared(truth: Truth, found: set[Values], stuck: int) -> dict:
-    """What the chip did beside the truth; `differs`: what no interleaving does."""
+    """The chip's outcomes compared with the truth; `differs`: outcomes that no interleaving has."""
     differs = "stands still" if stuck and not truth.stuck else ""
     if found - truth.outcomes and not truth.wrong:
         differs = "another outcome: " + "; ".join(map(str, sorted(found - truth.outcomes)))

@@ -1,4 +1,4 @@
-"""The same kernel launched ten times on a GPU, each time watched: what became of its result."""
+"""Launches the same kernel ten times on a GPU, each under a watchdog, and counts the results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def solution(track: str) -> Path:
 
 
 def launched(artifact: Artifact, arrays: Callable[[], list], says: Callable[[list], str]) -> Counter[str]:
-    """How often each thing happened: says(arrays after the launch), or the finding of a launch that failed
-    (then no more).
+    """How often each outcome occurred: says(arrays after the launch), or the finding of a launch that failed
+    (which ends the series).
 
-    arrays: fresh ones for each launch. Raises DeviceError where the GPU takes no such kernel.
+    arrays: makes fresh ones for each launch. Raises DeviceError if the GPU cannot run such a kernel.
     """
     from tirxlab.devices import cuda
 

@@ -1,9 +1,9 @@
 """Builds the differential set: `python -m research.chip.make [SET] [--only TEXT]`. Needs no GPU.
 
-Every case runs on ptxsim under three orders, which must agree; what it computes is stored with the case. Then
-the rows of the instruction table that no case executes are listed. With ptxas installed every case is also
-assembled, so that the GPU machine meets no surprise. The set itself is not kept: set.txt, the manifest, has
-the hashes of what the GPU machine was given.
+Every case runs on ptxsim under three orders, which must agree; the results are stored with the case. Then the
+rows of the instruction table that no case executes are listed. If ptxas is installed, every case is also
+assembled, so that errors show before the GPU run. The set itself is not in the repository: set.txt, the
+manifest, has the hashes of what the GPU machine was given.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tirxlab.devices import sim
 
 SET = Path(__file__).parent / "set.tar.xz"
 MANIFEST = SET.with_name("set.txt")
-DIGITS = 4  # of each hash, hexadecimal
+DIGITS = 4  # hexadecimal digits of each hash
 ORDERS = ("adverse", 1, "program")  # the last one's results are kept
 NEWER = (  # in patterns of forms that need sm_100 or PTX 9.2
     *("f32x2", "ue8m0", "{.sat}.f32.type"),
     "cvt.rn{.satfinite}{.relu}.dtype.type",
 )
-NOT_HERE = (  # sm_100a alone, or nothing to compare
+NOT_HERE = (  # only on sm_100a, or nothing to compare
     "tcgen05",
     "clusterlaunchcontrol",
     "st.bulk",
@@ -48,7 +48,7 @@ NOT_HERE = (  # sm_100a alone, or nothing to compare
 
 
 def simulate(case) -> dict[str, np.ndarray]:
-    """What ptxsim makes of a case; RuntimeError if orders differ or a run ends with an error."""
+    """ptxsim's outputs of a case; raises RuntimeError if orders differ or a run ends with an error."""
     kept = None
     for order in ORDERS:
         arrays = {k: v.copy() for k, v in case.arrays.items()}
@@ -65,7 +65,7 @@ def simulate(case) -> dict[str, np.ndarray]:
 
 
 def assemble(case) -> str:
-    """ptxas's complaint; "" if there is none (or no ptxas)."""
+    """ptxas's error message; "" if there is none (or no ptxas)."""
     ptxas = shutil.which("ptxas")
     if ptxas is None:
         return ""
@@ -94,7 +94,7 @@ def rows_of(instr: Instr) -> set[str]:
 
 
 def table() -> set[str]:
-    """All rows that a chip of sm_80 or sm_90a has."""
+    """All rows that a chip with sm_80 or sm_90a supports."""
     rows = {name for name in UNITS if not name.startswith(NOT_HERE)}
     patterns = [(f.name, form.pattern) for f in scalar.FAMILIES for form in f.forms]
     rows |= {f"{name} {p}" for name, p in patterns if not any(word in p for word in NEWER)}
@@ -112,7 +112,9 @@ def covered(cases) -> set[str]:
 
 
 def manifest(path: Path) -> str:
-    """What is not covered; of each case the hashes of its PTX, of its inputs, and of what ptxsim left."""
+    """The rows that are not covered, and for each case the hashes of its PTX, its inputs and ptxsim's
+    results.
+    """
 
     def digest(*parts: bytes) -> str:
         return hashlib.sha256(b"".join(parts)).hexdigest()[:DIGITS]

@@ -1,14 +1,14 @@
-"""Mutants of the PTX of the Ampere and Hopper ladders: what a GPU does with each beside what ptxsim says.
+"""Mutants of the PTX of the Ampere and Hopper ladders: what a GPU does with each, and what ptxsim reports.
 
     python -m research.chip.mutants make FILE [--seed S] [--count N]    needs TVM: builds the rungs, draws
     python -m research.chip.mutants judge FILE JUDGED [--jobs J]        on ptxsim, in both orders
     python -m research.chip.mutants run JUDGED RESULTS [--jobs J]       on a GPU: each watched, ten launches
     python -m research.chip.mutants witness JUDGED [--jobs J]           each `error`: an order with another D
 
-RESULTS counts what both said, by operator, and lists what ptxsim let pass.
+RESULTS counts the outcomes of both, by operator, and lists what ptxsim let pass.
 
-The operators are those of the mutation bench (research/mutation/ptx_operators.py). A mutant that a chip hangs
-on, or computes other bits with, must be found; one that a chip forgives ten times may still be wrong.
+The operators are those of the mutation bench (research/mutation/ptx_operators.py). A mutant that hangs on a
+chip, or computes other bits there, must be found; one that a chip forgives ten times may still be wrong.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError
 
 ORDERS = ("program", "adverse")
-WITNESSES = ("adverse", "program", *range(1, 45))  # orders that may show another D, checks off
-MOST = 20  # times as many warp instructions as the kernel itself
+WITNESSES = ("adverse", "program", *range(1, 45))  # orders that may show another D, without checks
+MOST = 20  # limit of warp instructions, as a multiple of the original kernel's
 LONG, SEVERAL = (136, 264, 520), ((264, 520, 328), {"sms": 2})  # more K tiles than stages; tiles of a CTA
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A rung as it is, with its inputs; D is prefilled with NaN."""
+    """An unchanged rung with its inputs; D is prefilled with NaN."""
 
     name: str
     artifact: Artifact
@@ -89,7 +89,7 @@ def build(track, rung, size, keywords) -> tuple[Artifact, np.ndarray, np.ndarray
 
 
 def simulate(subject: Subject, artifact: Artifact, most: int | None) -> dict:
-    """{"verdict", "first", "bits", "instructions"} of both orders; bits: D of each."""
+    """{"verdict", "first", "bits", "instructions"} of both orders; bits: D in each."""
     from tirxlab.devices import sim
 
     worst, first, bits, executed = "clean", "", [], 0
@@ -146,7 +146,7 @@ def simulated(files: dict, rows: list[dict]) -> list[dict]:
 
 
 def witness(file: Path, jobs: int) -> None:
-    """Prints each `error` that is no deadlock, with the first order that leaves another D, or none."""
+    """Prints each `error` that is not a deadlock, with the first order that leaves another D, or none."""
     files = store.load(file)
     rows = [
         r for r in json.loads(files["index.json"]) if r["verdict"] == "error" and "deadlock" not in r["first"]
@@ -176,7 +176,7 @@ def witnessed(files: dict, rows: list[dict]) -> list[dict]:
 
 
 def on_the_chip(subject: Subject, artifact: Artifact, expected: bytes) -> dict[str, int]:
-    """What ten launches did: "same", "other bits", or the finding of a launch that failed."""
+    """The outcomes of ten launches: "same", "other bits", or the finding of a launch that failed."""
     try:
         return launched(
             artifact, subject.arrays, lambda d: "same" if d[2].tobytes() == expected else "other bits"
@@ -225,7 +225,7 @@ def loaded(files: dict, name: str) -> Subject:
 
 
 def with_subjects(files: dict, rows: list[dict], alone: Callable) -> Iterator[tuple[dict, Subject, Any]]:
-    """Each row with the kernel that it changes, and with alone(kernel), asked once for each kernel."""
+    """Each row with the kernel that it changes, and with alone(kernel), called once for each kernel."""
     own: dict[str, tuple[Subject, Any]] = {}
     for row in rows:
         name = row["kernel"]
@@ -236,7 +236,9 @@ def with_subjects(files: dict, rows: list[dict], alone: Callable) -> Iterator[tu
 
 
 def shared_out(work, files: dict, rows: list[dict], jobs: int) -> list[dict]:
-    """work(files, share) of every share of the rows, each in a process of its own: one launches at a time."""
+    """work(files, share) for every share of the rows, each in its own process:
+    each launches one at a time.
+    """
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         shares = [pool.submit(work, files, rows[i::jobs]) for i in range(jobs)]
     return [row for share in shares for row in share.result()]
@@ -251,12 +253,12 @@ def chip_says(row: dict) -> str:
 
 
 def ours(row: dict) -> str:
-    """What ptxsim says: its verdict, or "wrong numbers" where it has nothing but another D."""
+    """ptxsim's result: its verdict, or "wrong numbers" if the only sign is another D."""
     return "wrong numbers" if row["verdict"] in ("clean", "review") and not row["same"] else row["verdict"]
 
 
 def summary(rows: list[dict]) -> dict:
-    """{"mutants": so many, "table": [operator, chip, ptxsim, count] each, "let pass": rows}."""
+    """{"mutants": count, "table": [operator, chip, ptxsim, count] for each, "let pass": rows}."""
     table = Counter((row["operator"], chip_says(row), ours(row)) for row in rows)
     passed = [r for r in rows if chip_says(r) in ("other bits", "fails") and ours(r) in ("clean", "review")]
     return {

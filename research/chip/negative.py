@@ -1,5 +1,4 @@
-"""Kernels with a bug that a chip may hang on or compute wrongly with: what ptxsim says beside what a GPU
-does.
+"""Kernels with a bug that may hang or compute wrongly on a chip: ptxsim's verdict and a GPU's behaviour.
 
     python -m research.chip.negative make [FILE]   needs TVM: builds the broken kernels, runs them on ptxsim
     python -m research.chip.negative run [FILE]    on a GPU: each watched, ten times; prints a table
@@ -26,7 +25,7 @@ from tirxlab.artifact import Artifact
 HERE = Path(__file__).parent
 FILE = HERE / "negative.tar.xz"
 SIZE = (256, 256, 512)
-# bug -> (track, text of the solution, what stands there instead)
+# bug -> (track, text of the solution, its replacement)
 BUGS = {
     "none (ampere)": ("ampere", "", ""),
     "none (hopper)": ("hopper", "", ""),

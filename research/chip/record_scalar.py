@@ -1,12 +1,12 @@
-"""Records what a GPU computes for scalar instructions: the reference of test_scalar_hardware.py.
+"""Records a GPU's results of scalar instructions: the reference of test_scalar_hardware.py.
 
     python -m research.chip.record_scalar make DIR sm_90a    needs ptxas; writes kernels.cubin, sources.npz
     python record_scalar.py run DIR                   needs numpy and a GPU driver; writes DIR/results.npz
     python -m research.chip.record_scalar keep DIR FILE.npz  digests of results, hash of sources
 
-Each form is a kernel that applies it to one row of 64-bit patterns per thread. The patterns come from a
-seed, so the file holds digests of the results, and a hash of the patterns. cvt.rna.tf32 is left out: the
-chip makes an infinity of a NaN whose payload is in the low bits.
+Each form is a kernel that applies it to one row of 64-bit patterns per thread. The patterns come from a seed,
+so the file holds digests of the results, and a hash of the patterns. cvt.rna.tf32 is left out: the chip turns
+a NaN whose payload is in the low bits into infinity.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def letter(kind: str) -> str:
 
 
 def kernel(i: int, name: str, op) -> str:
-    """PTX of one form: load a row, set the carry, apply, store results and carry."""
+    """PTX of one form: load a row, set the carry, apply the form, store results and carry."""
     text, regs = [HEAD.format(i=i)], []
     for k, kind in enumerate((*op.src, *op.dst)):
         regs.append(f"%{letter(kind)}{k + 1}")
@@ -100,7 +100,7 @@ def kernel(i: int, name: str, op) -> str:
 
 
 def number(kind: str, rng: random.Random) -> int:
-    """A float pattern: special, near one, or any."""
+    """A float bit pattern: special, near one, or arbitrary."""
     ebits, mbits = {"f32": (8, 23), "f64": (11, 52), "f16": (5, 10), "bf16": (8, 7)}[kind]
     one, top = ((1 << (ebits - 1)) - 1) << mbits, ((1 << ebits) - 1) << mbits
     borders = [0, 1, (1 << mbits) - 1, 1 << mbits, one, one + 1, one - 1, top - 1, top]
@@ -111,7 +111,7 @@ def number(kind: str, rng: random.Random) -> int:
 
 
 def pattern(name: str, k: int, kind: str, rng: random.Random) -> int:
-    """A source of a form: floats also where a packed or untyped register holds them, small bit positions."""
+    """A source operand of a form: a float if a packed or untyped register holds one, small bit positions."""
     op, *mods = name.split(".")
     floats = [m for m in mods if m.startswith(("f16", "bf16", "f32", "f64"))]
     if kind == "pred":
@@ -153,7 +153,7 @@ def operation(name: str):
 
 
 def sources(name: str) -> np.ndarray:
-    """(6, ROWS) patterns of a form: those of its operands, and in the last row the carry."""
+    """(6, ROWS) bit patterns of a form: those of its operands, and the carry in the last row."""
     rng, made = random.Random(zlib.crc32(name.encode())), np.zeros((6, ROWS), np.uint64)
     for k, kind in enumerate(operation(name).src):
         made[k] = [pattern(name, k, kind, rng) for _ in range(ROWS)]
@@ -215,7 +215,7 @@ def run(folder: Path) -> None:
 
 
 def keep(folder: Path, file: Path) -> None:
-    """The fixture: names, digests of what each leaves in its result and in CC.CF, hash of the sources."""
+    """The fixture: names, digests of each form's result and of CC.CF, and a hash of the sources."""
     from research.chip import digests
 
     given, results = np.load(folder / "sources.npz")["sources"], np.load(folder / "results.npz")["results"]

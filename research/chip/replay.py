@@ -1,8 +1,9 @@
-"""Runs what harvest.py caught, and compares: `python -m research.chip.replay CAUGHT.. [--only NAME]`.
+"""Runs the kernels that harvest.py saved, and compares: `python -m research.chip.replay CAUGHT.. [--only
+NAME]`.
 
-A kernel is right if its verdict is no error, and all bytes that it left agree with the chip's: whole numbers
-bit for bit, floats within what another order of summation can change. Exit code 1 if one is not.
-`--keep OUT.tar.xz` writes the few that the tests run.
+A kernel passes if its verdict is not an error and all bytes that it left agree with the chip's: integers bit
+for bit, floats within what another summation order can change. Exit code 1 if one does not pass. `--keep
+OUT.tar.xz` writes the few that the tests run.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ SCALARS = {"i1": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "
 SCALARS |= {"fp32": "float32", "fp64": "float64"}
 BLACKWELL = "sm_100a"
 ORDERS = ("program", "adverse")
-WORKSPACE = "ws_ptr"  # what CTAs leave for one another there depends on who came first
+WORKSPACE = "ws_ptr"  # what CTAs exchange there depends on which came first
 KEPT = Path(__file__).with_name("torch.tar.xz")  # what the tests run
-SMALL = 4_000  # bytes of data, packed, of a kernel that --keep takes in any case
-LARGE = 50_000  # bytes; of more, only these
+SMALL = 4_000  # bytes of compressed data, up to which --keep takes every kernel
+LARGE = 50_000  # bytes, above which only these are kept
 LARGE_KEPT = (
     "triton_tem_fused_flex_attention_0-1",
     "triton_mm_persistent_tma-3",
@@ -47,24 +48,24 @@ INSTRUCTION = re.compile(rb"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]+)\s", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Caught:
-    """One launch on the chip. An argument of `spec` is a scalar or the number of a storage; read-only."""
+    """One launch on the chip. An argument of `spec` is a scalar or the index of a storage; do not modify."""
 
     name: str
     spec: dict
     ptx: str
     before: tuple[np.ndarray, ...]  # bytes of each storage
-    after: tuple[np.ndarray, ...]  # those that the chip left, or uint32 checksums of their blocks
+    after: tuple[np.ndarray, ...]  # bytes that the chip left, or uint32 checksums of their blocks
 
     @property
     def pointers(self) -> list[dict]:
         return [one for one in self.spec["args"] if "array" in one]
 
     def dtype_of(self, number: int) -> np.dtype:
-        """Of a storage, as the first pointer to it has it."""
+        """The type of a storage, as the first pointer to it has it."""
         return numpy_type(next(one["dtype"] for one in self.pointers if one["array"] == number))
 
     def launch(self, order: str | int) -> tuple[ptxsim.Result, list[np.ndarray]]:
-        """Run on ptxsim; the result, and the storages as it left them."""
+        """Runs the launch on ptxsim; returns the result, and the storages that it left."""
         left = [data.view(self.dtype_of(number)).copy() for number, data in enumerate(self.before)]
         module = ptxsim.load(self.ptx)
         args = [self._argument(one, left) for one in self.spec["args"]]
@@ -81,7 +82,7 @@ class Caught:
         return result, left
 
     def _own(self, count: int) -> list:
-        """Triton's own pointers at the end: to memory of each CTA's where it asks for some, else null."""
+        """Triton's own pointers at the end: to memory for each CTA if the kernel needs some, else null."""
         ctas = math.prod(self.spec["grid"])
         needed = self.spec.get("scratch", 0) * ctas
         first = np.zeros(needed, np.uint8) if needed else np.uint64(0)
@@ -106,7 +107,7 @@ class Caught:
         return "; ".join(filter(None, found))
 
     def differs(self, number: int, ours: np.ndarray) -> str:
-        """What a storage has other than the chip left; "" if nothing."""
+        """How ptxsim's bytes of a storage differ from the chip's; "" if they do not."""
         chip = self.after[number]
         if chip.dtype == np.uint32:
             return blocks_that_differ(chip, ours)
@@ -114,7 +115,7 @@ class Caught:
 
 
 def differs(chip: np.ndarray, ours: np.ndarray) -> str:
-    """What differs between two arrays of one type; "" if nothing does."""
+    """How two arrays of one type differ; "" if they do not."""
     kind = f"u{chip.itemsize}"
     wrong, name = chip.view(kind) != ours.view(kind), chip.dtype.name
     if wrong.any() and name in TOLERANCE:
@@ -128,7 +129,7 @@ def differs(chip: np.ndarray, ours: np.ndarray) -> str:
 
 
 def load_caught(archive: Path, only: str = "") -> list[Caught]:
-    """All launches of an archive whose name holds `only`."""
+    """All launches of an archive whose name contains `only`."""
     made = []
     files = files_of(archive)
     for name, spec in json.loads(files["index.json"])["kernels"].items():
@@ -147,8 +148,8 @@ def load_caught(archive: Path, only: str = "") -> list[Caught]:
 
 
 def keep(archives: list[Path], out: Path) -> int:
-    """Write into one the small kernels of all archives, and those, smallest first, that have an instruction
-    which no smaller one has; returns how many.
+    """Writes into one archive the small kernels of all archives and, smallest first, those with an
+    instruction that no smaller one has; returns their number.
     """
     index: dict = {"kernels": {}}
     new: dict[str, bytes] = {}
@@ -168,7 +169,7 @@ def keep(archives: list[Path], out: Path) -> int:
 
 
 def _blank(files: dict[str, bytes], spec: dict) -> dict[str, bytes]:
-    """The files of a kernel, with zeros for what happened to lie in its workspace before."""
+    """The files of a kernel, with zeros for the initial contents of its workspace."""
     blank = {f"in{one['array']}" for one in spec["args"] if one["name"].startswith(WORKSPACE)}
     if not blank:
         return files
@@ -179,7 +180,7 @@ def _blank(files: dict[str, bytes], spec: dict) -> dict[str, bytes]:
 
 
 def _caught(archives: list[Path]) -> Iterator[tuple[int, str, dict[str, bytes], dict]]:
-    """Size of the data, name, files and the index of each kernel; of one name, that of the first archive."""
+    """Data size, name, files and index of each kernel; a name in several archives is taken from the first."""
     seen: set[str] = set()
     for archive in archives:
         old = files_of(archive)
@@ -193,7 +194,7 @@ def _caught(archives: list[Path]) -> Iterator[tuple[int, str, dict[str, bytes], 
 
 
 def files_of(archive: Path) -> dict[str, bytes]:
-    """The files of a zip, as harvest.py writes one, or of a store."""
+    """The files of a zip written by harvest.py, or of a store."""
     if archive.suffix != ".zip":
         return store.load(archive)
     with zipfile.ZipFile(archive) as opened:
@@ -201,7 +202,7 @@ def files_of(archive: Path) -> dict[str, bytes]:
 
 
 def checked(one: Caught, order: str) -> str:
-    """`check`, where a fault of the simulator is one of the kernel's results."""
+    """`check`, with a simulator fault reported as the kernel's result."""
     try:
         return one.check(order)
     except Exception as error:  # noqa: BLE001

@@ -1,8 +1,8 @@
 """Runs the differential set on this machine's GPU: `python -m research.chip.run [SET] [--results DIR]`.
 
 Needs numpy, ml-dtypes, cuda-bindings and a driver; no TVM, no torch. Each case starts from the stored inputs
-and is compared with what ptxsim computed. Prints what differs and writes DIR/<gpu>.json. Exit code 1 if
-anything does.
+and is compared with ptxsim's stored results. Prints the differences and writes DIR/<gpu>.json. Exit code 1 if
+there are any.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tirxlab.devices import driver
 
 HERE = Path(__file__).parent
 LIMIT, START_LIMIT = 20.0, 120.0  # seconds for a case, and until a worker answers
-SENTINEL = 64  # bytes behind each output that must stay as they were
+SENTINEL = 64  # bytes after each output that must not change
 
 
 def run_case(case: Loaded) -> str:
-    """What differs; "" if the chip agrees. LaunchError if the driver reports a fault: the context is gone
-    then.
+    """The differences; "" if the chip agrees. Raises LaunchError if the driver reports a fault: then the
+    context is lost.
     """
     api, call = driver.api(), driver.call
     kernel = driver.Kernel(case.artifact)
@@ -79,7 +79,7 @@ def _driver_version() -> str:
 
 
 def work(path: Path, only: str) -> None:
-    """The worker: runs the cases whose names come on stdin, one answer line each."""
+    """The worker process: runs the cases whose names come on stdin, and prints one answer line for each."""
     cases = {case.name: case for case in load_set(path, only)[1]}
     print(json.dumps({"machine": gpu()}), flush=True)
     for line in sys.stdin:
@@ -90,7 +90,7 @@ def work(path: Path, only: str) -> None:
             result = f"the driver reports {error}"
             if isinstance(error, driver.LaunchError) and error.code not in _LOAD_ERRORS:
                 print(json.dumps({"name": name, "result": result}), flush=True)
-                return  # the context is lost; a new worker does the rest
+                return  # the context is lost; a new worker continues
         print(json.dumps({"name": name, "result": result}), flush=True)
 
 

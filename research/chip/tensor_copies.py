@@ -1,13 +1,13 @@
-"""Tensor copies by TMA, drawn at random, on ptxsim and on a GPU: tiles and im2col, loads, stores and sums.
+"""Random tensor copies by TMA on ptxsim and on a GPU: tiles and im2col, loads, stores and reductions.
 
     python -m research.chip.tensor_copies make FILE [--seed S] [--count N]    draws, and runs each on ptxsim
     python -m research.chip.tensor_copies run FILE RESULTS                    on a GPU: compares bytes
 
-A case has its own extents, type, swizzle (also wider than a row of the box) and first coordinates; for im2col
-corners, traversal strides and offsets, too: so a chip is asked for the order of corners and offsets (W before
-H before D), the walk over pixels, what lies outside, and where rows lie in shared memory (PTX ISA 5.5; CUDA
-driver API, cuTensorMapEncode*). One case in ten lies where ptxsim has an error: off the 16 B grid, or a store
-outside. A chip is to stop there.
+Each case has its own extents, type, swizzle (also wider than a row of the box) and first coordinates; im2col
+cases also have their own corners, traversal strides and offsets. This tests on a chip the order of corners
+and offsets (W before H before D), the walk over pixels, what lies outside, and where rows lie in shared
+memory (PTX ISA 5.5; CUDA driver API, cuTensorMapEncode*). In one case of ten ptxsim reports an error: a copy
+off the 16 B grid, or a store outside. The chip is expected to stop there.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from research import store
 from tirxlab.devices import driver
 
 SHARED = 65536
-FILL = 0xA5  # what lies in the output and in shared memory before
+FILL = 0xA5  # initial contents of the output and of shared memory
 TYPES = {"uint8": 0, "uint16": 1, "int32": 3, "float16": 6, "float32": 7}  # CUtensorMapDataType
 SWIZZLES = (0, 32, 64, 128)
 MODES = ("load", "store", "add")
 KINDS = ("legal", "off the grid", "store outside")
-MOST_FAULTS = 130  # then the rest is left out
+MOST_FAULTS = 130  # after so many, the rest is left out
 HEAD = """.version 8.0
 .target sm_90a
 .address_size 64
@@ -73,7 +73,7 @@ FORMS = {
 
 
 def kernel(mode: str, rank: int, im2col: bool) -> str:
-    """PTX: `load` fills the first p_room bytes at p_data; the others store what lies there."""
+    """PTX: `load` fills the first p_room bytes at p_data; the other modes store from there."""
     names = [f"%h{i}" for i in range(rank - 2)] if im2col and mode == "load" else []
     read = [f"ld.global.u32 %c{i}, [%at+{4 * i}];" for i in range(rank)]
     read += [f"ld.global.u16 {name}, [%at+{4 * (5 + i)}];" for i, name in enumerate(names)]
@@ -89,12 +89,12 @@ def kernel(mode: str, rank: int, im2col: bool) -> str:
 
 
 def drawn(draw: random.Random) -> dict:
-    """A case of one kind: nine in ten are legal."""
+    """A random case of one kind; nine in ten are legal."""
     wanted = draw.choices(KINDS, (18, 1, 1))[0]
     while True:
         case = _im2col(draw) if draw.random() < 0.6 else _tile(draw)
         if case["mode"] == "add" and case["dtype"] in ("uint8", "uint16"):
-            continue  # no such sum
+            continue  # no such reduction
         off = case["start"][0] * np.dtype(case["dtype"]).itemsize % 16 > 0
         low, high = min(*case["start"], *case.get("lower", ())), max(case.get("upper", (0,)))
         outside = case["mode"] != "load" and (low < 0 or high > 0)
@@ -104,7 +104,7 @@ def drawn(draw: random.Random) -> dict:
 
 
 def _box(draw: random.Random) -> tuple[dict, int]:
-    """(what all cases have, elements in 16 bytes)."""
+    """(fields that all cases have, number of elements in 16 bytes)."""
     dtype, swizzle = draw.choice([*TYPES]), draw.choice(SWIZZLES)
     step = 16 // np.dtype(dtype).itemsize
     nan = dtype.startswith("float") and draw.random() < 0.2
@@ -113,13 +113,13 @@ def _box(draw: random.Random) -> tuple[dict, int]:
 
 
 def _first(draw: random.Random, step: int, extent: int) -> int:
-    """A coordinate of the innermost dimension, most often on the grid of 16 bytes."""
+    """A coordinate of the innermost dimension, usually on the 16-byte grid."""
     grid = step * draw.randint(-1, extent // step - 1)
     return grid if draw.random() < 0.7 else draw.randint(-step, extent - 1)
 
 
 def _tile(draw: random.Random) -> dict:
-    """A box of two dimensions."""
+    """A two-dimensional box."""
     case, step = _box(draw)
     dims = [step * draw.randint(1, 6), draw.randint(2, 60)]
     row = case["channels"] * np.dtype(case["dtype"]).itemsize
@@ -129,7 +129,7 @@ def _tile(draw: random.Random) -> dict:
 
 
 def _im2col(draw: random.Random) -> dict:
-    """Extents and corners innermost first, the first pixel inside of the bounding box."""
+    """Extents and corners, innermost first, with the first pixel inside the bounding box."""
     case, step = _box(draw)
     rank = draw.randint(3, 5)
     dims = [step * draw.randint(1, 6), *(draw.randint(2, 14) for _ in range(rank - 2)), draw.randint(1, 4)]
@@ -149,7 +149,7 @@ def _im2col(draw: random.Random) -> dict:
 
 
 def bytes_of(case: dict) -> tuple[int, int]:
-    """(of the copy, of what is moved between shared memory and the array)."""
+    """(bytes of the copy, bytes moved between shared memory and the array)."""
     row = case["channels"] * np.dtype(case["dtype"]).itemsize
     room = case["pixels"] * max(row, case["swizzle"])
     return case["pixels"] * row, -(-room // 1024) * 1024
@@ -169,7 +169,7 @@ def arrays(case: dict, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def form_of(case: dict) -> tuple[str, int, bool]:
-    """What a kernel is for: mode, rank, im2col?"""
+    """What identifies the kernel of a case: (mode, rank, whether it is im2col)."""
     return case["mode"], len(case["dims"]), "lower" in case
 
 
@@ -229,7 +229,7 @@ def on_the_chip(function, case: dict, number: int) -> bytes:
 
 
 def encoded(api, case: dict, address: int):
-    """The driver's own tensor map."""
+    """The tensor map as the driver encodes it."""
     size, dims, wide, narrow = np.dtype(case["dtype"]).itemsize, case["dims"], api.cuuint64_t, api.cuuint32_t
     strides = [wide(size * int(np.prod(dims[: i + 1]))) for i in range(len(dims) - 1)]
     first = (
@@ -250,7 +250,9 @@ def encoded(api, case: dict, address: int):
 
 
 def work(file: Path, first: int) -> None:
-    """Runs the cases from one on, a line of JSON each, up to the first that faults: its context is gone."""
+    """Runs the cases from `first` on, a JSON line each, up to the first that faults: then its context is
+    lost.
+    """
     from research.chip.run import gpu
 
     print(json.dumps(gpu()), flush=True)
@@ -300,7 +302,7 @@ def run(file: Path, results: Path) -> None:
 
 
 def summary(cases: list[dict], said: list[str]) -> dict:
-    """{"counts": "kind, form, mode: what the chip did" -> cases, "differ": legal ones that are not equal}."""
+    """{"counts": "kind, form, mode: what the chip did" -> cases, "differ": legal cases with differences}."""
     did = ["equal" if not text else "stops" if "CUDA_ERROR" in text else "other bytes" for text in said]
     names = [f"{c['kind']}, {'im2col' if 'lower' in c else 'tile'} {c['mode']}" for c in cases]
     counts = Counter(f"{name}: {what}" for name, what in zip(names, did, strict=True))

@@ -1,4 +1,6 @@
-"""How far ptxsim may be from a chip: PTX ISA bounds of approximate instructions, else no bit."""
+"""How far ptxsim's results may be from a chip's: PTX ISA bounds of approximate
+instructions, otherwise zero.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import re
 import numpy as np
 
 APPROXIMATE = {"approx": 4e-6, "full": 4e-6}  # relative; PTX ISA gives 2 ulp or 2**-20.9 and up
-ERRORS = {  # (relative, absolute) of the PTX ISA's own sections, where it allows more
+ERRORS = {  # (relative, absolute) from the PTX ISA's sections, where they allow more
     "sin.approx": (0.0, 2.0**-20.5),
     "cos.approx": (0.0, 2.0**-20.5),
     "lg2.approx": (2.0**-22, 2.0**-22),
@@ -19,7 +21,7 @@ ERRORS = {  # (relative, absolute) of the PTX ISA's own sections, where it allow
 }
 
 
-FAULTS = {  # where the chip's answer is a mistake of ptxas 13.0 or of the chip, and ptxsim follows the text
+FAULTS = {  # where the chip's result is a bug of ptxas 13.0 or of the chip, and ptxsim follows the ISA
     r"set\.\w+(\.(and|or|xor))?\.b?f16\.": "the integer 1 for a true that is read as an integer (9.7.7.1)",
     r"set\.\w+\.(and|or|xor)\.f32\.": "gives the integer 1 for a true of a floating type (9.7.6.1)",
     r"(atom|red)\.shared\.add\.noftz\.b?f16x2": "adds the low half only (9.7.13.6)",
@@ -28,7 +30,7 @@ FAULTS = {  # where the chip's answer is a mistake of ptxas 13.0 or of the chip,
 
 
 def fault(name: str) -> str:
-    """Why the chip's result of an instruction does not count; "" where it does."""
+    """Why the chip's result of an instruction does not count; "" if it does."""
     return next((why for pattern, why in FAULTS.items() if re.match(pattern, name)), "")
 
 
@@ -37,7 +39,7 @@ _KINDS = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
 
 
 def tolerance(name: str) -> tuple[float, float]:
-    """(relative, absolute) of an instruction; (0, 0) for those that are exact to the last bit."""
+    """(relative, absolute) tolerance of an instruction; (0, 0) for those that are exact to the last bit."""
     relative = max((APPROXIMATE.get(m, 0.0) for m in name.split(".")), default=0.0)
     bound = next((e for start, e in ERRORS.items() if name.startswith(start)), None)
     return bound or (relative, 1e-37 * bool(relative))
@@ -51,7 +53,7 @@ def as_float(raw: np.ndarray, kind: str) -> np.ndarray:
 
 
 def agree(name: str, kind: str, chip: np.ndarray, ours: np.ndarray) -> np.ndarray:
-    """Per lane, whether two results (uint64 patterns of a type) agree; a NaN has the chip's bits."""
+    """Per lane, whether two results (uint64 patterns of a type) agree; NaNs must have the chip's bits."""
     (relative, absolute) = tolerance(name)
     words = [m.removesuffix("x2") for m in name.split(".") if m.removesuffix("x2") in SCALARS]
     held = kind if kind in SCALARS else words[0] if words and kind[0] == "b" else None

@@ -1,4 +1,4 @@
-"""What harvest.py has `torch.compile` compile: small enough to be simulated, of many kinds."""
+"""The workloads that harvest.py compiles with `torch.compile`: small enough to simulate, of many kinds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def whole(low, high, *shape, dtype=torch.int64):
 
 
 def compiled(function, *args, backward=False, **options):
-    """Compile, run; with `backward` the gradient too."""
+    """Compiles and runs the function; with `backward`, the gradient too."""
     made = torch.compile(function, dynamic=False, options=options or None)
     if not backward:
         with torch.no_grad():

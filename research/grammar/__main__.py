@@ -1,9 +1,9 @@
-"""What ptxas and ptxsim take, compared: instructions whose modifiers are legal, swapped, missing, doubled.
+"""Compares what ptxas and ptxsim accept: instructions whose modifiers are legal, swapped, missing or doubled.
 
     python -m research.grammar SEED [--each 3] [--ptxas PATH] [--show K] [--only FAMILY]
 
-An instruction is taken by ptxas if it is for one of the targets. Prints by opcode how many are taken here
-and refused there, and the reverse.
+An instruction is accepted by ptxas if it is accepted for one of the targets. Prints by opcode how many are
+accepted here and refused there, and the reverse.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from research.grammar.operands import REGISTERS
 TARGETS = ("sm_100a", "sm_103a", "sm_90a", "sm_80", "sm_120a")
 HEAD = ".version 9.0\n.target {target}\n.address_size 64\n"
 KERNEL = f".visible .entry k{{number}}() {{{{ {REGISTERS}\n{{text}}\nEND: ret; }}}}\n"
-AT_ONCE = 100  # kernels of one module
+AT_ONCE = 100  # kernels per module
 
 
 def refused_by_ptxas(texts: list[str], target: str, ptxas: str) -> dict[str, str]:
-    """Text -> what ptxas says. It tells errors of one pass: the rest is asked again."""
+    """Text -> ptxas's error. It reports the errors of one pass only, so the rest is assembled again."""
     refused: dict[str, str] = {}
     if len(texts) > AT_ONCE:
         for at in range(0, len(texts), AT_ONCE):
@@ -49,7 +49,7 @@ def refused_by_ptxas(texts: list[str], target: str, ptxas: str) -> dict[str, str
 
 
 def _assembled(texts: list[str], target: str, ptxas: str) -> tuple[dict[str, str], bool]:
-    """(text -> its error, whether there was none) of one run."""
+    """(text -> its error, whether there was none) from one run."""
     kernels = (KERNEL.format(number=number, text=text) for number, text in enumerate(texts))
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "k.ptx"
@@ -63,7 +63,7 @@ def _assembled(texts: list[str], target: str, ptxas: str) -> tuple[dict[str, str
 
 
 def refused_here(text: str) -> str:
-    """What ptxsim says, "" where it takes the instruction."""
+    """ptxsim's error; "" if it accepts the instruction."""
     try:
         ptxsim.load(HEAD.format(target="sm_100a") + KERNEL.format(number=0, text=text))
     except ptxsim.PtxError as error:

@@ -1,4 +1,4 @@
-"""Instructions to ask about: legal spellings of every opcode that ptxsim knows, and each a little changed."""
+"""Instructions to test: legal spellings of every opcode that ptxsim knows, and slight changes of each."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Case:
     family: str  # opcode
     change: str  # "legal", "swapped", "missing", "doubled" or "foreign"
     text: str
-    legal: str  # what was changed
+    legal: str  # the legal spelling that was changed
 
 
 def cases(seed: int, each: int) -> list[Case]:
-    """`each` legal spellings of every form, and of each one a change of every kind; no text twice."""
+    """`each` legal spellings of every form, and for each of them a change of every kind; no duplicates."""
     found: dict[str, Case] = {}
     for family, parts, operands in _spellings(seed, each):
         rng = random.Random(f"{seed} {parts}")
@@ -90,7 +90,7 @@ def _changes(
 
 
 def _words(family: str) -> list[str]:
-    """Modifiers that some form of the opcode has."""
+    """Modifiers that at least one form of the opcode has."""
     if family not in _KNOWN:
         forms = [form for name, boxes in BOXES.items() if name.split(".")[0] == family for form in boxes]
         words = {word for form in forms for word in form.known()}

@@ -1,4 +1,4 @@
-"""Operands that ptxas takes with a legal spelling of an instruction: registers of the right class."""
+"""Operands that ptxas accepts with a legal spelling of an instruction: registers of the right class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BITS = re.compile(r"(?:b|u|s|f|bf|tf)(\d+)(x2)?$")
 
 
 def scalar_operands(name: str, op: ScalarOp) -> str:
-    """Of an operation of the scalar table."""
+    """Operands of an operation of the scalar table."""
     sources = [f"{_class(kind)}{i}" for i, kind in enumerate(op.src, 3)]
     if name.startswith("lop3"):
         sources[3] = "0x40"
@@ -29,7 +29,7 @@ def _class(kind: str) -> str:
 
 
 def unit_operands(parts: Sequence[str]) -> str | None:
-    """Of an instruction that is no scalar operation; None where none are known."""
+    """Operands of an instruction that is not a scalar operation; None if none are known."""
     name = ".".join(parts)
     for prefix, make in _MAKERS:
         if name.startswith(prefix):
@@ -47,7 +47,7 @@ def _braces(items: Sequence[str]) -> str:
 
 
 def _value(parts: Sequence[str], first: int = 1) -> str:
-    """What a load, store or atomic moves: by the last type and the vector."""
+    """The operand of the data of a load, store or atomic, by the last type and the vector."""
     bits = [int(m[1]) * (2 if m[2] else 1) for part in parts if (m := _BITS.match(part))][-1]
     count = next((int(part[1:]) for part in parts if re.fullmatch(r"v\d", part)), 1)
     kind = {8: "%h", 16: "%h", 32: "%r", 64: "%d", 128: "%q"}[bits]

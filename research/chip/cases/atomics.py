@@ -44,7 +44,7 @@ def width_of(operation: str) -> int:
 
 
 def _values(operation: str, count: int, rng) -> np.ndarray:
-    """Random elements, as raw bytes in uint of the element's width."""
+    """Random elements, as raw bytes in unsigned integers of the element's width."""
     kind, size = operation.rsplit(".", 1)[1].removesuffix("x2"), width_of(operation)
     if kind in NUMPY:
         per = 2 if operation.endswith("x2") else 1
@@ -66,11 +66,11 @@ def _registers(size: int) -> tuple[str, str, str, str, str]:
 
 
 def own(operation: str, space: str) -> Case:
-    """Each thread on an element of its own; the old value and the new one come back."""
+    """Each thread works on its own element; the old value and the new one are stored."""
     size, rng = width_of(operation), np.random.default_rng(10)
     kind, b, c, old, other = _registers(size)
     start, operand = _values(operation, 32, rng), _values(operation, 32, rng)
-    if operation.startswith("cas"):  # compare with what is there in every other thread
+    if operation.startswith("cas"):  # every other thread compares with the current value
         operand[::2] = start[::2]
     third = f", {c}" if operation.startswith("cas") else ""
     at, copy_in, copy_out = _place(space, size, kind, other)
@@ -87,7 +87,7 @@ def own(operation: str, space: str) -> Case:
 
 
 def _place(space: str, size: int, kind: str, other: str) -> tuple[str, str, str]:
-    """(address of my element, text that fills it, text that writes it back) of `space`."""
+    """(address of the thread's element, text that fills it, text that writes it back) in `space`."""
     if space == "global":
         return "%out", "", ""
     here = f"mul.lo.u32 %x0, %t, {size}; add.u32 %x0, %sm, %x0;"
@@ -96,7 +96,7 @@ def _place(space: str, size: int, kind: str, other: str) -> tuple[str, str, str]
 
 
 def shared_by_all(operation: str, space: str) -> Case:
-    """Threads 128, elements 4: the result does not depend on the order (floats are small integers)."""
+    """128 threads, 4 elements: the result does not depend on the order (floats are small integers)."""
     size, rng = width_of(operation), np.random.default_rng(11)
     kind, b, _, old, other = _registers(size)
     values, start = _values(operation, 128, rng), _values(operation, 4, rng)

@@ -64,7 +64,7 @@ def ring() -> Case:
 
 
 def barrier(noinc: str) -> Case:
-    """Thread t reads what thread t ^ 32 copied, behind an mbarrier."""
+    """Thread t reads what thread t ^ 32 copied, after an mbarrier wait."""
     arrive = "" if noinc else "mbarrier.arrive.shared.b64 %y5, [%x3];"
     body = f"""{ADDRESS} add.u32 %x3, %sm, 4096; setp.eq.u32 %s0, %t, 0;
     @%s0 mbarrier.init.shared.b64 [%x3], 64; bar.sync 0;
@@ -78,7 +78,7 @@ def barrier(noinc: str) -> Case:
 
 # ---- bulk ----
 
-# %x0 my word's offset, %x1 an mbarrier with one arrival, %s0 thread 0
+# %x0 offset of the thread's word, %x1 an mbarrier with one arrival, %s0 thread 0
 START = """shl.b32 %x0, %t, 2; add.u32 %x0, %sm, %x0; add.u32 %x1, %sm, 4096; setp.eq.u32 %s0, %t, 0;
 @%s0 mbarrier.init.shared.b64 [%x1], 1; fence.mbarrier_init.release.cluster; fence.proxy.async; bar.sync 0;
 """
@@ -129,7 +129,7 @@ def bulk_reduce(operation: str, kind) -> Case:
     return Case(f"bulk.reduce.{operation}", program(body), arrays, ("out",), shared=8192)
 
 
-# CTA 0 acts on CTA 1: %x4, %x5 are its buffer and mbarrier, %x7 my word there; CTA 1 writes what it has
+# CTA 0 acts on CTA 1: %x4, %x5 its buffer and mbarrier, %x7 the thread's word there; CTA 1 stores its data
 PEER = """
 mov.u32 %x3, %cluster_ctarank; mapa.shared::cluster.u32 %x4, %sm, 1; mapa.shared::cluster.u32 %x5, %x1, 1;
 mapa.shared::cluster.u32 %x7, %x0, 1; mul.wide.u32 %y2, %t, 4; add.u64 %y3, %in, %y2; ld.global.u32 %x6, [%y3];

@@ -36,7 +36,7 @@ def plain(name: str, text: str, threads: int = 64) -> Case:
 
 
 def width(kind: str, space: str) -> Case:
-    """A load that widens, a store that cuts."""
+    """A load that widens, a store that narrows."""
     size = int(kind[1:]) // 8
     wide = {"f32": "%f0", "f64": "%d0"}.get(kind) or ("%e0" if size == 8 else "%r0")
     extend = (

@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from record_scalar import ROWS, kernel, pattern  # noqa: E402
 
 FLOATS = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
-NEWER = ("f32x2", "e2m1", "e2m3", "e3m2", "ue8m0", "s2f6", ".f32.f16", ".f32.bf16")  # what sm_90a has not
-NEWER += ("bf16x2.e4m3", "bf16x2.e5m2")  # nor has PTX before 9.2 these
+NEWER = ("f32x2", "e2m1", "e2m3", "e3m2", "ue8m0", "s2f6", ".f32.f16", ".f32.bf16")  # not on sm_90a
+NEWER += ("bf16x2.e4m3", "bf16x2.e5m2")  # not in PTX before 9.2
 
 
 def forms() -> list[tuple[Form, str]]:
-    """Each form of the table with one of its spellings that ptxas takes: the first behind the middle."""
+    """Each form of the table with one of its spellings that ptxas accepts: the first after the middle."""
     found = []
     for family in scalar.FAMILIES:
         for form in family.forms:
@@ -42,7 +42,9 @@ def cases() -> list[Case]:
 
 
 def scalar_case(i: int, name: str) -> Case | None:
-    """A row of operands per thread; None for what sm_90a does not have or the harness cannot spell."""
+    """A case with a row of operands per thread; None for forms that sm_90a
+    lacks or the harness cannot spell.
+    """
     op, *mods = name.split(".")
     mixed = op in ("add", "sub", "fma")  # f32 with a 16-bit operand
     if any(w in name for w in NEWER if mixed or w[0] != ".") or "|" in name or op == "lop3":
@@ -59,7 +61,7 @@ def scalar_case(i: int, name: str) -> Case | None:
     if op in ("sin", "cos"):  # the error is given from -pi to pi
         data[0] = (data[0].astype(np.uint32).view(np.float32) % np.float32(3.14)).view(np.uint32)
         data[0][(data[0] & 0x7F80_0000) == 0x7F80_0000] = 0
-    if "rna" in mods:  # the chip takes a NaN for infinity if its payload is in the low bits: limits.md
+    if "rna" in mods:  # the chip turns a NaN with its payload in the low bits into infinity: limits.md
         data[0] |= (((data[0] & 0x7F80_0000) == 0x7F80_0000) & ((data[0] & 0x7F_FFFF) != 0)) * np.uint64(
             1 << 22
         )

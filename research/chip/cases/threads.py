@@ -1,4 +1,4 @@
-"""Lanes and threads together: shuffles, votes, matches, reductions, barriers, mbarriers, fences and hints."""
+"""Cases of lanes and threads that act together: shuffles, votes, reductions, barriers, fences and hints."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ REDUCTIONS = [
 
 
 def tensor(dims: tuple, kind) -> np.ndarray:
-    """Small integers; `dims` innermost last."""
+    """A tensor of small integers; `dims` is innermost last."""
     return np.random.default_rng(8).integers(1, 100, dims).astype(kind)
 
 
@@ -89,7 +89,7 @@ def _moves(at: tuple) -> str:
 
 
 def load(name, dims, box, kind=np.float32, swizzle=0, at=None, fill="zero", steps=None) -> Case:
-    """One load into shared memory; all of the box as it lies there is the output."""
+    """One load into shared memory; the output is the whole box as it lies there."""
     array = tensor(dims, kind)
     if swizzle or kind is np.uint8:
         array = (np.arange(math.prod(dims)) * 7 % 251).astype(kind).reshape(dims)
@@ -159,12 +159,12 @@ def multicast() -> Case:
 
 # ---- maps that the kernel makes or changes ----
 
-# %y7 a map's place in global memory, %x8 in shared memory; the warp releases and acquires it
+# %y7 address of a map in global memory, %x8 in shared memory; the warp releases and acquires it
 PUBLISH = """bar.warp.sync -1;
 tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%y7], [%x8], 128;
 fence.proxy.tensormap::generic.acquire.gpu [%y7], 128;
 """
-FIELDS = {  # of a map of 64 rows of 32 words at %in; one that is copied has other values
+FIELDS = {  # of a map of 64 rows of 32 words at %in; a copied map has other values
     "address": "global_address.shared::cta.b1024.b64 [%x8], %in",
     "rank": "rank.shared::cta.b1024.b32 [%x8], 1",
     "box0": "box_dim.shared::cta.b1024.b32 [%x8], 0, 32",
@@ -182,7 +182,7 @@ FIELDS = {  # of a map of 64 rows of 32 words at %in; one that is copied has oth
 
 
 def own_maps() -> list[Case]:
-    """A map of zeros with every field set, and copies of a parameter with some fields changed."""
+    """A zeroed map with every field set, and copies of a parameter with some fields changed."""
     zeros = "mov.b32 %x6, 0;"
     copied = (
         "mov.b64 %y5, A_map; shl.b32 %x7, %t, 2; cvt.u64.u32 %y4, %x7; add.u64 %y5, %y5, %y4;"
@@ -198,7 +198,9 @@ def own_maps() -> list[Case]:
 
 
 def _own_map(name: str, word: str, fields) -> Case:
-    """Lane i writes word i of the map, lane 0 replaces fields, all publish it, and a box is loaded by it."""
+    """Lane i writes word i of the map, lane 0 replaces fields, all release it, and a box is loaded through
+    it.
+    """
     changes = "\n".join(f"@%s0 tensormap.replace.tile.{FIELDS[field]};" for field in fields)
     body = f"""{_clear(1024)} {START} {_moves((0, 0))} ld.param.u64 %y7, [p_desc]; cvta.to.global.u64 %y7, %y7;
     {word} mov.b64 %y6, 256; add.u32 %x8, %sm, 5120; shl.b32 %x7, %t, 2; add.u32 %x7, %x7, %x8;

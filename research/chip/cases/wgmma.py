@@ -11,7 +11,7 @@ from research.chip.cases.matrix import FLOAT, ROUNDING, bits_of, pack, random_ma
 
 A_AT, B_AT, SHARED = 0, 16384, 49152  # bytes from the start of dynamic shared memory
 DEPTH = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
-FP8_ERROR = 2.0**-8  # absolute, of sums around 10: Hopper aligns FP8 products to some 13 bits before it adds
+FP8_ERROR = 2.0**-8  # absolute, for sums around 10: Hopper aligns FP8 products to about 13 bits before adding
 TYPES = [
     ("f32", "f16", "f16"),
     ("f16", "f16", "f16"),
@@ -21,7 +21,7 @@ TYPES = [
     *(("s32", a, b) for a in ("s8", "u8") for b in ("s8", "u8")),
 ]
 HALF = ("f32", "f16", "f16")
-# fills shared memory with the first SHARED bytes of %in, and moves %in behind them
+# fills shared memory with the first SHARED bytes of %in, and moves %in past them
 FILL = f"""mul.wide.u32 %y1, %t, 16; add.u64 %y0, %in, %y1; shl.b32 %x0, %t, 4; add.u32 %x1, %sm, %x0; mov.u32 %x2, 0;
 FILL: ld.global.v4.b32 {{%x4, %x5, %x6, %x7}}, [%y0]; st.shared.v4.b32 [%x1], {{%x4, %x5, %x6, %x7}};
 add.u64 %y0, %y0, 2048; add.u32 %x1, %x1, 2048; add.u32 %x2, %x2, 2048;
@@ -61,7 +61,7 @@ def place(registers: bool) -> str:
 
 
 def tail(kinds, registers: bool = False, mn=(False, False)) -> str:
-    """Operands behind the matrices."""
+    """The operands after the matrices."""
     if kinds[0] == "s32":
         return "%p"
     flags = mn[1:] if registers else mn
@@ -112,7 +112,7 @@ def operands(n: int, kinds, values: str):
 def wgmma(
     name, n, kinds, swizzle=128, mn=(False, False), r=False, tail=None, c=False, values="integers"
 ) -> Case:
-    """One wgmma; C is zeros, or integers if `c`."""
+    """One wgmma; C is zero, or integers if `c`."""
     last = tail if tail is not None else globals()["tail"](kinds, r, mn)
     d, ta, tb = kinds
     k, size = DEPTH[ta], bits_of(ta) // 8
@@ -156,7 +156,7 @@ def groups() -> Case:
     """A chain of four on one accumulator and two on another, in groups that are waited for in turn."""
     case = wgmma("wgmma.groups", 16, HALF, 32, c=True)
     one = next(line for line in case.ptx.splitlines() if line.startswith("wgmma.mma_async"))
-    minus = one.replace("%p, 1, 1", "%p, -1, 1")  # ptxas 13 makes one of two that are equal and adjacent
+    minus = one.replace("%p, 1, 1", "%p, -1, 1")  # ptxas 13 merges two that are equal and adjacent
     other = one.replace(vector(names("o", 8)), vector(names("r", 8)))
     zero = "".join(f"mov.b32 {r}, 0;" for r in names("r", 8))
     commit, wait = "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned {};"

@@ -1,4 +1,4 @@
-"""wmma.load, wmma.mma, wmma.store: results, and which element lies in which register."""
+"""wmma.load, wmma.mma, wmma.store: results, and which register holds which element."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def overflow(more: str) -> Case:
 
 
 def odd_start() -> Case:
-    """Matrices of f16 at 16 bytes of 32, with lines of which every other one is: a `review`."""
+    """f16 matrices that start 16 bytes into a 32-byte fragment, as does every other row: a `review`."""
     rng, kinds = np.random.default_rng(3), {"a": "f16", "b": "f16", "c": "f32", "d": "f32"}
     values = {w: np.zeros((16, 16)) if w == "d" else rng.integers(-4, 5, (16, 16)) for w in kinds}
     spaces = {"a": ".global", "b": ".shared", "c": ".shared", "d": ".global"}
