@@ -3,9 +3,9 @@
     python -m research.mutation --seed 1 --count 300 [--jobs 8] --out seed1.jsonl     run, then report
     python -m research.mutation --report seed1.jsonl [seed2.jsonl ..]                 report again
 
-Mutants are drawn with the seed: a source, an operator, a site, each at random. `--count` is the number that
-must compile. `--jobs` worker processes share them; which mutants a seed gives, and in which order --out holds
-them, does not depend on it. A run can be continued: what --out already holds is not run again.
+Mutants are drawn with the seed: a random source, operator and site. `--count` is the number that must
+compile. `--jobs` worker processes share them; neither the mutants of a seed nor their order in --out depends
+on it. A run can be continued: mutants that --out already holds are not run again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from research.mutation.sources import SOURCES, Source
 
 
 def draw(seed: int):
-    """(source, mutant) without end to speak of, each once, in an order that the seed decides."""
+    """A practically endless sequence of distinct (source, mutant) pairs, in an
+    order that the seed decides.
+    """
     rng = random.Random(seed)
     pools: dict[str, dict[str, list[Mutant]]] = {}
     for source in SOURCES:
@@ -73,7 +75,7 @@ def main() -> int:
 
 
 def _fresh(options, rows: list[dict]):
-    """The mutants of this seed that are still to be run."""
+    """The mutants of this seed that are not run yet."""
     seen = {row["text"] for row in rows}
     for source, mutant in draw(options.seed):
         if mutant.text not in seen and (not options.only or source.name in options.only):
@@ -81,11 +83,13 @@ def _fresh(options, rows: list[dict]):
 
 
 def outcomes(drawn, jobs: int):
-    """Records of the mutants, in the order they were drawn. Each of `jobs` threads drives one process."""
+    """Results of the mutants, in the order in which they were drawn. Each of `jobs` threads drives one
+    process.
+    """
     workers = deque(Worker() for _ in range(jobs))
 
     def run(source: Source, mutant: Mutant) -> dict:
-        worker = workers.popleft()  # as many as threads
+        worker = workers.popleft()  # as many workers as threads
         try:
             return record(source, mutant, worker.run(source, mutant.text))
         finally:

@@ -1,14 +1,15 @@
-"""Why a mutant that nothing tells from a correct kernel is one: the argument, or "" where a person must look.
+"""Why a mutant that no run distinguishes from a correct kernel is harmless; "" if a person must look.
 
-Only mutants are asked about that survive both default orders at every size and three further orders, and that
-do not take the same steps as their kernel (same_steps.py). What neither of the two clears counts as missed.
+This concerns only mutants that survive both default orders at every size and three further orders, and that
+do not take the same steps as their kernel (same_steps.py). A mutant that neither of the two clears counts as
+missed.
 """
 
 from __future__ import annotations
 
 import re
 
-# (operator, pattern in the old or new text, or in the changed lines) -> argument. The first that fits counts.
+# (operator, pattern in the old or new text, or in the changed lines) -> argument. The first match counts.
 ARGUMENTS = (
     (
         "change a number",
@@ -89,9 +90,9 @@ ARGUMENTS = (
 )
 
 
-FORGIVEN = (  # kind of a review, words of it: what every known chip forgives, or work that is for nothing
+FORGIVEN = (  # kind and words of a review: what every known chip forgives, or useless work
     ("tmem-alloc", "tcgen05.dealloc by warp"),
-    ("tmem-alloc", "which warp"),  # frees columns that another warp has freed
+    ("tmem-alloc", "which warp"),  # frees columns that another warp has already freed
     ("race", "each issue this copy, to one place"),  # the same bytes to the same place
     ("race", "both write the same value"),
     ("out-of-bounds", "all TMA stores of"),
@@ -100,7 +101,9 @@ FORGIVEN = (  # kind of a review, words of it: what every known chip forgives, o
 
 
 def forgiven(row: dict) -> bool:
-    """Is D right, and is all that is said a `review` on purpose (packages/ptxsim/docs/model.md, Severity)?"""
+    """Whether D is right and every finding is a deliberate `review` (packages/ptxsim/docs/model.md,
+    Severity).
+    """
     findings = [(f["kind"], f["message"].split("\n")[0]) for f in row["outcome"]["findings"]]
     known = all(any(k == kind and words in text for kind, words in FORGIVEN) for k, text in findings)
     return row["outcome"]["kind"] == "review" and bool(findings) and known
@@ -110,26 +113,26 @@ _INITS = r"(if (warp|lane)_id == 0:|Tx\.ptx\.(tcgen05\.alloc|mbarrier\.init|fenc
 
 
 def _beside_inits(row: dict, near: str) -> bool:
-    """Is only a proxy fence changed that stands beside fence.mbarrier_init, with only inits before both?"""
+    """Whether only a proxy fence next to fence.mbarrier_init is changed, with only inits before both."""
     old = [line.strip() for line in row["old"].split("\n")]
     alone = len(old) < 3 or all(re.fullmatch(_INITS, line) for line in old)
     return alone and "fence.proxy_async" in row["old"] and "fence.mbarrier_init()" in near + row["old"]
 
 
 def _beside_proxy_fence(row: dict, near: str) -> bool:
-    """The other way round, before a barrier of the CTA, which is the only one that knows these barriers?"""
+    """The reverse, before a CTA barrier, where only this CTA uses the mbarriers."""
     alone = "fence.mbarrier_init()" in row["old"] and row["old"].count("\n") < 2
     beside = re.search(r"fence\.proxy_async\(\S+\)\n(.*\n)?\s*Tx\.cuda\.cta_sync\(\)", near)
     return alone and beside is not None and "cluster" not in near
 
 
 def _announced_by_the_other(row: dict, near: str) -> bool:
-    """Does the other CTA of a pair announce the bytes of both, each having waited for the same?"""
+    """Whether the other CTA of a pair announces the bytes of both, each having waited for the same phase."""
     guard = rf"if {re.escape(row['new'])}:\n\s*\w+_cta0\.arrive\(stage, TILE_BYTES\)"
     return row["operator"] == "exchange comparison" and re.search(guard, near) is not None
 
 
-BESIDE = {  # what stands around the change -> argument
+BESIDE = {  # predicate on the lines around the change -> argument
     _beside_inits: "fence.mbarrier_init stands beside it, and hands on all that is before, the inits",
     _beside_proxy_fence: "fence.proxy.async stands beside it, and the CTA's barrier hands on the inits",
     _announced_by_the_other: "the other CTA announces the bytes at CTA 0's barrier, behind the same wait",
@@ -137,7 +140,7 @@ BESIDE = {  # what stands around the change -> argument
 
 
 def argument(row: dict) -> str:
-    """Why this mutant is equivalent to the kernel it came from."""
+    """Why this mutant is equivalent to the kernel that it came from."""
     if row["outcome"]["kind"] == "equivalent":
         return row["outcome"]["message"]
     lines = row["text"].split("\n")

@@ -1,11 +1,11 @@
-"""Does the first finding name the changed line, or the barrier or buffer on it?
+"""Whether the first finding names the changed line, or the barrier or buffer on it.
 
-What a finding names: its line, and what the first line of its message says (further lines list everybody who
-waits, which would name the place by chance). A statement stands for its own text and for what it passes a
-value to: a changed `k_st = ..` stands for the copies that use k_st, a changed `tma_phase.init(..)` for the
-barriers that are waited for with tma_phase, a call of `tma_load` for that function, the bound of a loop for
-what its variable reaches, the head of a loop or guard for its block of at most 24 lines; one that moved out
-of a block stands for the line of the block that it now stands beside.
+A finding names its line, and the objects in the first line of its message (further lines list everybody who
+waits, and would name the place by chance). A changed statement is represented by its own text and by whatever
+it passes a value to: a changed `k_st = ..` by the copies that use k_st, a changed `tma_phase.init(..)` by the
+barriers that are waited for with tma_phase, a call of `tma_load` by that function, the bound of a loop by
+everything that its variable reaches, the head of a loop or guard by its block of at most 24 lines; a
+statement that moved out of a block by the line of the block that is now next to it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _ASSIGNED = re.compile(r"^\s*(?:for )?(\w+(?:, \w+)*) (?:=|in) ")
 _STATE = re.compile(r"^\s*(\w+)\.(?:init|move_to_next_stage|next_tile)\(")
 _INLINE = re.compile(r"^\s*def (\w+)\(")
 _STOP = {"Tx", "pool", "kernel", "warp_id"}
-SHORT = 24  # lines of a block for which its head stands
-# Code -> what a finding calls it, where that is no name of the kernel.
+SHORT = 24  # lines of a block that its head may represent
+# Code -> what a finding calls it, where that is not a name in the kernel.
 CALLED = {
     r"\btmem\b|tmem_addr|TMEM_COLS": ("tensor memory", "tcgen05.alloc", "tcgen05.dealloc"),
     r"tcgen05\.(alloc|dealloc|relinquish)": ("tcgen05.alloc", "tcgen05.dealloc", "free columns"),
@@ -51,7 +51,7 @@ def names_of(finding: dict) -> tuple[set[int], str]:
 
 
 def localised(row: dict) -> str:
-    """ "line", "name", "between" (a deleted statement lies between the two lines named), or ""."""
+    """ "line", "name", "between" (a deleted statement is between the two lines named), or ""."""
     findings = row["outcome"]["findings"]
     if not findings:
         return ""
@@ -67,7 +67,7 @@ def localised(row: dict) -> str:
 
 
 def _says(sentence: str, name: str) -> bool:
-    """Whether a sentence holds a name as a whole word, or a phrase."""
+    """Whether a sentence contains a name as a whole word, or a phrase."""
     return (
         bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sentence))
         if name.isidentifier()
@@ -85,7 +85,7 @@ class Place:
         self.range = range(first, _function_end(self.code, first))
         self.objects = self._objects()
         self.lines = _statements(ast.parse(row["text"]), row["lines"])
-        if row["operator"] == "move out":  # the block that it has left, by its first or last line
+        if row["operator"] == "move out":  # the block that the statement left, by its first or last line
             self.lines |= {min(row["lines"]) - 1, max(row["lines"]) + 1}
         lines = [self.code[n - 1] for n in sorted(self.lines)]
         before = [line.replace(row["new"], row["old"]) for line in lines if row["new"].strip() in line]
@@ -115,7 +115,7 @@ class Place:
         return found
 
     def _values(self, changed: str) -> set[str]:
-        """Names that the changed lines give a value to, and those that depend on them."""
+        """Names that the changed lines assign, and those that depend on them."""
         found = set()
         for line in changed.split("\n"):
             for pattern in (_ASSIGNED, _STATE):
@@ -136,7 +136,7 @@ class Place:
 
 
 def _statements(tree: ast.Module, lines: list[int]) -> set[int]:
-    """The lines of the simple statements on `lines`; a head stands for its block if that is short."""
+    """The lines of the simple statements on `lines`; a head represents its block if that is short."""
     found, wanted = set(lines), set(lines)
     for node in ast.walk(tree):
         if not isinstance(node, ast.stmt) or isinstance(node, ast.FunctionDef):

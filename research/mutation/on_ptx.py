@@ -1,12 +1,12 @@
-"""Mutants of PTX.
+"""The mutation score on PTX: how many one-instruction mistakes ptxsim finds in recorded launches.
 
     python -m research.mutation.on_ptx FOLDER [--seed S] [--count N] [--minutes M] [--out FILE]
 
 FOLDER holds recorded launches of kernels of the TIRx library (research/tirx_kernels/recorded.py). Each kernel
-runs as it is, in both orders; mutants then run in the same orders. The seed draws a kernel, an operator, a
-site, each at random. Found: an `error` or a `review` that the kernel as it is does not have, or other bytes.
-Mutants that leave equal bytes and no new finding are listed, for a person to judge, unless the launch does
-not come to their line (with `exit` there it leaves the same bytes too): those are `not reached`.
+runs unchanged in both orders; mutants then run in the same orders. The seed draws a random kernel, operator
+and site. A mutant is found if it has an `error` or a `review` that the unchanged kernel does not have, or
+other bytes. Mutants that leave equal bytes and no new finding are listed for a person to judge, unless the
+launch does not reach their line (with `exit` there it leaves the same bytes too): those are `not reached`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from research.tirx_kernels.recorded import Recorded
 
 ORDERS = ("program", "adverse")
 FOUND = ("error", "review", "wrong numbers")
-NEAR = 25  # lines of PTX: a finding about such a neighbour names the place
-MOST = 5  # times as many warp instructions as the kernel itself, after which a mutant is given up
+NEAR = 25  # lines of PTX within which a finding counts as naming the place
+MOST = 5  # a mutant is given up after so many times the warp instructions of the kernel
 
 
 @dataclass
@@ -42,12 +42,12 @@ class Outcome:
     new: str
     kind: str  # refused, error, wrong numbers, review, incomplete, clean, not reached
     first: str = ""  # the first new finding
-    near: bool = False  # does it name a line about the changed one?
+    near: bool = False  # whether it names a line near the changed one
     seconds: float = 0.0  # of processor time
 
 
 class Subject:
-    """A recorded launch, and what it does as it is."""
+    """A recorded launch, and the findings and bytes of its unchanged kernel."""
 
     def __init__(self, recorded: Recorded):
         self.recorded = recorded
@@ -76,7 +76,7 @@ class Subject:
         return not same or any(_key(finding) not in self.known for finding in result.findings)
 
     def _judge(self, mutant: PtxMutant) -> tuple[str, ptxsim.Finding | None]:
-        """(kind, first new finding), as soon as one order fails."""
+        """(kind, first new finding) of the first order that fails."""
         odd = None
         for order in ORDERS:
             try:
@@ -96,14 +96,14 @@ class Subject:
 
 
 def _key(finding) -> tuple:
-    """What tells a finding from others: its words, the lines that it names, of a barrier its place."""
+    """What identifies a finding: its wording, the lines that it names, and for a barrier its place."""
     kept = r"(?P<kept>PTX line \d+" + (r"|\+ \d+ B" if finding.kind == "mbarrier" else "") + r")|\d+"
     words = re.sub(kept, lambda found: found["kept"] or "#", finding.message.split("\n")[0])
     return finding.kind, finding.severity, words
 
 
 def lines_of(finding) -> set[int]:
-    """Lines of PTX that a finding names in its first sentence, and where it stands."""
+    """Lines of PTX that the first sentence of a finding names, and the line where it is reported."""
     named = {int(n) for n in re.findall(r"PTX line (\d+)", str(finding).split("\n")[0])}
     return named | ({finding.where["ptx_line"]} if finding.where.get("ptx_line") else set())
 
@@ -131,7 +131,7 @@ def summary(outcomes: list[Outcome]) -> str:
 
 
 def draw(every: list[Subject], rng: random.Random) -> Iterator[tuple[Subject, PtxMutant]]:
-    """Every mutant once."""
+    """All mutants, each once."""
     pools = [(subject, defaultdict(list)) for subject in every]
     for subject, sites in pools:
         for mutant in subject.mutants:

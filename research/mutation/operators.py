@@ -1,7 +1,7 @@
 """Mutation operators: one small change of a kernel's source text each, with the lines that it touches.
 
 `mutants(text, builder)` lists every mutant of one function of a file. Statements are found with `ast` and
-changed as text, so that everything else stays as it was written.
+changed as text, so everything else stays as written.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _BINARY = {ast.Add: "-", ast.Sub: "+", ast.Mult: "//", ast.FloorDiv: "*", ast.Mo
 class Mutant:
     operator: str
     text: str  # the whole file
-    lines: tuple[int, ...]  # 1-based lines of the new text that were changed, or where something was
-    old: str  # what stood there
+    lines: tuple[int, ...]  # 1-based lines of the new text that were changed, or where a line was deleted
+    old: str  # the text before the change
     new: str
 
 
@@ -75,7 +75,7 @@ class Editor:
     def rewrite(
         self, operator: str, first: int, last: int, new: list[str], touched: range, old: str
     ) -> Mutant:
-        """Replaces lines first .. last; `touched` are those of `new` (from 0) that count as changed."""
+        """Replaces lines first .. last; `touched`: which lines of `new` (from 0) count as changed."""
         lines = self.text.split("\n")
         text = "\n".join(lines[: first - 1] + new + lines[last:])
         shown = "\n".join(new[i] for i in touched if i < len(new))
@@ -115,7 +115,7 @@ def _is_code(node: ast.stmt) -> bool:
 
 
 def _only(node: ast.stmt, editor: Editor) -> list[str]:
-    """What is left of a deleted statement: `pass`, so that its block is never empty."""
+    """The replacement of a deleted statement: `pass`, so that its block is never empty."""
     return [" " * node.col_offset + "pass"]
 
 
@@ -150,7 +150,7 @@ def _shift(lines: list[str], by: int) -> list[str]:
 
 
 def unguard(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
-    """The head of an `if`, `with` or `while` goes, its body stays."""
+    """Removes the head of an `if`, `with` or `while`; its body stays."""
     for block in _blocks(function):
         for node in block:
             if not isinstance(node, ast.If | ast.With | ast.While) or getattr(node, "orelse", []):
@@ -164,7 +164,7 @@ def unguard(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
 
 
 def move_out(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
-    """The first or last statement of a loop or guard moves in front of it, or after it."""
+    """Moves the first or last statement of a loop or guard to before or after it."""
     for block in _blocks(function):
         for node in block:
             if not isinstance(node, ast.If | ast.With | ast.While | ast.For) or len(node.body) < 2:
@@ -185,7 +185,7 @@ def move_out(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
 
 
 def move_in(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
-    """The statement before or after a loop or guard moves into it."""
+    """Moves the statement before or after a loop or guard into it."""
     for block in _blocks(function):
         for first, second in zip(block, block[1:], strict=False):
             if isinstance(first, ast.If | ast.While | ast.For) and not first.orelse:
@@ -209,7 +209,7 @@ def move_in(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
 
 
 def guard(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
-    """A simple statement gets a condition that only some threads meet."""
+    """Puts a simple statement under a condition that only some threads meet."""
     heads = ("if warp_id == 0:", "if lane_id == 0:")
     for block in _blocks(function):
         for node in block:
@@ -232,7 +232,7 @@ def guard(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
 
 
 def _expressions(function: ast.FunctionDef, kind) -> Iterator:
-    """Nodes of a kind in the code, not in checks of the arguments or annotations."""
+    """Nodes of a kind in the code, except in argument checks and annotations."""
     for block in _blocks(function):
         for statement in block:
             for part in _own(statement):
@@ -258,7 +258,7 @@ def number(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
 
 
 def exchange(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
-    """A name becomes another of its family that the function knows."""
+    """Replaces a name by another one of its family that the function uses."""
     known = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
     known |= {a.arg for n in ast.walk(function) if isinstance(n, ast.arguments) for a in n.args}
     for node in _expressions(function, ast.Name):
@@ -294,7 +294,7 @@ def arithmetic(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
 
 
 def bound(editor: Editor, function: ast.FunctionDef) -> Iterator[Mutant]:
-    """A loop runs one round less or more."""
+    """Makes a loop run one iteration less or more."""
     for node in _expressions(function, ast.Call):
         if ast.unparse(node.func) in ("range", "Tx.unroll") and node.args:
             last = node.args[-1]

@@ -1,7 +1,7 @@
-"""Mutation operators on PTX: one instruction left out, moved, weakened, or with another number or address.
+"""Mutation operators on PTX: one instruction dropped, moved, weakened, or with another number or address.
 
-They need no source, so they work on kernels of any compiler. `mutants(ptx)` lists every mutant. What an
-operator does to synchronisation or asynchronous copies is what people get wrong in the source.
+They need no source, so they work on kernels of any compiler. `mutants(ptx)` lists every mutant. The operators
+act on synchronisation and asynchronous copies, as mistakes in the source do.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class PtxMutant:
     new: str
 
 
-Change = Callable[[str], str | None]  # a statement -> what stands instead; None: it does not apply
+Change = Callable[[str], str | None]  # a statement -> its replacement; None: the change does not apply
 
 
 def _without(pattern: str) -> Change:
-    """The instruction is left out, with its guard."""
+    """Drops the instruction, with its guard."""
 
     def apply(statement: str) -> str | None:
         return "" if re.match(rf"(?:@!?%?\w+\s+)?{pattern}", statement) else None
@@ -33,7 +33,7 @@ def _without(pattern: str) -> Change:
 
 
 def _number(pattern: str, change: Callable[[int], int]) -> Change:
-    """The number in the pattern's one group is another one."""
+    """Changes the number in the pattern's only group."""
 
     def apply(line: str) -> str | None:
         found = re.search(pattern, line)
@@ -49,13 +49,13 @@ def _word(pattern: str, new: str) -> Change:
 
 
 def _never(statement: str) -> str | None:
-    """A wait that always passes: its predicate is set, whatever the barrier says."""
+    """Turns a wait into one that always passes: its predicate is set, whatever the barrier's state."""
     found = re.match(r"(@!?%?\w+\s+)?mbarrier\.(?:try|test)_wait\S*\s+(%?\w+),", statement)
     return f"{found[1] or ''}setp.eq.u32 {found[2]}, 0, 0" if found else None
 
 
 def _operand(pattern: str, change: Callable[[int], int], instruction: str) -> Change:
-    """The operand behind the pattern is another number; `instruction` does that to a register."""
+    """Changes the operand after the pattern; `instruction` applies the change to a register."""
 
     def apply(statement: str) -> str | None:
         found = re.match(rf"(.*{pattern})(%?\w+)(.*)", statement)
@@ -70,7 +70,7 @@ def _operand(pattern: str, change: Callable[[int], int], instruction: str) -> Ch
 
 
 def _farther(pattern: str, bytes_: int, last: bool = False) -> Change:
-    """The first (or last) address of the instruction, so much farther on."""
+    """Moves the first (or last) address of the instruction forward by so many bytes."""
 
     def apply(statement: str) -> str | None:
         if not re.match(rf"(?:@!?%?\w+\s+)?{pattern}", statement):
@@ -119,14 +119,14 @@ OPERATORS: dict[str, Change] = {
 }
 
 
-LATE = "a fence behind the barrier"  # of two lines, so no operator of one statement
+LATE = "a fence behind the barrier"  # changes two lines, so it is not an operator of one statement
 _FENCE = re.compile(r"\s*(?:@!?%?\w+\s+)?(?:fence\.|tcgen05\.fence|tcgen05\.wait|wgmma\.fence)")
 _BARRIER = re.compile(r"\s*(?:@!?%?\w+\s+)?(?:bar|barrier|mbarrier\.arrive)\b")
-_ELSEWHERE = re.compile(r"\s*(?:\$?\w+:|(?:@!?%?\w+\s+)?(?:bra|ret|exit)\b)")  # ends a straight piece of code
+_ELSEWHERE = re.compile(r"\s*(?:\$?\w+:|(?:@!?%?\w+\s+)?(?:bra|ret|exit)\b)")  # ends straight-line code
 
 
 def mutants(ptx: str) -> Iterator[PtxMutant]:
-    """Every mutant, by line and then by operator; directives and comments stay as they are."""
+    """Every mutant, by line and then by operator; directives and comments are not changed."""
     lines = ptx.split("\n")
     for number, line in enumerate(lines):
         code = line.partition("//")[0]
@@ -161,5 +161,5 @@ def _changed(code: str, change: Change) -> Iterator[str]:
         new = change(part[len(lead) :])
         if new is not None and new != part[len(lead) :]:
             joined = ";".join([*parts[:place], lead + new, *parts[place + 1 :]])
-            joined = joined.replace(f"{new};", new) if new.endswith("}") else joined  # no `;` behind a block
+            joined = joined.replace(f"{new};", new) if new.endswith("}") else joined  # no `;` after a block
             yield re.sub(r"^\s*;|(?<=[;{])\s*;", "", joined) if not new else joined

@@ -22,7 +22,9 @@ _COLUMNS = (
 
 
 def outcome_of(row: dict) -> str:
-    """The column of a mutant: what passes and is not argued to be equivalent or forgiven is missed."""
+    """The column of a mutant: one that passes without an argument for being
+    equivalent or forgiven is missed.
+    """
     kind = row["outcome"]["kind"]
     if kind in ("clean", "review", "equivalent") and argument(row):
         return "equivalent"

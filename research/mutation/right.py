@@ -1,11 +1,11 @@
-"""Variants of PTX as right as the kernel they come from: none may get an `error`, or leave another D.
+"""Variants of PTX that are as correct as the original kernel: none may get an `error`, or leave another D.
 
     python -m research.mutation.right FILE.. [--seed S] [--count N]
 
 FILE is a saved artifact (.lab) of a step or rung of the course. Each variant has up to three changes of the
-table below: order that stands once more or is stronger, a wait for more than need be, another free number, a
-thread that sleeps. None takes order away. They run in both orders; each `error` or `review` that the kernel
-itself has not, and each other D, is printed. Exit code 1 if there is an `error` or another D.
+table below: synchronisation that is repeated or stronger, a wait for more than necessary, another free
+number, a thread that sleeps. None removes order. They run in both orders; each `error` or `review` that the
+original kernel does not have, and each other D, is printed. Exit code 1 if there is an `error` or another D.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ALL_LANES = "bar.warp.sync 0xffffffff;"
 
 @dataclass(frozen=True)
 class Right:
-    """The lines that a change applies to (whole statements), and what stands instead."""
+    """The lines that a change applies to (whole statements), and their replacement."""
 
     pattern: str
     new: Callable[[str], str]
@@ -70,7 +70,9 @@ RIGHT: dict[str, Right] = {
 
 
 def renumbered(ptx: str) -> str | None:
-    """With other numbers for CTA barriers but 0; None where there are none, or a register names one."""
+    """The PTX with other numbers for CTA barriers except 0; None if there are
+    none, or a register holds one.
+    """
     barrier = r"((?:bar|barrier)\.(?:cta\.)?(?:sync|arrive)(?:\.aligned)?\s+)(%?\w+)"
     used = {found[2] for found in re.finditer(barrier, ptx)}
     if any(not number.isdigit() for number in used) or not used - {"0"}:
@@ -83,7 +85,7 @@ def _other(number: int) -> int:
 
 
 def variant(ptx: str, rng: random.Random) -> tuple[str, str]:
-    """(what was changed, the text)."""
+    """(what was changed, the new text)."""
     lines, said = ptx.split("\n"), []
     for _ in range(rng.randint(1, MOST_CHANGES)):
         name = rng.choice(sorted(RIGHT))
@@ -105,7 +107,7 @@ class Outcome:
 
 
 class Subject:
-    """A kernel, random inputs, and what is said of it in each order."""
+    """A kernel, random inputs, and its findings in each order."""
 
     def __init__(self, file: Path):
         self.name, self.artifact = file.stem, Artifact.from_bytes(file.read_bytes())
@@ -120,7 +122,7 @@ class Subject:
         return Outcome(run.verdict, [str(f).split("\n")[0] for f in run.findings], data[2].tobytes())
 
     def judged(self, ptx: str) -> tuple[str, str]:
-        """("same", "") or what is worse than the kernel: ("error" | "review" | .., words)."""
+        """("same", ""), or how the result is worse than the kernel's: ("error" | "review" | .., words)."""
         for order in ORDERS:
             found, own = self.run(ptx, order), self.own[order]
             fresh = [words for words in found.findings if found.verdict != own.verdict]
@@ -136,7 +138,7 @@ def _random(rng, buffer) -> np.ndarray:
 
 
 def drawn(subjects: list[Subject], rng: random.Random) -> Iterator[tuple[Subject, str, str]]:
-    """Variants without end, each once."""
+    """An endless sequence of distinct variants."""
     seen: set[str] = set()
     while True:
         subject = rng.choice(subjects)

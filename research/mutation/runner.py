@@ -1,4 +1,4 @@
-"""Runs one mutant as `./lab check` would, in a worker process that is replaced when it takes too long."""
+"""Runs one mutant as `./lab check` would, in a worker process that is replaced if it takes too long."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pathlib import Path
 from research.mutation.sources import ROOT, Source
 
 LIMIT = 60.0  # seconds of processor time for one mutant: all sizes, builds included
-WALL = 240.0  # seconds, where others use the machine too
-ORDERS = (("program", "adverse"), ("program",))  # at the first size, at the others
+WALL = 240.0  # seconds of wall time, for machines that others use too
+ORDERS = (("program", "adverse"), ("program",))  # at the first size, at the other sizes
 BUILDS, RUNS = "builds", "runs"
 LATER = ("adverse", 0, 1)  # orders that a mutant must survive at every size to be listed as harmless
 
 
 @dataclass
 class Outcome:
-    """What came of a mutant."""
+    """The result of a mutant's run."""
 
     kind: str  # refused, error, wrong numbers, review, clean, equivalent, incomplete, no verdict, crash
     message: str = ""
@@ -99,13 +99,13 @@ def serve(pipe) -> None:
         outcome = examine(source, text, known, tell=pipe.send)
         outcome.seconds = time.process_time() - start
         if outcome.seconds > LIMIT and outcome.kind not in ("clean", "review", "equivalent"):
-            outcome.kind = "no verdict"  # what passes has run in further orders, which a check does not
+            outcome.kind = "no verdict"  # a mutant that passes also ran in further orders, unlike in a check
         pipe.send(outcome)
 
 
 def examine(source: Source, text: str, known: dict, tell) -> Outcome:
-    """Builds at every size and runs; stops at the first failure, as `check` does. `tell` hears of each stage:
-    a compiler that takes its process with it refuses the kernel.
+    """Builds at every size and runs; stops at the first failure, as `check` does. `tell` is called at each
+    stage: a compiler that ends its process counts as refusing the kernel.
     """
     artifacts, same = [], True
     for number, size in enumerate(source.sizes):
@@ -133,7 +133,7 @@ def examine(source: Source, text: str, known: dict, tell) -> Outcome:
 
 
 def _same_steps(source: Source, artifacts: list, known: dict) -> bool:
-    """Does every thread do the same at every size, in the same order?"""
+    """Whether every thread takes the same steps at every size, in the same order."""
     from research.mutation.same_steps import at_least
 
     for artifact, size in zip(artifacts, source.sizes, strict=True):
@@ -156,7 +156,7 @@ def _noted(source: Source, artifact, size):
 
 
 def _survivor(source: Source, artifacts: list) -> Outcome:
-    """A mutant that passes: do further orders tell it from a correct kernel?"""
+    """The outcome of a mutant that passes: whether further orders distinguish it from a correct kernel."""
     review = None
     for artifact, size in zip(artifacts, source.sizes, strict=True):
         for order in LATER:
@@ -182,7 +182,7 @@ def _run_orders(source: Source, artifact, size, orders) -> Outcome | None:
 
 
 def _run(source: Source, artifact, size, order) -> Outcome:
-    """One launch. The message of a right result is its digest."""
+    """One launch. The message of a correct result is its digest."""
     from tirxlab.devices import sim
 
     a, b, d = _arrays(source, size)
@@ -202,7 +202,7 @@ def _run(source: Source, artifact, size, order) -> Outcome:
 
 
 def _arrays(source: Source, size) -> tuple:
-    """A, B and an output that nobody has written."""
+    """A, B and an unwritten output."""
     import numpy as np
 
     import utils
@@ -216,7 +216,7 @@ def _arrays(source: Source, size) -> tuple:
 
 
 def _wrong(source: Source, a, b, d) -> str:
-    """What comparing with the reference says; empty if D is right."""
+    """The message of the comparison with the reference; "" if D is right."""
     import numpy as np
 
     import utils
@@ -245,7 +245,7 @@ def _build(source: Source, text: str, size):
 
 
 def _fingerprint(artifact) -> str:
-    """Everything that decides what runs: PTX without its source marks, and the launch."""
+    """Everything that decides what runs: the PTX without its source marks, and the launch."""
     ptx = re.sub(r"// @src \d+", "", artifact.ptx)
     launch = [artifact.grid, artifact.block, artifact.cluster, artifact.shared_bytes]
     parts = [ptx, *map(str, launch), *map(str, artifact.params)]

@@ -1,24 +1,24 @@
-"""The machine's rule for a mutant that is as right as its kernel although its PTX differs: the same steps.
+"""A rule that proves a mutant as correct as its kernel although its PTX differs: it takes the same steps.
 
-Both run once, checks off, in program order, at each size. What each thread does is noted: its accesses to
-memory, copies, MMAs, arrivals, commits, allocations (effects), and its barriers, waits and fences (order). A
-mutant is equivalent if for every thread
+Both run once, without checks, in program order, at each size. The steps of each thread are recorded: its
+accesses to memory, copies, MMAs, arrivals, commits, allocations (effects), and its barriers, waits and fences
+(order). A mutant is equivalent if for every thread
 
-- the effects are the same, at the same addresses, in the same order; accesses that stand between the same two
-  other steps may change places unless they touch the same bytes and one writes, and may be repeated there;
-  initialisations and allocations, or copies, that follow each other directly may change places;
-- between the same two effects stands, in the same order, all the order that stood there before, or more of
-  it, also between accesses that nothing parted. Fences that follow each other directly may change places,
-  fences that order nothing (steps.py) may go, and CTA barriers have other numbers;
+- the effects are the same, at the same addresses, in the same order; accesses between the same two
+  other steps may be reordered unless they touch the same bytes and one writes, and may be repeated;
+  adjacent initialisations and allocations, or adjacent copies, may be reordered;
+- between the same two effects there is, in the same order, all the order of the original, or more,
+  also between accesses with nothing between them before. Adjacent fences may be reordered,
+  fences that order nothing (steps.py) may be dropped, and CTA barriers may have other numbers;
 - the output has the same bytes.
 
-Warps of one warpgroup may change places as wholes: which of them plays a role is no matter where all 32 lanes
-do the same, at the same addresses, tensor memory's lanes included. So may lanes of one warp before their
-first barrier of the CTA, if all they do there is set up and fence: the barrier hands it on to all. And a
-barrier that nobody uses is no matter, whoever sets it up.
+The warps of one warpgroup may exchange roles as a whole: it does not matter which of them plays a role if all
+32 lanes do the same, at the same addresses, including tensor memory lanes. So may lanes of one warp before
+their first CTA barrier, if all they do until then is set up and fence, since the barrier releases it to all
+threads. And it does not matter who initialises a barrier that nobody uses.
 
-Then every schedule of the mutant is one of the kernel. A mutant that takes order away is never equivalent by
-this rule, whatever the checks say of it.
+Then every schedule of the mutant is a schedule of the kernel. A mutant that removes order is never equivalent
+by this rule, whatever the checks report.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _WARPGROUP = 128  # threads
 
 
 def at_least(kernel: Steps, mutant: Steps) -> bool:
-    """Whether every thread of the mutant does the same, with all the order that the kernel's has, or more."""
+    """Whether every thread of the mutant has the same effects, with at least
+    the order that the kernel has.
+    """
     first, second = _without_unused(kernel.threads), _without_unused(mutant.threads)
     if first.keys() != second.keys():
         return False
@@ -51,7 +53,7 @@ def _lanes(threads: dict, cluster: int, warp: int) -> list[list[tuple]]:
 
 
 def _without_unused(threads: dict) -> dict:
-    """Without the initialisations of barriers that no other step names."""
+    """The threads' steps without the initialisation of barriers that no other step names."""
     used: dict[int, set] = {}
     for (cluster, _), steps in threads.items():
         used.setdefault(cluster, set()).update(
@@ -64,7 +66,7 @@ def _without_unused(threads: dict) -> dict:
 
 
 def _places(what) -> Iterator[tuple]:
-    """The places of barriers that a step names, however deep they stand in it."""
+    """The places of barriers that a step names, at any depth."""
     for part in what:
         if isinstance(part, tuple | list):
             yield from _places(part)
@@ -73,8 +75,8 @@ def _places(what) -> Iterator[tuple]:
 
 
 def _lanes_exchanged(kernel: list[list[tuple]], mutant: list[list[tuple]]) -> bool:
-    """Do lanes of a warp set up, before their first barrier of the CTA, what others of them did, and then
-    what they did themselves?
+    """Whether lanes of a warp do, before their first CTA barrier, the set-up that other lanes of the warp
+    did, and otherwise the same as in the kernel.
     """
     starts = [[_first_barrier(steps) for steps in lanes] for lanes in (kernel, mutant)]
     if len(kernel) != len(mutant) or None in starts[0] + starts[1]:
@@ -88,13 +90,13 @@ def _lanes_exchanged(kernel: list[list[tuple]], mutant: list[list[tuple]]) -> bo
 
 
 def _first_barrier(steps: list[tuple]) -> int | None:
-    """Where the first barrier of the CTA stands, if only setup and fences stand before it."""
+    """The position of the first CTA barrier, if only set-up and fences come before it."""
     at = next((at for at, step in enumerate(steps) if step[0] not in (SETUP, FENCE)), None)
     return at if at is not None and steps[at][:2] == (ORDER, "bar") else None
 
 
 def _exchanged(kernel: dict, mutant: dict, cluster: int, warps: set[int]) -> bool:
-    """Does each of these warps of the mutant do what another one of them does in the kernel?"""
+    """Whether each of these warps of the mutant takes the steps of another one of them in the kernel."""
 
     def alike(one: int, other: int) -> bool:
         lanes = ((kernel, one), (mutant, other))
@@ -111,7 +113,7 @@ def _exchanged(kernel: dict, mutant: dict, cluster: int, warps: set[int]) -> boo
 
 
 def _same(one: list[tuple], other: list[tuple]) -> bool:
-    """Of one thread. Walks over both, effect by effect; what the kernel has of order must be there."""
+    """`at_least` for one thread: walks over both, effect by effect; the kernel's order must be present."""
     if one == other:
         return True
     first, second = _blocks(one), _blocks(other)
@@ -120,11 +122,11 @@ def _same(one: list[tuple], other: list[tuple]) -> bool:
         while (
             at < len(second) and not _stands_for(kind, steps, second[at]) and second[at][0] in (ORDER, FENCE)
         ):
-            at += 1  # more order than there was
+            at += 1  # more order than before
         if at == len(second) or not _stands_for(kind, steps, second[at]):
             return False
         found, at = second[at][1], at + 1
-        while kind == ACCESS and not set(steps) <= set(found):  # order between accesses that nothing parted
+        while kind == ACCESS and not set(steps) <= set(found):  # order added between accesses
             at = next((n for n in range(at, len(second)) if second[n][0] not in (ORDER, FENCE)), len(second))
             if at == len(second) or second[at][0] != ACCESS:
                 return False
@@ -135,15 +137,15 @@ def _same(one: list[tuple], other: list[tuple]) -> bool:
 
 
 def _stands_for(kind: str, steps: list[tuple], block: tuple[str, list[tuple]]) -> bool:
-    """May the mutant's block stand for the kernel's? Of accesses only the class is compared here."""
+    """Whether the mutant's block may replace the kernel's. Accesses are compared only by class here."""
     if kind != block[0] or kind == ACCESS:
         return kind == block[0]
     return set(steps) <= set(block[1]) if kind == FENCE else steps == block[1]
 
 
 def _blocks(steps: list[tuple]) -> list[tuple[str, list[tuple]]]:
-    """Steps of a class that follow each other directly, each once where their order does not matter; one by
-    one where it does.
+    """Adjacent steps of one class as a block, each listed once if their order does not matter; a block of its
+    own for each step if it does.
     """
     found = []
     for kind, group in groupby(steps, key=lambda step: step[0]):
@@ -157,12 +159,14 @@ def _blocks(steps: list[tuple]) -> list[tuple[str, list[tuple]]]:
 
 
 def _alike(one: list[tuple], other: list[tuple]) -> bool:
-    """The same accesses, and those that touch the same bytes in the same order."""
+    """Whether the accesses are the same, and those to the same bytes in the same order."""
     return set(one) == set(other) and _conflicts(one) == _conflicts(other)
 
 
 def _conflicts(steps: list[tuple]) -> dict[int, list[tuple]]:
-    """Word -> the accesses to it, one after the other without repetition, where one of them writes."""
+    """Word -> the accesses to it in order, without immediate repetition, for
+    words that one of them writes.
+    """
     words: dict[int, list[tuple]] = {}
     for step in steps:
         _, place, kind = step

@@ -1,8 +1,9 @@
-"""What is mutated: the ten references and the two tracks, each with the small sizes that show mistakes.
+"""The sources that are mutated: the ten references and the two tracks, each with small sizes that show
+mistakes.
 
-A run of a mutant stands for `./lab check S`: the same engine and both orders at the first size, then the
+A run of a mutant represents `./lab check S`: the same engine and both orders at the first size, then the
 other sizes. Only the number of CTAs differs: persistent kernels get two, or two pairs, so that every one has
-several tiles, another index than its neighbour, and a run takes a tenth of a second.
+several tiles and an index different from its neighbour's, and a run takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Source:
     """A kernel's file and how to run it."""
 
     name: str
-    file: str  # below instructor/solutions
+    file: str  # relative to instructor/solutions
     builder: str  # the function that is mutated
     sizes: tuple[Size, ...]  # M, N, K; both orders at the first
     track: bool = False  # bfloat16 inputs and float32 output

@@ -1,12 +1,13 @@
-"""What each thread of a kernel does, for same_steps.py to compare: effects, accesses, barriers, fences.
+"""The steps of each thread of a kernel, for same_steps.py to compare: effects, accesses, barriers, fences.
 
-Fences are left out where they order nothing. A fence of barrier inits, or tcgen05.fence::before_thread_sync,
-of a thread that has initialised no barrier, or issued no tcgen05 operation, since its last one. And a
-tcgen05.fence::after_thread_sync where, up to the thread's operations that follow it, no other thread has
-issued one: whatever it orders before them comes before them in any run, this one too (PTX ISA 9.7.16.6).
+Fences that order nothing are left out. These are a fence of barrier inits by a thread that has initialised no
+barrier since its last one, a tcgen05.fence::before_thread_sync by a thread that has issued no tcgen05
+operation since its last one, and a tcgen05.fence::after_thread_sync if, up to the thread's next operations,
+no other thread has issued a tcgen05 operation: whatever it orders before them comes before them in any run
+(PTX ISA 9.7.16.6).
 
-Which number a CTA barrier has is no matter where each of its rounds is told from the one before by program
-order: every warp of a round waited in the round before. Then a round is named by its warps.
+The number of a CTA barrier does not matter if program order separates each of its rounds from the one before,
+that is, if every warp of a round waited in the previous round. Then a round is named by its warps.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _BEFORE, _AFTER, _INITS = ("tcgen05", False), ("tcgen05", True), "inits"
 
 
 class Steps(Observer):
-    """The steps of every thread of every cluster; given to a run as its `trace`."""
+    """The steps of every thread of every cluster; passed to a run as its `trace`."""
 
     def __init__(self, launch, index: int = 0):
         self.threads: dict[tuple[int, int], list[tuple]] = {}  # (cluster, thread) -> (class, what ..)
@@ -31,7 +32,7 @@ class Steps(Observer):
         self.tensor: Counter = Counter()  # cluster -> tcgen05 operations so far; (cluster, thread) -> its own
         self.inits: Counter = Counter()  # (cluster, thread) -> barriers that it has initialised
         self.fenced: dict[tuple, int] = {}  # (kind of fence, cluster, thread) -> how many the last one covers
-        # (cluster, thread) -> place of a fence that orders nothing so far
+        # (cluster, thread) -> position of a fence that orders nothing so far
         self.unproven: dict[tuple, int] = {}
 
     def timeline(self, costs) -> Steps:
@@ -53,7 +54,7 @@ class Steps(Observer):
             self.threads.setdefault(who, []).append(step)
 
     def _tensor(self, split, mask: int, *step) -> None:
-        """A tcgen05 operation: the fence before it is needed if others have issued any."""
+        """Adds a tcgen05 operation: the fence before it is needed if others have issued any."""
         for who in self._those(split, mask):
             if self.tensor[self.cluster] > self.tensor[who]:
                 self.unproven.pop(who, None)
@@ -170,11 +171,11 @@ class Steps(Observer):
 
 
 class Rounds:
-    """Those of one CTA barrier."""
+    """The rounds of one CTA barrier."""
 
     def __init__(self, threads: dict, number: int):
         self.threads, self.number = threads, number  # in order of use
-        self.all: list[list[tuple]] = [[]]  # of each: (warp, whether it waits, places of its steps)
+        self.all: list[list[tuple]] = [[]]  # each round: (warp, whether it waits, positions of its steps)
 
     def arrive(self, warp: int, waits: bool, places: list[tuple]) -> None:
         self.all[-1].append((warp, waits, places))
@@ -183,7 +184,7 @@ class Rounds:
         self.all.append([])
 
     def name(self) -> None:
-        """Names each round by its warps, if each is told from the one before."""
+        """Names each round by its warps, if program order separates each from the one before."""
         rounds = [{warp for warp, _, _ in arrivals} for arrivals in self.all]
         waited = [{warp for warp, waits, _ in arrivals if waits} for arrivals in self.all]
         if not all(later <= before for before, later in zip(waited, rounds[1:], strict=False)):

@@ -1,12 +1,12 @@
-"""Programs of other people under `ptxsim exec`: runs what you have built in both orders, and judges it.
+"""Programs of other projects under `ptxsim exec`: runs prebuilt executables in both orders, and judges them.
 
     python -m research.programs FOLDER [--only PATTERN] [--orders program,adverse] [--manifest FILE]
                                        [--table table.csv] [--again]
 
-FOLDER/NAME is the executable of program NAME of the manifest, built as its own project says (with PTX in
-it: `ptxsim nvcc` stands for nvcc). The manifest says where each comes from, and what it prints when it is
-right. The table is written after every run; an order that it has is not run again unless --again says so.
-Orders that came out alike share a row, each with its seconds.
+FOLDER/NAME is the executable of program NAME of the manifest, built as its own project describes, but with
+`ptxsim nvcc` in place of nvcc so that it contains PTX. The manifest says where each comes from, and what it
+prints when it is right. The table is written after every run; an order that it already has is run again only
+with --again. Orders with the same outcome share a row, with the seconds of each.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ COLUMNS = (
     "seconds",
     "why",
 )
-SHARED = ("order", "seconds")  # a word for each of the orders that came out alike
+SHARED = ("order", "seconds")  # fields with a word for each of the orders that had the same outcome
 
 
 @dataclass
 class Program:
     name: str
-    source: str  # key of [sources]; what stands before the slash of the name, if nothing is said
-    right: str = ""  # a regular expression in what it prints; "" where the exit code says it
-    wrong: str = ""  # one that must not be there
+    source: str  # key of [sources]; by default the part of the name before the slash
+    right: str = ""  # regular expression for its output; "" if the exit code decides
+    wrong: str = ""  # regular expression that must not match
     args: list[str] = field(default_factory=list)
-    code: int = 0  # exit code when it is right
+    code: int = 0  # exit code of a right run
     accused: str = ""  # why an `error` on it is deserved
     timeout: int = 300
 
@@ -77,7 +77,7 @@ def run(program: Program, built: Path, order: str) -> dict:
 
 
 def limited(command: list[str], seconds: int, where: Path) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr); after so many seconds 124, and all processes of the command are ended."""
+    """(exit code, stdout, stderr); after the time limit 124, with all processes of the command ended."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=where, start_new_session=True, **pipes) as process:
         try:
@@ -132,7 +132,7 @@ def main() -> None:
 
 
 def runs(program: Program, folder: Path, orders: list[str]) -> Iterator[dict]:
-    """One row for each order; the same row for all where the program has not been built."""
+    """One row for each order; the same row for all if the program has not been built."""
     built = (folder / program.name).resolve()
     for order in orders:
         row = run(program, built, order) if built.exists() else {"why": "not built"}

@@ -1,8 +1,8 @@
 """The public fixes under ptxsim: `python -m research.real_bugs [NAME ..] [--show] [--write]`.
 
 Runs each pair, before and after its fix, under three orders. NAME: only cases with this in their name.
---show: the first finding too. --write: the table of README.md anew. Exit code 1 where a mended kernel is an
-`error`.
+--show: prints the first finding, too. --write: rewrites the table of README.md. Exit code 1 if a fixed kernel
+is an `error`.
 """
 
 from __future__ import annotations

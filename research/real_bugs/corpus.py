@@ -1,13 +1,13 @@
 """The corpus: a file of `cases/` is one public fix, reduced to a small kernel of our own with the same fault.
 
-A file opens with lines `// name: value`; `BEFORE(..)` and `AFTER(..)` (ptx.cuh) hold what the fix changed.
+A file starts with lines `// name: value`; `BEFORE(..)` and `AFTER(..)` (ptx.cuh) mark what the fix changed.
   source   owner/repository#number, date
   link     the public thread
   wrong    one line: what was wrong
   finds    `kind: words` of the finding that names the cause, or `kind review: words`; kinds joined by | where
            the fault shows as one or the other
-  open     only where that finding is missing, or not the first: why
-  launch   threads=.., and where they are not 1: grid=.., cluster=..; target=sm_100a unless given
+  open     only if that finding is missing or not the first: the reason
+  launch   threads=.., and if they are not 1: grid=.., cluster=..; target=sm_100a unless given
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SEVERITIES = ("error", "incomplete", "review", "clean")  # worst first
 @dataclass(frozen=True)
 class Case:
     name: str
-    text: str  # the CUDA, its opening lines included
+    text: str  # the CUDA source, including its opening lines
     source: str
     link: str
     wrong: str
     kind: str  # regular expression: kind of the finding that names the cause
     severity: str
     words: str  # regular expression in its message or hint
-    open: str  # why that finding is missing or not the first; "" where it is the first
+    open: str  # why that finding is missing or not the first; "" if it is the first
     launch: dict
 
     def ptx(self, mended: bool) -> str:
@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What ptxsim says about one side of a pair: the worst of the orders."""
+    """ptxsim's verdict on one side of a pair: the worst of the orders."""
 
     verdict: str
     findings: tuple  # of the first order with that verdict
@@ -65,7 +65,7 @@ def _header() -> str:
 
 
 def load_case(path: Path) -> Case:
-    """One file; ValueError, naming it, if its opening lines are not as above."""
+    """One case; raises ValueError with the file's name if its opening lines are not as above."""
     text = path.read_text()
     values = dict(re.findall(r"^// (\w+): *(.*)$", text, re.M))
     if missing := [name for name in _FIELDS if name not in values]:
@@ -93,7 +93,7 @@ def run(case: Case, mended: bool) -> Verdict:
 
 
 def outcome(case: Case, before: Verdict) -> str:
-    """`cause first`, `found` (the cause stands further down, or only what follows from it), or `missed`."""
+    """`cause first`, `found` (the cause comes later, or only its consequences are reported), or `missed`."""
     if before.findings and case.names_cause(before.findings[0]):
         return "cause first"
     later = any(case.names_cause(finding) for finding in before.findings)
@@ -106,7 +106,7 @@ def _shape(launch: dict) -> dict:
 
 
 def _arguments() -> list:
-    """tile, row, store, in, out, words: the parameters of every kernel (ptx.cuh), fresh."""
+    """Fresh arrays for tile, row, store, in, out, words: the parameters of every kernel (ptx.cuh)."""
     rng = np.random.default_rng(1)
     halves = rng.standard_normal((512, 512)).astype(np.float16)
     numbers, out = rng.standard_normal((128, 128)).astype(np.float32), np.zeros((128, 128), np.float32)

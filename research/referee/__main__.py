@@ -1,12 +1,12 @@
-"""The same planted mistakes under several tools.
+"""Compares several tools on the same planted mistakes.
 
     python -m research.referee [FOLDER] [--kept] [--write] [--minutes M]
 
-Runs ptxsim, anew, on the Hopper rung with its planted mistakes (research/chip/negative.tar.xz, which keeps
-what an H200 did with each) and, if FOLDER holds recorded launches of the TIRx library
-(research/tirx_kernels/recorded.py), on mistakes planted in those. What other tools say is read from
-`results/TOOL.json`, {mistake: text}, where somebody has run them; else the cell says `not run`. --write:
-the table of README.md anew.
+Runs ptxsim again on the Hopper rung with its planted mistakes (research/chip/negative.tar.xz, which also has
+an H200's behaviour on each) and, if FOLDER holds recorded launches of the TIRx library
+(research/tirx_kernels/recorded.py), on mistakes planted in those. Reports of other tools are read from
+`results/TOOL.json`, {mistake: text}, if somebody has run them; otherwise the cell says `not run`. --write
+rewrites the table of README.md.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _PLACE = re.compile(r"(<!-- table: begin -->\n).*(<!-- table: end -->)", re.S)
 @dataclass(frozen=True)
 class Row:
     kernel: str
-    mistake: str  # "" for the kernel as it is
-    verdict: str  # the worst of both orders; `wrong numbers` where no finding is an error
+    mistake: str  # "" for the unchanged kernel
+    verdict: str  # the worst of both orders; `wrong numbers` if no finding is an error
     said: str  # first finding
     seconds: float | None  # of processor time, both orders; None: not run again
-    chip: str = ""  # what an H200 did
+    chip: str = ""  # behaviour on an H200
 
     @property
     def key(self) -> str:
@@ -54,7 +54,9 @@ class Row:
 
 
 def hopper_as_kept() -> list[Row]:
-    """What ptxsim said when the mistakes ran on the chip, without running it again; no seconds."""
+    """ptxsim's stored results from when the mistakes ran on the chip, without
+    running it again; no seconds.
+    """
     rows = []
     for bug, entry in json.loads(CHIP.read_text())["bugs"].items():
         if entry["track"] == "hopper":
@@ -110,7 +112,9 @@ def _hopper_row(artifact: Artifact, mistake: str, chip: str) -> Row:
 
 
 def library(folder: Path, minutes: float) -> list[Row]:
-    """Mistakes of planted.py in recorded launches; those for which there is no time left are left out."""
+    """Mistakes of planted.py in recorded launches; those that the time limit
+    leaves no time for are left out.
+    """
     from research.tirx_kernels.recorded import Recorded
 
     rows, end = [], time.monotonic() + 60 * minutes
@@ -126,7 +130,7 @@ def library(folder: Path, minutes: float) -> list[Row]:
 
 
 def _chosen(every: list) -> list[tuple[str, int]]:
-    """(what was planted, index) of each operator of PLANTED: at its first place, and at its last."""
+    """(operator in words, index) of each operator of PLANTED, at its first and at its last place."""
     found = []
     for operator, words in PLANTED.items():
         places = [i for i, mutant in enumerate(every) if mutant is not None and mutant.operator == operator]
@@ -179,7 +183,7 @@ def _results(name: str) -> dict[str, str]:
 
 
 def on_page(new: set[str]) -> list[Row]:
-    """The rows of README.md of kernels that are not run this time."""
+    """The rows of README.md for kernels that are not run this time."""
     found = []
     for line in _PLACE.search((HERE / "README.md").read_text())[0].splitlines():
         kernel, mistake, verdict, said, seconds, chip, *_ = [c.strip() for c in line.split("|")[1:]] + [

@@ -4,11 +4,11 @@
     python -m research.referee.gluon consan            on a Hopper GPU, with triton and torch
     python -m research.referee.gluon alone             the same without the sanitizer
 
-Each command prints one line a case as JSON: {"kernel: mistake": {"said", "result", "seconds"}}. Gluon is
-Triton's language one floor down: the program itself names buffers, mbarriers, copies and waits, so it can get
-them wrong. Each copy has an mbarrier of its own, since the sanitizer of Triton 3.6 takes every copy for an
-arrival (Triton's pull request 9046 mends that). A case runs in a process of its own: a kernel that hangs or
-faults ends the process with it.
+Each command prints one line a case as JSON: {"kernel: mistake": {"said", "result", "seconds"}}. Gluon is the
+lower-level language of Triton: the program itself names buffers, mbarriers, copies and waits, so it can get
+them wrong. Each copy has its own mbarrier, since the sanitizer of Triton 3.6 takes every copy for an arrival
+(fixed by Triton's pull request 9046). A case runs in its own process, since a kernel that hangs or faults
+ends the process.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from triton.experimental.gluon.language.nvidia import ampere, hopper
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-SIDE, DEPTH, TILES = 64, 64, 8  # of a tile of D, of a tile of K; tiles of K
+SIDE, DEPTH, TILES = 64, 64, 8  # rows and columns of a tile of D, depth of a tile of K; tiles of K
 JOBS = 6  # processes on a GPU
 LIMIT = 60  # seconds a case may take on a GPU; a simulated one gets four times as long
 
 
 @gluon.jit
 def fill(a, b, full_a, full_b, stages_a, stages_b, k, there, more, unit: gl.constexpr, wrong: gl.constexpr):
-    """Announces tile k of K and loads it into stage `there`, where more is true."""
+    """Announces tile k of K and loads it into stage `there`, if `more` is true."""
     half: gl.constexpr = unit // 2 if wrong == "too few bytes announced" else unit
     told: gl.constexpr = unit * 2 if wrong == "too many bytes announced" else half
     column = k * a.block_shape[1]
@@ -187,7 +187,7 @@ def cases() -> list[str]:
 
 
 def launch(case: str) -> str:
-    """Runs a case once; `right` or how much of D is wrong. RuntimeError where the launch faults."""
+    """Runs a case once; `right`, or how much of D is wrong. Raises RuntimeError if the launch faults."""
     name, _, wrong = case.partition(": ")
     kernel = KERNELS[name][0]
     torch.manual_seed(7)
@@ -206,7 +206,7 @@ def launch(case: str) -> str:
 
 
 def simulated(case: str) -> dict:
-    """The case under ptxsim, in program order and the adverse one: the first finding of the worse run."""
+    """The case on ptxsim, in program and adverse order: the first finding of the worse run."""
     import ptxsim
 
     verdicts = []
@@ -259,7 +259,7 @@ def in_process(tool: str, case: str) -> dict:
 
 
 def _asserted(text: str) -> str:
-    """What a device-side assertion said first; "" if none did."""
+    """The first message of a device-side assertion; "" if there is none."""
     line = next((line for line in text.splitlines() if "Assertion `" in line), "")
     return line.partition("Assertion `")[2].partition("`")[0]
 

@@ -1,7 +1,7 @@
-"""The table of the Gluon kernels on README.md, from what each tool printed.
+"""The table of the Gluon kernels in README.md, from what each tool printed.
 
 python -m research.referee.gluon_page PTXSIM CONSAN ALONE     files with the lines of gluon.py's commands
-python -m research.referee.gluon_page                         the table anew from results/gluon.json.xz
+python -m research.referee.gluon_page                         rewrites the table from results/gluon.json.xz
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLACE = re.compile(r"(<!-- gluon: begin -->\n).*(<!-- gluon: end -->)", re.S)
 
 
 def merged(files: list[Path]) -> dict[str, dict[str, dict]]:
-    """case -> tool -> its row; ValueError where a tool lacks a case."""
+    """case -> tool -> its row; raises ValueError if a tool lacks a case."""
     rows = [dict(line_item for line in _lines(path) for line_item in line.items()) for path in files]
     if len({frozenset(row) for row in rows}) != 1:
         raise ValueError("the files do not hold the same cases")
@@ -31,7 +31,7 @@ def _lines(path: Path):
 
 
 def found(tool: str, row: dict) -> bool:
-    """Whether the tool said something; a wrong result or a launch that hangs is not the tool's word."""
+    """Whether the tool reported something; a wrong result or a launch that hangs is not a report."""
     return row["verdict"] == "error" if tool == "ptxsim" else bool(row["said"])
 
 
@@ -58,7 +58,7 @@ def table(cases: dict[str, dict[str, dict]]) -> str:
 
 
 def page(text: str) -> str:
-    """README.md's text with the table anew."""
+    """README.md's text with the new table."""
     new = table(json.loads(lzma.decompress(KEPT.read_bytes())))
     return _PLACE.sub(lambda m: f"{m[1]}{new}\n{m[2]}", text)
 

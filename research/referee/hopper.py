@@ -3,8 +3,8 @@
     python -m research.referee.hopper make         needs TVM: builds hopper.tar.xz
     python -m research.referee.hopper run [DIR [TEXT ..]]     on a Hopper GPU with compute-sanitizer
 
-Rung 1 with the mistakes of research/chip/negative.py, which are of its source; three later rungs with the
-operators of research/mutation/ptx_operators.py, each at the first place that it has in the PTX.
+Rung 1 with the mistakes of research/chip/negative.py, which change its source; three later rungs with the
+operators of research/mutation/ptx_operators.py, each at its first place in the PTX.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def cases() -> dict[str, Artifact]:
 
 
 def arrays(key: str, artifact: Artifact) -> tuple[list[np.ndarray], np.ndarray]:
-    """(A, B, D, and what D must be)."""
+    """(A, B, D, the expected D)."""
     from tracks.common import inputs
     from tracks.hopper.reference import RUNGS as LADDER
     from tracks.hopper.reference import TRACK
@@ -97,7 +97,9 @@ def arrays(key: str, artifact: Artifact) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def one(key: str) -> str:
-    """Launches a kernel once in this process: `right`, or how wrong D is. LaunchError if the chip faults."""
+    """Launches a kernel once in this process: `right`, or how wrong D is. Raises LaunchError if the chip
+    faults.
+    """
     from tirxlab.devices import driver
 
     artifact = cases()[key]
@@ -118,7 +120,7 @@ def one(key: str) -> str:
 
 
 def under(tool: str, key: str) -> dict:
-    """What a tool ("" for none) says of one launch."""
+    """The report of a tool ("" for none) on one launch."""
     command = [sys.executable, "-m", "research.referee.hopper", "one", key]
     if tool:
         extra = ["--racecheck-report", "all"] if tool == "racecheck" else []
@@ -139,7 +141,7 @@ def under(tool: str, key: str) -> dict:
 
 
 def _said(text: str) -> str:
-    """The first complaint of a log."""
+    """The first report in a log."""
     lines = [line.strip("= ").strip() for line in text.splitlines() if line.startswith("=====")]
     skip = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application", "Program hit")
     return next((line for line in lines if line and not line.startswith(skip)), "")[:160]
@@ -151,7 +153,7 @@ def log() -> dict[str, dict[str, dict]]:
 
 
 def words(entry: dict[str, dict]) -> str:
-    """What the four tools said, in a cell."""
+    """The reports of the four tools, as one cell."""
     said: dict[str, list[str]] = {}
     for tool in TOOLS:
         if entry[tool]["said"]:

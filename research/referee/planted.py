@@ -1,4 +1,4 @@
-"""Mistakes that are planted in kernels of the TIRx library: operator of ptx_operators.py -> in words."""
+"""Mistakes that are planted in kernels of the TIRx library: operator of ptx_operators.py -> description."""
 
 PLANTED = {
     "a wait that passes": "a wait on an mbarrier dropped",

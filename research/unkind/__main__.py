@@ -1,4 +1,4 @@
-"""Runs the variants of the steps as `./lab check` does, and says what came first.
+"""Runs the variants of the steps as `./lab check` does, and prints the first message of each.
 
 python -m research.unkind [WORDS ..]     only patterns with one of these words in their names
 """
@@ -24,9 +24,9 @@ REFERENCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
 
 
 def first_word(variant: Variant) -> str:
-    """The first line that a check of the uneven sizes says, the smallest first; nothing where it is clean.
+    """The first line that a check of the uneven sizes prints, smallest size first; "" if it is clean.
 
-    A review does not end a check: an error at a later size comes before it.
+    A review does not end a check: an error at a later size takes precedence.
     """
     rubric, step, reviewed = load_rubric(), variant.step, ""
     with tempfile.TemporaryDirectory() as folder:
@@ -35,7 +35,7 @@ def first_word(variant: Variant) -> str:
         for size in sorted(rubric.uneven[step] or rubric.sizes(step), key=np.prod):
             try:
                 artifact = build(builder(path, step, rubric.few_sms.get((step, size)))(*size))
-            except Exception as error:  # what the dialect refuses is told, too
+            except Exception as error:  # what the dialect refuses is reported, too
                 return f"not built: {error}".split("\n")[0]
             A, B, _ = utils.prepare_data(*size, seed=0)
             for order in ("program", "adverse"):

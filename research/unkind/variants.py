@@ -1,4 +1,4 @@
-"""Variants of the ten steps that only an unkind machine tells apart: wrong ones, and right ones beside them.
+"""Variants of the ten steps that only an unkind machine distinguishes: wrong ones, and correct counterparts.
 
 A variant is a substitution in the text of one step. Each pattern is applied to every step that has it.
 """
@@ -18,8 +18,8 @@ LANE_0 = 'with Tx.thread(parent="warp")[lane_id == 0]:'
 class Pattern:
     name: str
     item: int  # 1 columns, 2 elected lane, 4 tiles and K, 5 barriers and tiles outside, 8 equal stores
-    edits: tuple[tuple[str, str], ...]  # regular expression, replacement; all of them must be found
-    words: tuple[str, ...]  # of the first finding, one of them; none: the variant is right
+    edits: tuple[tuple[str, str], ...]  # (regular expression, replacement); all of them must match
+    words: tuple[str, ...]  # one of them is in the first finding; none: the variant is right
     steps: tuple[int, ...] = STEPS
 
 
@@ -60,7 +60,7 @@ _STORE = (
 _PROXY_FENCE = r"( *)Tx\.ptx\.fence\.proxy_async\(.*\)\n"
 _INIT_FENCE = r" *Tx\.ptx\.fence\.mbarrier_init\(\)\n"
 _INIT_FENCE_ONLY = r"\1Tx.ptx.fence.mbarrier_init()\n"
-_LOADED = tuple(range(4, 11))  # a TMA load comes first
+_LOADED = tuple(range(4, 11))  # steps in which a TMA load comes first
 _FOUR = (  # accumulators in turn
     _NO_WAIT,
     (
