@@ -1,12 +1,13 @@
 """Hardware counters of some saved kernels: `python3 -m research.time.counters FOLDER [N ..]`, a minute each.
 
-Needs a GPU, ncu with access to the counters, nvcc, numpy and cuda-bindings; no torch, no TVM. Into FOLDER go
+Needs a GPU, ncu with access to the counters, nvcc, numpy and cuda-bindings; no torch, no TVM. Writes to
+FOLDER:
 
-ports.jsonl: what ports.cu measures.
+ports.jsonl: the measurements of ports.cu.
 counters-N.csv.gz, source-N.csv.gz: of the kernels of KERNELS[N], in this order, all counters, and the
 samples of stalled warps for each instruction. Without N: of all groups that begin within three minutes.
 
-`--launch N` launches them once each, in order: it is what ncu watches.
+`--launch N` launches the kernels of group N once each, in order, for ncu to observe.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ SECTIONS = (
     "SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables",
     "WarpStateStats", "SchedulerStats", "InstructionStats", "LaunchStats", "Occupancy", "SourceCounters",
 )  # fmt: skip
-SECONDS = 75  # for one group
+SECONDS = 75  # time limit of one group
 
 
 def launch(names) -> None:
-    """Each kernel once, on random normal inputs."""
+    """Launches each kernel once, on random normal inputs."""
     import numpy as np
 
     from research.time.run import load
@@ -85,7 +86,7 @@ def launch(names) -> None:
 
 
 def as_bytes(noise, buffer):
-    """A buffer's first contents."""
+    """The initial contents of a buffer, as bytes."""
     import numpy as np
 
     count = math.prod(buffer.shape)
@@ -96,13 +97,13 @@ def as_bytes(noise, buffer):
         return (values.view(np.uint32) >> 16).astype(np.uint16)
     if buffer.dtype == "int8":
         return np.clip(values * 32, -127, 127).astype(np.int8)
-    if "int" in buffer.dtype:  # places in a table
+    if "int" in buffer.dtype:  # indices into a table
         return np.zeros(count, buffer.dtype)
     return values.astype({"float16": np.float16, "float32": np.float32}[buffer.dtype])
 
 
 def watched(folder: Path, number: int) -> None:
-    """Runs ncu over one group and keeps its two pages."""
+    """Runs ncu on one group and keeps its two pages."""
     report = folder / f"group-{number}"
     command = ["ncu", "--clock-control", "none", "-f", "-o", str(report), "--warp-sampling-interval", "0"]
     command += [part for section in SECTIONS for part in ("--section", section)]

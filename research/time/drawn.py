@@ -1,18 +1,18 @@
-"""Sizes of the fifth round, drawn by machine: `python -m research.time.drawn` prints those of the rungs.
+"""Sizes of the fifth round, drawn at random: `python -m research.time.drawn` prints those of the rungs.
 
-With `DRAWN=6` in the environment everything that draws makes the sixth round, by the same rule.
+With `DRAWN=6` in the environment every draw is for the sixth round, by the same rule.
 
-The rule, written before any of them was built or timed:
+The rule, written down before any kernel was built or timed:
 
-- Each draw has its own generator, `random.Random("5 " + what)`, so none hangs on another; "6 " for the sixth.
+- Each draw has its own generator, `random.Random("5 " + what)`, so none depends on another; "6 " for the sixth.
 - An extent is log-uniform between two limits and rounded to a multiple of its step. A product's M and N lie
   between 768 and 6144, K between 512 and 6144, unless said otherwise; they are drawn again until the number
-  of operations is within limits that mean some 20 to 500 us.
+  of operations is within limits that correspond to about 20 to 500 us.
 - Rungs: steps of 64 (all fit), or of 8 (edges; rung 1 takes none). Which rungs a size gets is drawn too.
 - Triton's kinds: a tile, its stages and its warps are drawn from what fits into an SM; extents are whole
-  tiles. Rows of streams: steps of 16 for the width, of 8 for the height, from the bytes that shall move.
+  tiles. Rows of streams: steps of 16 for the width, of 8 for the height, from the number of bytes to move.
 
-Nothing that was drawn is put aside for its size, nor for what it would take.
+Nothing that was drawn is discarded for its size or its predicted time.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def machine(what: str) -> random.Random:
 
 
 def extent(chance: random.Random, low: int, high: int, step: int) -> int:
-    """Log-uniform between low and high, a multiple of step."""
+    """A log-uniform random multiple of `step` between low and high."""
     return max(1, round(math.exp(chance.uniform(math.log(low), math.log(high))) / step)) * step
 
 
 def product(
     what: str, steps: Size, work: tuple[float, float], sides=((768, 6144), (768, 6144), (512, 6144))
 ) -> Size:
-    """M, N, K; 2 M N K lies in `work`."""
+    """M, N, K; 2 M N K is within `work`."""
     chance = machine(what)
     while True:
         m, n, k = (extent(chance, *side, step) for side, step in zip(sides, steps, strict=True))
@@ -47,7 +47,7 @@ def product(
 
 
 def rows(what: str, each: float, steps=(8, 16), megabytes=(100, 400), widths=(768, 12288)) -> tuple[int, int]:
-    """(height, width) of a stream that moves `each` bytes for a number."""
+    """(height, width) of a stream that moves `each` bytes per number."""
     chance = machine(what)
     width = extent(chance, *widths, steps[1])
     bytes_ = math.exp(chance.uniform(*map(math.log, megabytes))) * 1e6
@@ -55,8 +55,9 @@ def rows(what: str, each: float, steps=(8, 16), megabytes=(100, 400), widths=(76
 
 
 def tile(what: str, choices, size: int = 2, rights: int = 1) -> tuple[Size, int, int]:
-    """((BM, BN, BK), stages, warps) for operands of `size` bytes and `rights` right sides. A thread has
-    from 32 to 128 sums."""
+    """((BM, BN, BK), stages, warps) for operands of `size` bytes and `rights` right-hand sides. A thread has
+    32 to 128 sums.
+    """
     chance = machine(f"{what} tile")
     while True:
         (m, n, k), stages, warps = chance.choice(choices), chance.choice((3, 4, 5)), chance.choice((4, 8))
@@ -66,7 +67,7 @@ def tile(what: str, choices, size: int = 2, rights: int = 1) -> tuple[Size, int,
 
 
 def some(what: str, choices, count: int) -> list:
-    """`count` of the choices, in their order."""
+    """`count` of the choices, in their original order."""
     chosen = machine(what).sample(range(len(choices)), count)
     return [choices[i] for i in sorted(chosen)]
 

@@ -1,9 +1,9 @@
 """Rungs at new sizes: `python -m research.time.ladders second|third|fourth|fifth OUT.tar.xz [PYTHON PTXAS]`.
 
 Needs TVM, no GPU. The rungs of a round are built from the solutions. PYTHON is an interpreter with pyptx 0.1,
-whose `ampere/gemm_pipelined` the Ampere track walks through: its PTX is launched as rung 1 is; for later
-rounds, public_set.py does that. PTXAS says how many registers it takes. The set has the form of
-by_triton's, without source text; all of it is the half "unseen".
+whose `ampere/gemm_pipelined` the Ampere track follows: its PTX is launched as rung 1 is; for later rounds,
+public_set.py does that. PTXAS determines its register count. The set has the form of by_triton's, without
+source text; all of it belongs to the half "unseen".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SOLUTIONS = ROOT / "instructor" / "solutions"
 ALL = range(1, 10)
 SECOND = [  # (track, rungs, size). Hopper's 128x256 tiles for each of 132 CTAs: 1.5, 2.2, 3.0 and 6.1
     ("hopper", ALL, (2560,) * 3),
-    ("hopper", range(5, 10), (3072,) * 3),  # timed before; here for its order
+    ("hopper", range(5, 10), (3072,) * 3),  # timed before; included for its order
     ("hopper", ALL, (3584,) * 3),
     ("hopper", ALL, (5120,) * 3),
     ("ampere", ALL, (2560,) * 3),
@@ -40,7 +40,7 @@ THIRD = [  # no size is a power of two or a cube; tiles for each CTA: 2.6, 1.7, 
     ("ampere", (3, 4, 5, 6, 8, 9), (4224, 2176, 704)),
     ("ampere", (2, 6), (1000, 1672, 5000)),
 ]
-FOURTH = [  # as the third; tiles for each CTA of Hopper: 2.2, 2.7, 1.4; the last of each track has edges
+FOURTH = [  # as in the third; tiles for each CTA of Hopper: 2.2, 2.7, 1.4; the last of each track has edges
     ("hopper", ALL, (2816, 3328, 1344)),
     ("hopper", range(2, 10), (2432, 4864, 2496)),
     ("hopper", (2, 3, 5, 6, 8, 9), (4680, 1224, 1672)),
@@ -62,14 +62,14 @@ open(sys.argv[1], "w").write(build_gemm_pipelined(*map(int, sys.argv[2:])).ptx()
 
 
 def rung(track: str, number: int, size: tuple[int, int, int], dtype: str = "bfloat16") -> Artifact:
-    """A rung of the solutions. dtype: of the operands, or of an Ampere rung's result."""
+    """A rung of the solutions. dtype: that of the operands, or of an Ampere rung's result."""
     (one,) = [r for r in tracks.track_of(track).rungs if r.number == number]
     options = dict.fromkeys(one.variants[0], dtype)
     return tracks.build(one, SOLUTIONS / f"{track}_kernels.py", size, **options).artifact
 
 
 def public(python: str, ptxas: str, size: tuple[int, int, int]) -> Artifact:
-    """pyptx's kernel: tile, grid, shared memory and parameters are those of our rung 1."""
+    """pyptx's kernel; tile, grid, shared memory and parameters are those of our rung 1."""
     ours = rung("ampere", 1, size)
     with tempfile.TemporaryDirectory() as folder:
         text, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"

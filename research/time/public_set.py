@@ -1,9 +1,9 @@
 """Public, plain kernels of a round: `python -m research.time.public_set 3|4|5|small|small-5 OUT PYTHON`.
 
-PYTHON is an interpreter with pyptx 0.1.1, whose examples compute addresses as they come. The plain kernels
-are those of plain/gemm.cu, in the fourth round plain/more.cu, in the fifth plain/third.cu; "small" and
-"small-5" are the fourth and the fifth round at sizes that right.py checks on ptxsim. Sizes of the fifth are
-drawn (drawn.py). Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it is the half "unseen".
+PYTHON is an interpreter with pyptx 0.1.1, whose examples compute addresses where they are needed. The plain
+kernels are those of plain/gemm.cu, in the fourth round plain/more.cu, in the fifth plain/third.cu; "small"
+and "small-5" are the fourth and the fifth round at sizes that right.py checks on ptxsim. Sizes of the fifth
+are drawn (drawn.py). Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it belongs to the half "unseen".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLAIN = Path(__file__).parent / "plain"
 
 @dataclass
 class Plain:
-    """A kernel of plain/. `size`: M, N, K of a product, else the extents that `scalars` name."""
+    """A kernel of plain/. `size`: M, N, K of a product, otherwise the extents that `scalars` name."""
 
     kernel: str
     size: tuple[int, ...]
@@ -38,7 +38,7 @@ class Plain:
 
 
 def matmul(kernel, size, tile, block, dtype="float32", transposed=False, file="gemm.cu") -> Plain:
-    """D = A B, or A B^T, in tiles (rows, columns)."""
+    """A kernel D = A B, or A B^T, in tiles (rows, columns)."""
     m, n, k = size
     sides = [("A", (m, k), dtype, "in"), ("B", (n, k) if transposed else (k, n), dtype, "in")]
     buffers = [*sides, ("D", (m, n), "float32", "out")]
@@ -68,7 +68,7 @@ def bodies(count: int) -> Plain:
 
 
 def more(*sizes) -> list[Plain]:
-    """The plain kernels of the fourth round: sizes of two products, then the others'."""
+    """The plain kernels of the fourth round: two products with their sizes, then the others."""
     registers, bytes_, line, rows, field, many = sizes
     return [
         matmul("registers", registers, (128, 128), (256,), file="more.cu"),
@@ -95,7 +95,7 @@ def third(*sizes) -> list[Plain]:
 
 
 def plane(kernel: str, size: tuple[int, int], turned: bool = False) -> Plain:
-    """32 x 32 numbers a CTA."""
+    """A kernel with 32 x 32 numbers per CTA."""
     high, wide = size
     out = (wide, high) if turned else size
     buffers = [("x", size, "float32", "in"), ("y", out, "float32", "out")]
@@ -109,7 +109,7 @@ def prefix(high: int, wide: int) -> Plain:
 
 
 def escape(high: int, wide: int, limit: int) -> Plain:
-    """`flops`: as if every point took `limit` turns."""
+    """A kernel of escape times; `flops`: as if every point took `limit` iterations."""
     size, buffers = (high, wide, limit), [("y", (high, wide), "int32", "out")]
     flops = 8.0 * high * wide * limit
     return Plain("escape", size, (wide // 32, high // 8), (32, 8), buffers, "HWL", flops, "third.cu")
@@ -164,7 +164,7 @@ PLAINS = {
     "small": more((128, 256, 40), (64, 128, 96), (16, 640), (3, 1000), (64, 96), 384),
     "small-5": third((64, 96), (96, 64), (128, 64, 48), (64, 128, 96), (3, 2048), (32, 64, 50)),
 }  # fmt: skip
-PUBLICS = {  # (track, module, function, arguments): M, N, K of a product, else rows and columns
+PUBLICS = {  # (track, module, function, arguments): M, N, K of a product, otherwise rows and columns
     "3": [
         ("ampere", "gemm", "build_gemm", (1024, 1088, 512)),
         ("ampere", "gemm_pipelined", "build_gemm_pipelined", (1536, 3328, 768)),
@@ -221,7 +221,7 @@ DTYPES = {"bf16": "bfloat16", "f32": "float32"}
 
 
 def assembled(ptx: str) -> tuple[int, bytes]:
-    """(registers of a thread, cubin) for sm_90a."""
+    """(registers per thread, cubin) for sm_90a."""
     with tempfile.TemporaryDirectory() as folder:
         text, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
         text.write_text(ptx)
@@ -231,7 +231,7 @@ def assembled(ptx: str) -> tuple[int, bytes]:
 
 
 def artifact(ptx: str, entry: str, grid, block, shared: int, buffers, scalars=()) -> Artifact:
-    """A kernel whose parameters are its buffers, in order, and then scalars."""
+    """An artifact whose parameters are its buffers, in order, and then its scalars."""
     registers, cubin = assembled(ptx)
     params = [BufferParam(b.name) for b in buffers] + [ScalarParam(n, "int32", v) for n, v in scalars]
     return Artifact(
@@ -254,7 +254,7 @@ def plain(one: Plain) -> Artifact:
 
 
 def only(ptx: str, kernel: str) -> str:
-    """The module with one of its kernels; static shared memory of the others goes with them."""
+    """The module with only this kernel; static shared memory of the others is removed with them."""
     head, *entries = re.split(r"(?m)^(?=\t?\.visible \.entry|// \.globl|\s*// \.globl)", ptx)
     kept = [e for e in entries if re.search(rf"\.entry {kernel}\(", e)]
     return head + "".join(kept)

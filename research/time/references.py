@@ -1,4 +1,4 @@
-"""What the kernels of the fourth round compute, in numpy: arrays and scalars by name -> {output: expected}.
+"""References of the fourth round's kernels in numpy: arrays and scalars by name -> {output: expected}.
 
 Keys of REFERENCES are the kinds of right.py; arrays are named as in the kernels.
 """
@@ -61,7 +61,7 @@ def convolution(v):
 
 
 def causal(v):
-    """Of several heads, or of one. Weights are powers of two."""
+    """Attention of several heads, or of one. Weights are powers of two."""
     q, k, v_ = _f64(v["q"], v["k"], v["v"])
     length, out = v["length"], []
     for start in range(0, len(q), length):
@@ -203,7 +203,7 @@ def normal(v, eps, centre):
 
 
 def pyptx_product(v):
-    """B is (K, N) or (N, K), with N and K unlike."""
+    """B is (K, N) or (N, K), distinguished by its shape, since N and K differ."""
     a, b = _f64(v["b0"], v["b1"])
     return {"b2": a @ (b if a.shape[1] == b.shape[0] else b.T)}
 

@@ -1,4 +1,4 @@
-"""What the kernels compute that are new in the fifth round, or that no earlier set had: as references.py."""
+"""References, as in references.py, of kernels that are new in the fifth round or in no earlier set."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def plain_prefix(v):
 
 
 def plain_escape(v):
-    """In float32, as the kernel counts."""
+    """Escape times in float32, as the kernel counts."""
     rows, columns = np.mgrid[: v["H"], : v["W"]].astype(np.float32)
     cx, cy = np.float32(2.5) * columns / v["W"] - 2, np.float32(2.5) * rows / v["H"] - np.float32(1.25)
     c = (cx + 1j * cy).astype(np.complex64)

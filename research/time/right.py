@@ -1,10 +1,10 @@
-"""Whether saved kernels compute what they should, on ptxsim: `python -m research.time.right SET ..`.
+"""Checks on ptxsim that saved kernels compute what they should: `python -m research.time.right SET ..`.
 
 For sets made at small sizes (`python -m research.time.by_triton fourth OUT small`, `public_set.py small OUT
 PYTHON`, and those of the fifth round): every kernel runs under both orders with all checks, and its results
-are compared with numpy. What it computes goes by the start of its name. Exit code 1 if one is wrong, is not
-modelled, or is an error for the checks. --out FILE keeps the right ones in one set without cubins:
-small-4 and small-5 of kernels.tar.xz are those that the tests run.
+are compared with numpy. The start of its name selects the reference. Exit code 1 if one is wrong, is not
+modelled, or has an `error`. --out FILE keeps the correct ones in one set without cubins: small-4 and small-5
+of kernels.tar.xz are those that the tests run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tirxlab.devices import sim
 
 REFERENCES = references.REFERENCES | references_fifth.REFERENCES
 ORDERS = ("program", "adverse")
-CLOSE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-4}  # of the largest number of a result
+CLOSE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-4}  # relative to the largest number of a result
 CLOSE |= {"int8": 8e-3, "int32": 0}
 CLOSE_TF32 = 4e-3
 
@@ -35,7 +35,7 @@ def kind_of(name: str) -> str:
 
 
 def inputs(artifact: Artifact) -> dict[str, np.ndarray]:
-    """The same arrays every time: normal numbers, small whole ones, zeros for what is only written."""
+    """The same arrays every time: normal numbers, small integers, zeros for arrays that are only written."""
     made = {}
     for b in artifact.buffers:
         random = np.random.default_rng(sum(b.name.encode()))
@@ -50,7 +50,7 @@ def inputs(artifact: Artifact) -> dict[str, np.ndarray]:
 
 
 def wrong(saved: Saved, order: str) -> str:
-    """What is wrong with a kernel; "" if nothing is."""
+    """What is wrong with a kernel's result; "" if nothing is."""
     arrays = inputs(saved.artifact)
     scalars = {p.name: p.value for p in saved.artifact.params if isinstance(p, ScalarParam)}
     known = {name: array.copy() for name, array in arrays.items()} | scalars
@@ -70,7 +70,7 @@ def wrong(saved: Saved, order: str) -> str:
 
 
 def keep(kernels: list[Saved], out: Path) -> None:
-    """A set of their PTX and launches."""
+    """Saves a set of the kernels' PTX and launches."""
     save(out, [replace(saved, artifact=replace(saved.artifact, cubin=b"")) for saved in kernels])
 
 

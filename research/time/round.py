@@ -6,8 +6,8 @@ timed-N.json, for `rounds.py`: every kernel of the sets NAME-N, sampled as in tr
 shuffled rounds over the whole set, so that a row's spread is that of the run.
 timing-sass.json: what ptxas leaves of each saved kernel (sass_counts.py), if ptxas is there.
 
-A kernel that the driver refuses, or that faults, is left out and named: each is first launched by itself in
-a process of its own kind. --dry loads every artifact, needs no GPU and times nothing.
+A kernel that the driver refuses, or that faults, is left out and named: each is first launched by itself in a
+separate process. --dry loads every artifact, needs no GPU and times nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from research.time.run import SAVED, Saved, contender, load
 from tracks import measure
 
 HERE = Path(__file__).parent
-ROUNDS = (3, 4, 5, 6)  # those whose sets this runs
+ROUNDS = (3, 4, 5, 6)  # the rounds that this command can run
 OUT, SASS, TRYING = "timed-{}.json", "timing-sass.json", "trying.txt"
-TURNS = 3  # over the whole set
-SECONDS = 290  # after which no further turn begins
-COUNTING = 60  # seconds that the count of SASS has for itself
+TURNS = 3  # passes over the whole set
+SECONDS = 290  # after which no further pass begins
+COUNTING = 60  # seconds reserved for the count of SASS
 
 
 def sets(number: int) -> list[Path]:
@@ -42,7 +42,7 @@ def kernels(number: int, without=()) -> list[Saved]:
 
 
 def tried(number: int, folder: Path) -> dict[str, str]:
-    """Kernels that do not run, and why. A fault ends its process; the next goes on after it."""
+    """Kernels that do not run, and why. A fault ends its process; the next process continues after it."""
     bad: dict[str, str] = {}
     command = [sys.executable, "-m", "research.time.round", str(number), str(folder), "--try-from"]
     begin = 0
@@ -71,7 +71,7 @@ def try_all(number: int, folder: Path, begin: int) -> None:
 
 
 def timed(number: int, folder: Path, bad: dict[str, str]) -> None:
-    """The turns; what is known is written after each of them."""
+    """Times the passes; writes the results so far after each of them."""
     import torch
 
     start, order = time.monotonic(), random.Random(number)

@@ -1,4 +1,4 @@
-"""rounds.csv, the one table of what was timed on an H200: round, kernel, predicted before, measured.
+"""rounds.csv, the table of all times on an H200: round, kernel, predicted in advance, measured.
 
 python -m research.time.rounds N PREDICTED.json TIMED.json      adds a round that was timed
 """
@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("rounds.csv")
-CALIBRATION = 0  # the number of the round whose times the model was first fitted on
+CALIBRATION = 0  # the round whose times the model was first fitted on
 _TIMED = {"measured": "ms", "spread": "spread", "tflops": "tflops", "mhz": "clock_mhz", "watts": "watts"}
 _HEAD = ["round", "kernel", "predicted", "predicted_mhz", *_TIMED, "why_not"]  # the last if there is one
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A row: times in milliseconds, None where there is none; `spread`: of the samples, over the median."""
+    """A row: times in milliseconds, None if there are none; `spread`: of the
+    samples, relative to the median.
+    """
 
     round: int
     kernel: str
@@ -48,7 +50,7 @@ def newest() -> int:
 
 
 def add(number: int, predicted: dict, timed: dict) -> None:
-    """Adds a round, of what `time_model.py predict` and `round.py` wrote."""
+    """Adds a round, from the output of `time_model.py predict` and `round.py`."""
     before = {row["kernel"]: row for row in predicted["rows"]}
     after = {row["kernel"]: row for row in timed["rows"]}
     about = f"# round {number}: {timed['gpu']}, {timed['date']}; {timed['method']}; predicted with h200.toml "

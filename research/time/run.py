@@ -1,9 +1,9 @@
 """Sustained times of saved kernels on this GPU: `python -m research.time.run [SET ..] --half H --out FILE`.
 
-A SET is a store (research/store.py) of artifacts with an index.json, or a folder of *.lab files that
-`./lab bench hopper --save FOLDER` wrote; without any, those of the first two rounds. Needs torch and a
-driver, no TVM. Inputs are random normal; samples as in tracks/measure.py: shuffled rounds, 0.3 s of warm-up,
-a window of 0.5 s, CUDA graphs, medians.
+A SET is a store (research/store.py) of artifacts with an index.json, or a folder of *.lab files that `./lab
+bench hopper --save FOLDER` wrote; by default the sets of the first two rounds. Needs torch and a driver, no
+TVM. Inputs are random normal; samples as in tracks/measure.py: shuffled rounds, 0.3 s of warm-up, a window of
+0.5 s, CUDA graphs, medians.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tracks import measure
 SAVED = Path(__file__).parent / "kernels.tar.xz"  # the sets of all rounds, a folder each
 SETS = [SAVED / name for name in ("first", "first-ladders")]
 HALVES = ("calibration", "unseen", "all")
-INT8_SCALE = 32  # deviation of 8-bit numbers, so that they use their range
+INT8_SCALE = 32  # standard deviation of 8-bit numbers, so that they use their range
 TOGETHER = 6  # kernels that share shuffled rounds, and the GPU's memory
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A kernel of a set: `half` is "" for a folder, which has no halves."""
+    """A kernel of a set; `half` is "" in a folder, which has no halves."""
 
     name: str
     artifact: Artifact
@@ -57,14 +57,14 @@ def save(path: Path, kernels: list[Saved]) -> None:
 
 
 def flops_of(artifact: Artifact) -> float:
-    """Of a matmul D = A B: two per product."""
+    """Operations of a matmul D = A B: two per product."""
     (out,) = [b for b in artifact.buffers if b.role == "out"]
     a = artifact.buffers[0]
     return 2.0 * out.shape[0] * out.shape[1] * a.shape[1]
 
 
 def contender(saved: Saved) -> measure.Contender:
-    """Its buffers on the GPU: enough sets of them that no launch finds its own in L2."""
+    """The kernel with its buffers on the GPU: enough sets of them that no launch finds its own in L2."""
     import torch
 
     kernel = driver.Kernel(saved.artifact)
@@ -93,7 +93,7 @@ def _filled(buffer):
 
 
 def measured(kernels: list[Saved], rounds: int) -> list[dict]:
-    """One row a kernel; a kernel that the driver refuses says so."""
+    """One row per kernel; the row of a kernel that the driver refuses says so."""
     import torch
 
     rows, contenders = [], []

@@ -1,8 +1,9 @@
-"""What ptxas leaves of every saved kernel: `python3 -m research.time.sass_counts OUT.json [SET ..]`.
+"""Counts ptxas's instructions for every saved kernel: `python3 -m research.time.sass_counts OUT.json [SET
+..]`.
 
-Needs ptxas and nvdisasm (in the PATH, or in CUDA's usual folders). The PTX of each
-kernel is assembled anew. Counts are SASS instructions without NOP, by the first part of their name, of the
-kernel and of each innermost loop of more than 12 instructions: what a branch back spans.
+Needs ptxas and nvdisasm (in the PATH, or in CUDA's usual folders). The PTX of each kernel is assembled again.
+Counts are SASS instructions without NOP, by the first part of their name, of the kernel and of each innermost
+loop of more than 12 instructions (the range of a backward branch).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\
 
 
 def tool(name: str) -> str:
-    """Its path. SystemExit if there is none."""
+    """The path of a tool; raises SystemExit if there is none."""
     site = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
     places = [shutil.which(name), f"/usr/local/cuda/bin/{name}", str(site / "nvidia/cu13/bin" / name)]
     found = next((p for p in places if p and Path(p).exists()), None)
@@ -54,7 +55,7 @@ def disassembled(arch: str, ptx: str) -> str:
 
 
 def instructions(sass: str) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """([(name, operands)], label -> number of the instruction that it stands before)."""
+    """([(name, operands)], label -> index of the instruction after it)."""
     found, labels = [], {}
     for line in sass.splitlines():
         if label := _LABEL.match(line):

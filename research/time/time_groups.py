@@ -1,6 +1,6 @@
 """Groups of the unseen rounds that time_model.py reports on: title -> pattern for the start of a name.
 
-Those of a round are fixed before it is timed (packages/ptxsim/docs/timing.md).
+The groups of a round are fixed before it is timed (packages/ptxsim/docs/timing.md).
 """
 
 GROUPS = {
@@ -17,7 +17,7 @@ GROUPS = {
     "pyptx": "pyptx",
     "plain CUDA": "plain",
 }
-NEW = {  # Triton's kinds that no round before this one has
+NEW = {  # Triton's kinds that no earlier round has
     4: "scaled|weights|dual|described|looping|triangular|convolution|causal"
     "|matvec|norm_backward|cross_entropy|rotary|column_sums|adam|dropout|running_sum|four_taps",
     5: "experts|weight_gradient|routed|stream_k|thin|chained|windowed|shared_keys"
@@ -26,7 +26,7 @@ NEW = {  # Triton's kinds that no round before this one has
 
 
 def groups(number: int) -> dict[str, str]:
-    """GROUPS, and those that go by what is new in a round."""
+    """GROUPS, and those for the kinds that are new in a round."""
     if number not in NEW:
         return GROUPS
     new, known = f"Triton, kinds new in round {number}", "rungs, pyptx, Triton's known kinds"

@@ -1,11 +1,12 @@
-"""The time model against measurements: `python -m research.time.time_model b200|h200|predict|unseen [N]`.
+"""Compares the time model with measurements: `python -m research.time.time_model b200|h200|predict|unseen
+[N]`.
 
 b200     predicted / published for the course's times, leave-one-step-out errors, and other public ladders
-predict  an H200: the sets of round N in research/time, written down before anybody times them [the last]
+predict  an H200: predictions for the sets of round N in research/time, before anybody times them [the last]
 h200     an H200: predicted / measured for the rows of the calibration: all of rounds 1 and 2, and the ladders
-unseen   an H200: round N, as it was written down, beside its times [the newest timed]; builds nothing
+unseen   an H200: the saved predictions of round N and its times [the newest timed]; builds nothing
 
-Everything is built, recorded and replayed anew; the machine needs no GPU. What "fitted" means: b200.toml.
+Everything is built, recorded and replayed again; this needs no GPU. b200.toml explains what "fitted" means.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ SOLUTIONS = ROOT / "instructor" / "solutions"
 RESULTS = ROOT / "research" / "chip" / "results"
 HW = ROOT / "research" / "time"
 SEEN = [HW / "kernels.tar.xz" / name for name in ("first", "first-ladders")]  # of rounds 1 and 2
-FITTED = {  # of b200.toml, and the values that leave-one-out may choose from
+FITTED = {  # constants of b200.toml, and the values that leave-one-out may choose from
     "wgmma_energy": [e * 1e-12 for e in (0.65, 0.75, 0.85, 0.95, 1.05)],
     "l2_energy": [e * 1e-12 for e in (5, 10, 15, 20, 28)],
     "launch": [e * 1e-6 for e in (4, 5, 6, 7, 8)],
 }
-LARGE = 2048  # from this K on, steps 4 to 10 are held to the bars
+LARGE = 2048  # from this K on, steps 4 to 10 count for the goals
 
 
 @dataclass
@@ -69,13 +70,13 @@ class Row:
 
 
 def fill(row: Row, artifact: Artifact, name: str) -> Row:
-    """Adds what the model says."""
+    """The row with the model's prediction for the artifact."""
     return told(row, replayed(artifact, name)[0])
 
 
 @functools.cache
 def of_step(step: int, size: tuple[int, int, int]):
-    """What the model says of a step on a B200: several rows of other ladders stand for the same one."""
+    """The prediction for a step on a B200, cached, since several rows of other ladders use the same one."""
     return replayed(build(builder(SOLUTIONS / "gemm_kernels.py", step)(*size)), "b200")[0]
 
 
@@ -207,7 +208,7 @@ def best(rows: list[Row]) -> dict:
 
 
 def again(row: Row, constants: dict) -> float:
-    """Milliseconds of a replayed row with other energies and launch: the cycles stay, the clock moves."""
+    """Milliseconds of a replayed row with other energies and launch: the cycles stay, the clock changes."""
     other = replace(chip("b200"), **constants)
     start = start_clock(row.work, other)
     ghz = settled_clock(row.work, row.cycles / start / 1e9, start, other)
@@ -234,7 +235,7 @@ def saved(sets):
 
 
 def predictions(number: int | None) -> dict:
-    """What the kernels of a round will take; of those that are refused, why."""
+    """Predictions for the kernels of a round; for those that are refused, the reason."""
     rows = []
     for name, artifact in saved(sets(number or max(ROUNDS))):
         try:
@@ -256,7 +257,7 @@ def constants() -> str:
 
 
 def known_rungs() -> list[tuple]:
-    """(track, rung, size, dtype, ms) of every rung that is built anew here."""
+    """(track, rung, size, dtype, ms) of every rung that is built again here."""
     found = []
     for path in sorted(RESULTS.glob("track-*-nvidia-h200.json")):
         record = json.loads(path.read_text())
@@ -271,7 +272,7 @@ def known_rungs() -> list[tuple]:
 
 
 def timed(*numbers: int) -> dict[str, Timed]:
-    """The rows of some rounds that hold a time, by kernel."""
+    """The rows of some rounds that have a time, by kernel."""
     return {row.kernel: row for number in numbers for row in rounds.rows(number) if row.measured}
 
 
@@ -292,11 +293,11 @@ def h200() -> dict:
     return {"gpu": "NVIDIA H200", "rows": [plain(r) for r in rows]}
 
 
-CLOSE = 0.02  # kernels measured closer to each other than this, or than their spreads, have no order
+CLOSE = 0.02  # kernels whose times differ by less than this, or than their spreads, have no order
 
 
 def unseen(number: int | None) -> dict:
-    """What was written down before, beside what was then measured; the least first."""
+    """The saved predictions of a round and the later measurements; smallest ratio first."""
     number = number or rounds.newest()
     measured = {name: row for name, row in sorted(timed(number).items()) if row.predicted}
     written = {name: row.predicted for name, row in measured.items()}
@@ -315,7 +316,9 @@ def unseen(number: int | None) -> dict:
 
 
 def rung_order(written: dict[str, float], measured: dict[str, Timed]) -> tuple[int, list[str]]:
-    """(pairs of rungs of a track at a size that were measured apart, those that were predicted otherwise)."""
+    """(number of pairs of rungs of one track and size whose times differ, the pairs predicted in the wrong
+    order).
+    """
     pairs, wrong = 0, []
     for a, b in itertools.combinations(sorted(measured), 2):
         first, second = (re.fullmatch(r"(hopper|ampere)\d_(\w+)", name) for name in (a, b))

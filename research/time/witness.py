@@ -1,9 +1,9 @@
-"""Instructions that ran, guessed and counted, over those an H200 counted: `python -m research.time.witness`.
+"""Guessed and counted instructions over those that an H200 counted: `python -m research.time.witness`.
 
-The 24 kernels of research/chip/results/timing-counters-nvidia-h200.json.xz, a minute and a half. Needs ptxas.
-A cluster is recorded; how often each row ran is multiplied by what it becomes: as sass_guess.py guesses, and
-as sass_count.py counts in the machine code. Warps that wait on a barrier in a loop (hopper1) run it more
-often than the model does.
+Uses the 24 kernels of research/chip/results/timing-counters-nvidia-h200.json.xz; takes a minute and a half
+and needs ptxas. A cluster is recorded; how often each row ran is multiplied by the number of instructions
+that it becomes, as sass_guess.py guesses and as sass_count.py counts in the machine code. Warps that wait on
+a barrier in a loop (hopper1) run it more often than the model does.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def executions(tape: Tape) -> Counter:
 
 
 def ratios(artifact, measured: float) -> tuple[float, float]:
-    """(guessed, counted), over the counter."""
+    """(guessed, counted), each divided by the counter."""
     model, launch = chip("h200"), launch_of(artifact)
     taken = sample(launch, sms=int(model.sms))
     sass = code(assembled(artifact.ptx, model.arch))

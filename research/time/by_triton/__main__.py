@@ -1,4 +1,4 @@
-"""The set of a round, saved."""
+"""Saves the set of a round."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Attention: of one head, causal to the diagonal, within a window, of queries that share their keys."""
+"""Attention: one causal head, several causal heads, a window, and queries that share their keys."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def heads(count: int, length: int, dim: int, rows: int, keys: int, warps: int, s
 
 
 def several(kernel, count: int, length: int, window: int, block) -> Row:
-    """Heads of windowed or shared_keys."""
+    """A row for heads of windowed or shared_keys."""
     rows, keys, dim, warps, stages = block
     asked = count * (length if window else rows)
     args = [("q", "float16", (asked, dim), "in")]

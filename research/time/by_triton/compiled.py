@@ -1,4 +1,4 @@
-"""A row built for sm_90a without a GPU, and a set of them saved: a store of artifacts and index.json.
+"""Builds a row for sm_90a without a GPU, and saves a set of rows: a store of artifacts and index.json.
 
 index.json says what each computes: floating-point operations, bytes that must move, and the half of the set
 it belongs to. Constants of the time model may be fitted to the half "calibration", never to "unseen".
@@ -39,7 +39,7 @@ def signature(row: Row) -> tuple[dict, dict]:
 
 
 def params_of(row: Row, metas: list) -> tuple:
-    """The PTX parameters: extents and strides follow each tensor map; two pointers end the list."""
+    """The PTX parameters: extents and strides follow each tensor map; two pointers come last."""
     found: list = []
     for argument in row.args:
         if argument[0] in row.maps:
@@ -108,7 +108,7 @@ def arrays_of(row: Row) -> list[tuple]:
 
 
 def assembled(ptx: str) -> tuple[int, bytes]:
-    """(registers per thread, cubin) by the ptxas that Triton brings."""
+    """(registers per thread, cubin) from the ptxas that Triton ships."""
     ptxas = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
     with tempfile.TemporaryDirectory() as folder:
         text, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
@@ -125,7 +125,7 @@ def assembled(ptx: str) -> tuple[int, bytes]:
 
 
 def save(rows: list[Row], out: Path) -> None:
-    """The set: every row built, and index.json."""
+    """Builds every row and saves the set with its index.json."""
     index, files = {}, {}
     for row in rows:
         artifact = build(row)

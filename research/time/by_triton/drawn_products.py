@@ -1,4 +1,4 @@
-"""Products and attention of the fifth and sixth round, their sizes drawn by machine."""
+"""Products and attention of the fifth and sixth round, with sizes drawn at random."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TILES = (
     (64, 64, 64), (64, 128, 64), (64, 256, 32), (128, 64, 64), (128, 128, 32), (128, 128, 64), (128, 256, 64),
     (256, 128, 64),
 )  # fmt: skip
-WIDE = ((64, 128, 128), (128, 64, 128), (128, 128, 128), (128, 256, 128), (128, 128, 64))  # of bytes
-NARROW = ((64, 64, 32), (64, 128, 32), (128, 64, 32), (128, 128, 32))  # of float32
+WIDE = ((64, 128, 128), (128, 64, 128), (128, 128, 128), (128, 256, 128), (128, 128, 64))  # byte tiles
+NARROW = ((64, 64, 32), (64, 128, 32), (128, 64, 32), (128, 128, 32))  # tiles for float32
 
 
 class Shape:
-    """What is drawn for a product: size, tile, stages, warps, dtype; `small` puts its size in their place."""
+    """The draw for a product: size, tile, stages, warps, dtype; `small` replaces its size."""
 
     def __init__(self, what: str, small: bool, choices=TILES, size=2, rights=1, work=WORK, parts=1, **limits):
         self.tile, self.stages, self.warps = drawn.tile(what, choices, size, rights)
@@ -62,7 +62,7 @@ def of_kind(kind: str, small: bool) -> Row:
 
 
 def of_fourth(kind: str, small: bool) -> Row:
-    """Kinds that the fourth round brought."""
+    """A row of a kind that the fourth round introduced."""
     if kind == "scaled int8":
         return of_tiles(scaled, *Shape(kind, small, WIDE, 1).plan, "int8", "float16")
     if kind == "scaled float8":

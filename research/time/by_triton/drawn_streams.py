@@ -1,4 +1,4 @@
-"""Streams of the fifth and sixth round: five known kinds and six new ones, their sizes drawn by machine."""
+"""Streams of the fifth and sixth round: five known kinds and six new ones, with sizes drawn at random."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from research.time.by_triton.row import Row
 
 
 class Plan:
-    """Height and width of a stream that moves `each` bytes a number, its block and warps."""
+    """Height and width of a stream that moves `each` bytes per number, with its block and warps."""
 
     def __init__(self, kind: str, small: bool, each: float, steps=(8, 16), tiny=(5, 1200), **limits):
         chance = drawn.machine(f"{kind} block")
@@ -21,7 +21,7 @@ class Plan:
 
     @property
     def whole(self) -> int:
-        """A block that holds a row."""
+        """A block that holds a whole row."""
         return triton.next_power_of_2(self.wide)
 
 
@@ -64,7 +64,7 @@ KNOWN = drawn.some("known streams", list(OF_KIND), 5)
 
 
 def known(kind: str, small: bool) -> Row:
-    """A kind of an earlier round."""
+    """A row of a kind of an earlier round."""
     plan = Plan(kind, small, *OF_KIND[kind][0], **OF_KIND[kind][1])
     return OF_KIND[kind][2](plan)
 

@@ -116,7 +116,9 @@ def triangular(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr,
 @triton.jit
 def convolution(x_ptr, weight_ptr, out_ptr, high, wide, channels, filters, BM: tl.constexpr, BN: tl.constexpr,
                 BK: tl.constexpr, STAGES: tl.constexpr):  # fmt: skip
-    """3 x 3 with a border of zeros, as a product: rows are pixels, columns filters, depth 9 * channels."""
+    """A 3 x 3 convolution with a border of zeros, as a product: rows are pixels, columns filters, depth 9 *
+    channels.
+    """
     tiles_n = filters // BN
     rows = tl.program_id(0) // tiles_n * BM + tl.arange(0, BM)
     columns = tl.program_id(0) % tiles_n * BN + tl.arange(0, BN)

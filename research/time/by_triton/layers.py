@@ -67,7 +67,7 @@ def routed(a_ptr, b_ptr, c_ptr, M, N, K, scale, BM: tl.constexpr, BN: tl.constex
 @triton.jit
 def stream_k(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
              STAGES: tl.constexpr):  # fmt: skip
-    """C += A B^T in float32. The K steps of all tiles in a row are shared out evenly among the CTAs."""
+    """C += A B^T in float32. The K steps of all tiles, in sequence, are divided evenly among the CTAs."""
     steps, tiles_n = K // BK, N // BN
     total = M // BM * tiles_n * steps
     share = tl.cdiv(total, tl.num_programs(0))

@@ -43,7 +43,7 @@ def dropout(x_ptr, other_ptr, out_ptr, seed, BLOCK: tl.constexpr):
 
 @triton.jit
 def four_taps(x_ptr, weight_ptr, out_ptr, channels, TIMES: tl.constexpr, BLOCK: tl.constexpr):
-    """SiLU of a convolution along time, each channel by itself: four taps, zeros before the first time."""
+    """SiLU of a convolution along time, for each channel separately: four taps, zeros before the start."""
     across = channels // BLOCK
     times = tl.program_id(0) // across * TIMES + tl.arange(0, TIMES)
     at = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
@@ -58,7 +58,7 @@ def four_taps(x_ptr, weight_ptr, out_ptr, channels, TIMES: tl.constexpr, BLOCK: 
 
 @triton.jit
 def quantised(x_ptr, out_ptr, scale_ptr, columns, BLOCK: tl.constexpr):
-    """A row in bytes, and what a step of them is worth."""
+    """Quantises a row to bytes, with its scale."""
     row, at = tl.program_id(0), tl.arange(0, BLOCK)
     inside = at < columns
     x = tl.load(x_ptr + row * columns + at, mask=inside, other=0.0).to(tl.float32)
@@ -135,7 +135,7 @@ def batch_stats(x_ptr, sum_ptr, square_ptr, rows, columns, slabs, ROWS: tl.const
 
 @triton.jit
 def top_one(x_ptr, most_ptr, place_ptr, columns, BLOCK: tl.constexpr):
-    """The largest number of a row, and the first place where it stands."""
+    """The largest number of a row, and its first position."""
     row = tl.program_id(0)
     most = tl.full((BLOCK,), float("-inf"), tl.float32)
     place = tl.zeros((BLOCK,), tl.int32)
@@ -153,7 +153,7 @@ def top_one(x_ptr, most_ptr, place_ptr, columns, BLOCK: tl.constexpr):
 
 
 def flat(kernel, count: int, block: int, warps: int) -> Row:
-    """adam or dropout."""
+    """A row for adam or dropout."""
     if kernel is adam:
         args = [("grad", "bfloat16", (count,), "in")]
         args += [(n, "float32", (count,), "inout") for n in ("weight", "mean", "square")] + [("rate", 0.001)]

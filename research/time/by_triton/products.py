@@ -131,7 +131,7 @@ def gemm(kind: str, size, tile, stages: int, warps: int, dtype: str = "float16")
 
 
 def product(kernel, size, tile, stages: int, warps: int, dtype: str, batch: int = 1, split: int = 0) -> Row:
-    """A matmul of this file."""
+    """A row for a matmul of this file."""
     (m, n, k), (bm, bn, bk) = size, tile
     out = "float32" if split else dtype
     args = [("a", dtype, (batch * m, k), "in"), ("b", dtype, (batch * n, k), "in")]
@@ -145,7 +145,7 @@ def product(kernel, size, tile, stages: int, warps: int, dtype: str, batch: int 
 
 
 def described(size, tile, stages: int, warps: int, dtype: str = "float16") -> Row:
-    """A tile a CTA by TMA."""
+    """A row with one tile per CTA, loaded by TMA."""
     (m, n, k), (bm, bn, bk) = size, tile
     args = [("a", dtype, (m, k), "in"), ("b", dtype, (n, k), "in"), ("c", "float16", (m, n), "out"), ("K", k)]
     maps = {"a": [bm, bk], "b": [bn, bk], "c": [bm, bn]}

@@ -1,4 +1,4 @@
-"""The rounds: name -> their rows, of the round's sizes or (`small`) of sizes that ptxsim runs in a moment."""
+"""The rounds: name -> their rows, at the round's sizes or (`small`) at sizes that ptxsim runs quickly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fourth(small: bool) -> list[Row]:
 
 
 def fifth(small: bool) -> list[Row]:
-    """What was drawn for the fifth round; with DRAWN=6 in the environment for the sixth."""
+    """The rows drawn for the fifth round, or with DRAWN=6 in the environment for the sixth."""
     rows = [drawn_products.of_kind(kind, small) for kind in drawn_products.KNOWN]
     rows += drawn_products.new_products(small) + drawn_products.attentions(small)
     return unseen(rows + drawn_streams(small))

@@ -42,7 +42,7 @@ def transpose(x_ptr, out_ptr, height, width, BLOCK: tl.constexpr):
 
 @triton.jit
 def log_sum_exp(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
-    """One pass with a running maximum, as the loss of a language model takes it."""
+    """One pass with a running maximum, as in the loss of a language model."""
     row = tl.program_id(0)
     most = tl.full((BLOCK,), float("-inf"), tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
@@ -111,7 +111,7 @@ def cross_entropy(x_ptr, label_ptr, loss_ptr, grad_ptr, columns, BLOCK: tl.const
 
 @triton.jit
 def rotary(x_ptr, cos_ptr, sin_ptr, out_ptr, HEADS: tl.constexpr, HALF: tl.constexpr):
-    """Pairs of a head's two halves, turned by the token's angles."""
+    """Rotates the pairs formed by a head's two halves by the token's angles."""
     token, pair = tl.program_id(0), tl.arange(0, HALF)
     at = token * HEADS * HALF * 2 + tl.arange(0, HEADS)[:, None] * HALF * 2 + pair[None, :]
     first, second = tl.load(x_ptr + at).to(tl.float32), tl.load(x_ptr + at + HALF).to(tl.float32)
@@ -180,7 +180,7 @@ def turned(height: int, width: int, block: int, warps: int) -> Row:
 
 
 def row(kernel, shape, args, constants: dict, grid: int, warps: int, each: float) -> Row:
-    """`each`: operations for one number of `shape`."""
+    """A row; `each`: operations per number of `shape`."""
     count = 1.0
     for extent in shape:
         count *= extent
