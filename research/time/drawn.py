@@ -4,7 +4,7 @@ With `DRAWN=6` in the environment every draw is for the sixth round, by the same
 
 The rule, written down before any kernel was built or timed:
 
-- Each draw has its own generator, `random.Random("5 " + what)`, so none depends on another; "6 " for the sixth.
+- Each draw has its own generator, `random.Random("5 " + what)`, so they are independent ("6 " for the sixth).
 - An extent is log-uniform between two limits and rounded to a multiple of its step. A product's M and N lie
   between 768 and 6144, K between 512 and 6144, unless said otherwise; they are drawn again until the number
   of operations is within limits that correspond to about 20 to 500 us.
