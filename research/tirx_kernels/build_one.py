@@ -1,7 +1,7 @@
-"""`python build_one.py MODULE ARCH OUT.json`: builds one kernel's chosen configurations, lowers what comes.
+"""`python build_one.py MODULE ARCH OUT.json`: builds a kernel's chosen configurations and lowers their PTX.
 
-A process of its own, so that a kernel that fails or never ends takes nothing with it. OUT is written after
-each configuration.
+It runs in a process of its own, so that a kernel that fails or never ends affects nothing else. OUT is
+written after each configuration.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def compile_(module, config: dict, kept) -> None:
 
 
 def run_once(module, prepared) -> None:
-    """Launches what a benchmark would, once and without its clock."""
+    """Launches what a benchmark would, once and without timing it."""
     import tirx_kernels.runner as runner
 
     def once(functions, **kwargs):
@@ -98,7 +98,7 @@ def run_once(module, prepared) -> None:
 
 
 def lowers(path: Path) -> str:
-    """Empty if ptxsim takes the PTX, else its refusal."""
+    """ptxsim's refusal of the PTX; "" if it accepts it."""
     import ptxsim
 
     try:

@@ -1,9 +1,9 @@
-"""Takes TVM's build apart without a GPU: device code becomes PTX, host code runs and hands its calls back.
+"""Splits TVM's build without a GPU: device code becomes PTX, host code runs and its calls are intercepted.
 
-`patch_tvm()` replaces the last step of `tvm.compile`. Of a module it keeps the CUDA text, which NVRTC turns
-into PTX (kept in a folder by the hash of the text), and the host functions, which LLVM compiles. A host
-function reaches its kernels through TVM's table of global functions: `Program.bind` puts a Python function
-there, which hears of every launch with the values that a driver would get.
+`patch_tvm()` replaces the last step of `tvm.compile`. It keeps a module's CUDA text, which NVRTC turns into
+PTX (cached in a folder by the hash of the text), and the host functions, which LLVM compiles. A host function
+finds its kernels in TVM's table of global functions: `Program.bind` puts a Python function there, which
+receives every launch with the values that a driver would get.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Kernel:
 
     name: str
     ptx: Path
-    launch: tuple[str, ...]  # what the values after its arguments are: blockIdx.x, threadIdx.x ..
+    launch: tuple[str, ...]  # meaning of the values after its arguments: blockIdx.x, threadIdx.x ..
     digest: str  # SHA-256 of the PTX
 
 
 @dataclass(eq=False)
 class Program:
-    """What one `tvm.compile` gave."""
+    """The result of one `tvm.compile`."""
 
     kernels: dict[str, Kernel]
     host: object  # the compiled host module
@@ -38,7 +38,7 @@ class Program:
     bound: bool = field(default=False)
 
     def bind(self, run: Callable) -> None:
-        """Makes `run(kernel, arguments)` what this program's launches call."""
+        """Makes this program's launches call `run(kernel, arguments)`."""
         import tvm_ffi
 
         for kernel in self.kernels.values():
@@ -63,7 +63,7 @@ class Kept:
 
 
 def patch_tvm(kept: Kept, arch: str) -> None:
-    """From now on `tvm.compile` for CUDA needs neither a GPU nor its driver, and adds to `kept`."""
+    """Makes `tvm.compile` for CUDA work without a GPU and its driver, and add its programs to `kept`."""
     import tvm  # noqa: F401
 
     builder = sys.modules["tvm.tirx.build"]
@@ -101,7 +101,7 @@ def _program(builder, host_mod, device: dict, target_host, arch: str) -> Program
 
 
 def _cuda_text(builder, module, target) -> str:
-    """The CUDA that TVM prints; its own compiler is answered with nothing."""
+    """The CUDA text that TVM generates; its own compiler gets an empty answer."""
     import tvm
 
     before = os.environ.get("TVM_COMPILE_FORCE_FALLBACK")

@@ -1,4 +1,4 @@
-"""Which kernels the library has, and which two of its configurations are tried of each."""
+"""The kernels of the library, and the two configurations of each that are tried."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 from second import SECOND
 
-ARCHS = ("sm_100a", "sm_103a", "sm_110a")  # that are tried, the first that a kernel names
+ARCHS = ("sm_100a", "sm_103a", "sm_110a")  # in order of preference: the first that a kernel names is used
 
 
 REFERENCE_PACKAGES = ("triton", "deep_ep", "nvshmem")
@@ -29,8 +29,8 @@ REFERENCES_ONLY = (
 class Entry:
     name: str
     module: str
-    archs: tuple[str, ...]  # on which the kernel says it runs
-    needs: tuple[str, ...]  # packages that its own reference comes from
+    archs: tuple[str, ...]  # on which the kernel claims to run
+    needs: tuple[str, ...]  # packages that its own reference needs
 
     @property
     def arch(self) -> str | None:
@@ -38,7 +38,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """Every kernel of the library, in the order of its folders; reads sources, imports none of them."""
+    """Every kernel of the library, in the order of its folders; reads the sources without importing them."""
     from tirx_kernels import registry
 
     found = []
@@ -52,7 +52,7 @@ def entries() -> list[Entry]:
 
 
 def size(value) -> float:
-    """How much a configuration asks for: the logarithm of the product of its numbers."""
+    """The size of a configuration: the logarithm of the product of its numbers."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return 0.0
     if isinstance(value, int | float):
@@ -65,14 +65,14 @@ def size(value) -> float:
 
 
 def chosen(module: ModuleType) -> list[dict]:
-    """The smallest configuration, and the one farthest from it in the table: its last, or its first."""
+    """The smallest configuration, and the one farthest from it in the table: the last or the first."""
     configs = list(module.CONFIGS)
     smallest = min([c for c in configs if "empty" not in label(c)] or configs, key=size)
     other = configs[-1] if configs[-1] is not smallest else configs[0]
     return [smallest] if other is smallest else [smallest, other]
 
 
-# Kernel -> (name, what it changes of the library's smallest configuration, which takes too long for a run).
+# Kernel -> (name, changes to the library's smallest configuration, which takes too long for a run).
 SMALLER: dict[str, tuple[str, dict]] = {
     "flash_attention4": ("s256_h2kv1", {"seq_len": 256, "num_qo_heads": 2, "num_kv_heads": 1}),
     "flash_attention_backward_sm100": ("b1_s256_h2", {"seq_len": 256, "num_heads": 2}),
@@ -100,7 +100,7 @@ SMALLER: dict[str, tuple[str, dict]] = {
 
 
 def configurations(module: ModuleType) -> list[dict]:
-    """Those of its tests, those of its benchmark, and our own."""
+    """The configurations of its tests, of its benchmark, and our own."""
     kernel = module.KERNEL_META["name"]
     theirs = [*module.CONFIGS, *getattr(module, "BENCH_CONFIGS", [])]
     name, changes = SMALLER.get(kernel, ("", {}))
@@ -118,7 +118,7 @@ def first_of(kernel: str, built: list[dict]) -> str:
 
 
 def second_of(kernel: str, built: list[dict]) -> str:
-    """The label of the second: that of `second.py`, or the last that built."""
+    """The label of the second configuration: that of `second.py`, or the last that built."""
     base, *ours = SECOND.get(kernel, ("",))
     return (ours[0] if ours else base) or next((c["label"] for c in built[1:] if "error" not in c), "")
 
@@ -132,12 +132,16 @@ def arguments(config: dict) -> dict:
 
 
 def load(module_name: str) -> tuple[ModuleType, list[str]]:
-    """The kernel's module; packages that only its reference needs are stood in for, and named."""
+    """The kernel's module, and the names of the packages replaced by stand-ins, which only its reference
+    needs.
+    """
     return with_stand_ins(lambda: importlib.import_module(module_name))
 
 
 def with_stand_ins(do, packages=REFERENCE_PACKAGES) -> tuple[object, list[str]]:
-    """What `do()` gives, and the packages that were stood in for: of `packages`, those that are not here."""
+    """The result of `do()`, and the packages that were replaced by stand-ins: those of `packages` not
+    installed.
+    """
     from cpu_torch import stand_in
 
     missing: list[str] = []

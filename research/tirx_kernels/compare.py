@@ -12,7 +12,7 @@ from report import _built, _ran, manifest, plain, read
 
 HERE = Path(__file__).resolve().parent
 COMPARED = ("configs", "builds", "lowers", "refused", "ran", "launches", "verdict", "right", "findings")
-ALIKE = 160  # characters of a finding, of those that the manifest has
+ALIKE = 160  # characters of a finding that are compared
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def differences(before: dict, now: dict) -> list[str]:
-    """A line for each field that is not what it was."""
+    """A line for each field that has changed."""
     return [
         f"{field}: {before.get(field)!r} before, {now[field]!r} now"
         for field in COMPARED

@@ -1,7 +1,7 @@
-"""torch without a GPU, as code that was written for one sees it: `with as_cuda():`.
+"""torch on a machine without a GPU, made to look like torch with one: `with as_cuda():`.
 
-Tensors "on cuda" lie in host memory; `is_cuda` and `device` of every tensor say CUDA, streams and events do
-nothing. `dlpack(tensor)` labels a tensor as CUDA for TVM. Nothing here computes.
+Tensors "on cuda" are in host memory; `is_cuda` and `device` of every tensor say CUDA, and streams and events
+do nothing. `dlpack(tensor)` labels a tensor as CUDA for TVM. Nothing here computes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GET_DEVICE = torch.Tensor.get_device
 
 
 _FILLED = ("empty", "zeros", "ones", "full", "rand", "randn", "randint")
-_MAKE = {  # what gives tensors of their own
+_MAKE = {  # functions that create new tensors
     *(getattr(torch, name) for name in (*_FILLED, "arange", "tensor", "clone", "cat")),
     *(getattr(torch, f"{name}_like") for name in _FILLED),
     *(getattr(torch.Tensor, f"new_{name}") for name in (*_FILLED[:4], "tensor")),
@@ -32,8 +32,8 @@ ALIGNMENT = 512  # bytes, of CUDA's allocations
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
-    """The same, where CUDA could have put it: on the CPU torch aligns to 64 bytes. Its storage begins there,
-    too: `as_strided` counts from the beginning of a storage.
+    """The tensor at an address that CUDA could have chosen: on the CPU torch aligns to 64 bytes. Its storage
+    begins there, too, since `as_strided` counts from the beginning of a storage.
     """
     with torch._C.DisableTorchFunction():
         if not tensor.nbytes or tensor.data_ptr() % ALIGNMENT == 0 or not tensor.is_contiguous():
@@ -46,7 +46,7 @@ def _aligned(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _here(value):
-    """The device that takes the place of one that is asked for."""
+    """The device to use instead of the requested one."""
     if isinstance(value, torch.device) and value.type == "cuda":
         return _CPU
     if isinstance(value, str) and value.split(":")[0] == "cuda":
@@ -55,7 +55,9 @@ def _here(value):
 
 
 class AsCuda(TorchFunctionMode):
-    """Every call that names a CUDA device gets the CPU. `on_address(tensor)` hears whose address is asked."""
+    """Gives every call that names a CUDA device the CPU. Calls
+    `on_address(tensor)` when an address is read.
+    """
 
     on_address = staticmethod(lambda tensor: None)
 
@@ -93,7 +95,7 @@ class _Stream:
 
 
 class _Properties:
-    """What is asked of a B200."""
+    """The properties of a B200 that programs query."""
 
     name = "NVIDIA B200"
     multi_processor_count = 148
@@ -112,7 +114,7 @@ def _nothing(*args, **kwargs):
 
 
 def patched(capability: tuple[int, int]) -> dict[str, object]:
-    """Attributes of `torch.cuda` while this is on."""
+    """Attributes of `torch.cuda` while the mode is on."""
     stream = _Stream()
     none = ("synchronize", "set_device", "empty_cache", "init", "reset_peak_memory_stats", "manual_seed",
             "manual_seed_all", "_lazy_init", "ipc_collect")  # fmt: skip
@@ -138,7 +140,7 @@ def patched(capability: tuple[int, int]) -> dict[str, object]:
 
 @contextlib.contextmanager
 def as_cuda(capability: tuple[int, int] = (10, 0)):
-    """Within, torch looks as on a machine with one GPU of this compute capability."""
+    """Makes torch, inside the block, look as on a machine with one GPU of this compute capability."""
     usual, generator = {}, torch.Generator
 
     class OnCpu(generator):
@@ -185,7 +187,7 @@ def dlpack(tensor: torch.Tensor):
 
 
 class Anything(types.ModuleType):
-    """An empty module whose attributes mean nothing."""
+    """An empty module with meaningless attributes."""
 
     def __getattr__(self, attribute):
         if attribute.startswith("__"):
@@ -194,14 +196,14 @@ class Anything(types.ModuleType):
 
 
 def stand_in(name: str) -> None:
-    """An empty module for a package that is imported but not needed for what runs here."""
+    """Installs an empty module for a package that is imported but not needed for what runs here."""
     module = Anything(name)
     module.__path__ = []
     sys.modules[name] = module
 
 
 class _Any:
-    """What a stand-in's attribute is: a decorator that keeps the function, or an object of no meaning."""
+    """An attribute of a stand-in: a decorator that returns the function, or an object without meaning."""
 
     def __init__(self, name: str):
         self._name = name

@@ -1,8 +1,8 @@
 """Linear attention of FlashInfer and KDA by its definition, token by token in float64.
 
-A request's state S (values x keys) lies in a slot of a pool. Each new token decays it, takes out what it
-holds under the key, puts the value there, and reads it: S <- S a; S <- S + b (v - S k) k^T; o = scale S q.
-The decay is one number of a head for the gated delta rule, one of each key channel for KDA.
+A request's state S (values x keys) is in a slot of a pool. Each new token decays it, removes what it holds
+under the key, writes the value there, and reads it: S <- S a; S <- S + b (v - S k) k^T; o = scale S q. The
+decay is one number per head for the gated delta rule, and one per key channel for KDA.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import torch
 from delta_rules import LIMIT
 from torch.nn.functional import softplus
 
-EPSILON = 1e-6  # of the keys' and queries' lengths
+EPSILON = 1e-6  # in the norms of keys and queries
 NO_REFERENCE = ("per_token_pool_scatter", "per_request_accepted_steps", "recovery_steps", "disable_output")
 
 
 def token(state, decay, key, value, write) -> torch.Tensor:
-    """The state after one token; a number of each head or of each channel where it says so.
+    """The state after one token; `decay` and `write` have a number per head, or per channel where given.
 
     state: (heads, values, keys). decay: (heads, 1 or keys). write: (heads, 1).
     """
@@ -33,7 +33,7 @@ def unit(rows: torch.Tensor) -> torch.Tensor:
 
 
 def gated_delta(module, config: dict) -> None:
-    """FlashInfer's gated delta rule: a pool of states, a token or several for each request."""
+    """FlashInfer's gated delta rule: a pool of states, one or more tokens per request."""
     if any(config.get(name) for name in NO_REFERENCE):
         raise NotImplementedError(f"no reference here for {', '.join(NO_REFERENCE)}")
     module._run_reference = _gated_delta
@@ -60,7 +60,7 @@ def _gated_delta(case: dict) -> None:
 
 
 def _gated_inputs(case: dict, number: int, t: int) -> tuple[torch.Tensor, ...]:
-    """(query, key, value, decay, write) of one token, a row for each head of values."""
+    """(query, key, value, decay, write) of one token, one row per value head."""
     query, key, value = (case[name][number, t].double() for name in "qkv")
     if case["config"].get("use_qk_l2norm", True):
         query, key = unit(query), unit(key)
@@ -72,8 +72,9 @@ def _gated_inputs(case: dict, number: int, t: int) -> tuple[torch.Tensor, ...]:
 
 
 def gated_prefill(module, config: dict) -> None:
-    """Whole sequences, `alpha` (or `gate`) the decay: within 2 % of a root mean square (delta_rules.py), as
-    the library's limits are meant for the same order of sums."""
+    """Whole sequences with the decay `alpha` (or `gate`): within 2 % of a root mean square (delta_rules.py),
+    since the library's limits assume the same order of sums.
+    """
 
     def reference(case, output, state):
         given = case["initial_state"] if getattr(case["config"], "needs_initial_state", True) else None
@@ -130,7 +131,7 @@ def _kimi_prefill(case: dict, cfg) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def kimi_delta(module, config: dict) -> None:
-    """FlashInfer's KDA: a gate for each key channel; a negative slot is a request that is not there."""
+    """FlashInfer's KDA: a gate per key channel; a negative slot marks an absent request."""
     module._flashinfer_reference = lambda case: _kimi_delta(module, case)
     module.run_test(**config)
 

@@ -1,9 +1,9 @@
 """Linear attention of cuDNN token by token, in float64: the gated delta rule, its second version, and KDA.
 
-A head's state S (values x keys) decays, forgets what it holds under the key, and learns:
-S <- S a_t; S <- S + (w_t v_t - S (b_t k_t)) k_t^T; output scale S q_t. The decay a is one number or one a
-key channel; b, what is erased, and w, what is written, are one number or one a channel. Gradients are
-autograd's, with the states at which chunks begin as the test gives them.
+A head's state S (values x keys) decays, erases what it holds under the key, and learns: S <- S a_t; S <- S +
+(w_t v_t - S (b_t k_t)) k_t^T; output scale S q_t. The decay a is one number, or one per key channel; the
+erase factor b and the write factor w are one number or one per channel. Gradients are autograd's, with the
+states at the start of chunks as the test gives them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import itertools
 import torch
 from torch.nn.functional import softplus
 
-LIMIT = 0.02  # of the root mean square of a difference, where a test's own tolerance is meant for bits
+LIMIT = 0.02  # limit of a relative root mean square, where a test's own tolerance expects equal bits
 INPUTS = ("q", "k", "v", "gate", "beta", "w", "initial_state")
 
 
 def forward(module, config: dict) -> None:
-    """The test of a kernel that gives outputs, states or checkpoints, its limits as they are."""
+    """The test of a kernel that returns outputs, states or checkpoints, with its own limits."""
     module._source_launch = lambda data: lambda: data["source"].update(_forward(module, data))
     module.run_test(**config)
 
@@ -31,7 +31,7 @@ def _forward(module, data: dict) -> dict:
 
 
 def backward(module, config: dict) -> None:
-    """Gradients; limits are the test's own where it has them as parts of a root mean square."""
+    """Gradients; the limits are the test's own if it has them as parts of a root mean square."""
     if hasattr(module, "_prepare_state_checkpoints"):
         module._prepare_state_checkpoints = lambda data: _enter(module, data)
         module._validate_outputs = _close
@@ -60,7 +60,7 @@ def _backward(module, data: dict) -> dict:
 
 
 def _first_states(data: dict, every: int) -> torch.Tensor:
-    """What each sequence starts with, where the test has it only among the states of chunks."""
+    """The initial state of each sequence, if the test has it only among the states of chunks."""
     spans = [last - first for first, last in itertools.pairwise(data["cu_seqlens"].tolist())]
     chunks = [0, *itertools.accumulate(-(-span // every) for span in spans)]
     return data["checkpoints"][chunks[:-1]].detach().double().requires_grad_()
@@ -82,9 +82,9 @@ def _leaves(data: dict) -> dict[str, torch.Tensor]:
 
 
 def recurrence(data: dict, given: dict, every: int, begun: torch.Tensor | None = None) -> tuple:
-    """(outputs, final state of each sequence, states that chunks of `every` tokens begin with).
+    """(outputs, final state of each sequence, states at the start of chunks of `every` tokens).
 
-    begun: those states, taken in place of what comes out (gradients go through as if it had).
+    begun: those states, used in place of the computed ones (gradients pass through as if they were computed).
     """
     config, key, value = data["config"], _normal(data, given["k"]), given["v"]
     query = _normal(data, given["q"]) if "q" in given else None
@@ -113,14 +113,14 @@ def _read(state: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
 
 
 def _normal(data: dict, rows: torch.Tensor) -> torch.Tensor:
-    """Of length 1, where the kernel makes them so."""
+    """The rows normalised to length 1, if the kernel does so."""
     return (
         rows * (rows.square().sum(-1, keepdim=True) + 1e-6).rsqrt() if data["config"].get("l2norm") else rows
     )
 
 
 def _gates(data: dict, given: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What is kept of the state (token, head, 1 or keys), erased, and written (.., 1 or values)."""
+    """The factors kept of the state (token, head, 1 or keys), erased, and written (.., 1 or values)."""
     config, gate, beta = data["config"], given["gate"], given["beta"]
     beta = torch.sigmoid(beta) if config["beta_sigmoid"] else beta
     logs = gate if config.get("log_gate", True) else torch.log(gate)

@@ -1,15 +1,15 @@
-"""What a kernel's rounding leaves open, in numpy: an exact result, and how far from it an output may lie.
+"""Bounds on a kernel's rounding, in numpy: an exact result, and how far from it an output may be.
 
-Two right kernels that round in another order differ where the exact value lies near the middle of two 16-bit
-numbers. So an output is held beside the exact value: half a step of its format, and what the approximations
-of float32 may be wrong by before it is rounded to that format.
+Two correct kernels that round in a different order differ where the exact value is near the middle of two
+16-bit numbers. So an output is compared with the exact value: within half a step of its format, plus the
+possible error of the float32 approximations before rounding to that format.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-FORMATS = {"bfloat16": (7, -126), "float16": (10, -14)}  # bits behind the point, least exponent
+FORMATS = {"bfloat16": (7, -126), "float16": (10, -14)}  # bits after the point, smallest exponent
 APPROXIMATED = 2.0**-20  # errors of ex2.approx, div.approx, lg2.approx (PTX ISA 9.7.3) and sums, added up
 
 
@@ -20,8 +20,8 @@ def steps(values: np.ndarray, form: str) -> np.ndarray:
 
 
 def merged_states(v_a, s_a, v_b, s_b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two partial outputs of attention (.., dim) with the base-2 logarithms of their sums (..) -> one of
-    both, its logarithms, and the sum of the magnitudes of what is added up; float64.
+    """Merges two partial outputs of attention (.., dim) with the base-2 logarithms of their sums (..);
+    returns the output, its logarithms, and the sum of the magnitudes of the terms, in float64.
     """
     v_a, s_a, v_b, s_b = (np.asarray(x, np.float64) for x in (v_a, s_a, v_b, s_b))
     total = np.logaddexp2(s_a, s_b)
@@ -30,7 +30,7 @@ def merged_states(v_a, s_a, v_b, s_b) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def wrong_merged(states, v, s, form: str) -> tuple[int, int]:
-    """How many outputs and how many logarithms no order of rounding explains."""
+    """The numbers of outputs and of logarithms that no order of rounding explains."""
     exact, total, size = merged_states(*states)
     v_off = np.abs(np.asarray(v, np.float64) - exact) > steps(exact, form) / 2 + APPROXIMATED * size
     s_off = np.abs(np.asarray(s, np.float64) - total) > APPROXIMATED * (1 + np.abs(total))
@@ -38,7 +38,7 @@ def wrong_merged(states, v, s, form: str) -> tuple[int, int]:
 
 
 def wrong_products(a, b, out, form: str) -> int:
-    """How many elements of A B^T no order of float32 sums explains."""
+    """The number of elements of A B^T that no order of float32 sums explains."""
     a, b = (np.asarray(x, np.float64) for x in (a, b))
     exact, size = a @ b.T, np.abs(a) @ np.abs(b).T
     off = np.abs(np.asarray(out, np.float64) - exact) > steps(exact, form) / 2 + APPROXIMATED * size

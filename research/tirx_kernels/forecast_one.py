@@ -1,8 +1,9 @@
-"""`python forecast_one.py MODULE ARCH LABEL OUT.json`: what a workload would take on a B200, by a model.
+"""`python forecast_one.py MODULE ARCH LABEL OUT.json`: the time of a workload on a B200, predicted by a
+model.
 
-The library's benchmark is started with torch on the CPU. What it would time is called once; its launches
-are not run, but recorded and replayed by ptxsim.forecasting. OUT has each launch's time without the device's
-launch constant. Nothing is measured here.
+The library's benchmark is started with torch on the CPU. The function that it would time is called once; its
+launches are not run, but recorded and replayed by ptxsim.forecasting. OUT has each launch's time without the
+device's launch constant. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from build_one import CAPABILITY, short
 
 from ptxsim.timing.assembler import accepted
 
-# Of a module: what asks a reference or compares with one. Nothing runs here, so there is nothing to compare.
+# Functions of a module that call or compare with a reference. Nothing runs here, so nothing is compared.
 COMPARING = (
     "_flashinfer_module", "_launch_flashinfer", "_check_public_wrappers", "_assert_outputs_match",
     "_assert_inputs_unchanged", "_validate_outputs",
@@ -29,7 +30,7 @@ COMPARING = (
 
 
 class Enough(BaseException):
-    """What is timed has been called; the rest of the benchmark is not needed."""
+    """Raised once the timed function has been called; the rest of the benchmark is not needed."""
 
 
 def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
@@ -61,7 +62,7 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
         try:
             module, row["stand_ins"] = load(module_name)
             config = next(arguments(c) for c in configurations(module) if label(c) == wanted)
-            packages = REFERENCE_PACKAGES + REFERENCES_ONLY  # nobody is compared with them here
+            packages = REFERENCE_PACKAGES + REFERENCES_ONLY  # nothing is compared with them here
             with_stand_ins(lambda: call_timed(module, config, simulator), packages)
         except Enough:
             row["launches"] = [told(kernel, launch, arch) for kernel, launch in simulator.waiting]
@@ -72,7 +73,9 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
 
 
 def call_timed(module, config: dict, simulator) -> None:
-    """Starts the benchmark; what it hands to the timer first is the library's own kernel: Enough."""
+    """Starts the benchmark; the first function that it passes to the timer is the library's kernel: raises
+    Enough.
+    """
     import tirx_kernels.ported.cudnn._reference as reference
     import tirx_kernels.runner as runner
     from cpu_torch import Anything
@@ -83,7 +86,7 @@ def call_timed(module, config: dict, simulator) -> None:
             setattr(module, name, lambda *args, **kwargs: None)
 
     def timer(functions, *args, **kwargs):
-        simulator.waiting.clear()  # what was launched to prepare
+        simulator.waiting.clear()  # drops the launches that prepare
         next(iter(functions.values()))()
         raise Enough
 
@@ -95,7 +98,7 @@ def call_timed(module, config: dict, simulator) -> None:
 
 
 def told(kernel, launch, arch: str) -> dict:
-    """One launch, predicted."""
+    """The prediction for one launch."""
     from ptxsim.forecasting import assembled, chip, predict, sample
 
     registers, cubin = machine_code(kernel.ptx, arch)
@@ -112,7 +115,7 @@ def told(kernel, launch, arch: str) -> dict:
 
 
 def machine_code(path: Path, arch: str) -> tuple[int, bytes]:
-    """(registers of a thread, the cubin) of a file of PTX, by ptxas; (0, b"") where there is none."""
+    """(registers per thread, cubin) of a PTX file, by ptxas; (0, b"") if there is no ptxas."""
     cubin, log = path.with_suffix(".cubin"), path.with_suffix(".log")
     if not cubin.exists() and shutil.which("ptxas"):
         text = path.with_suffix(".accepted")

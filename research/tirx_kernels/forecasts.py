@@ -1,11 +1,11 @@
-"""`python forecasts.py write ROWS` / `fit` / `compare`: workloads on a B200, predicted and published.
+"""`python forecasts.py write ROWS` / `fit` / `compare`: predicted and published times of workloads on a B200.
 
-`write` puts the times that forecast_one.py left in ROWS into library_b200.csv beside this file; rows that
+`write` puts the times that forecast_one.py left in ROWS into library_b200.csv next to this file; rows that
 ROWS lacks stay. A hash of a row's name put it into one of two halves, until both had been looked at; a row
-that came later is `new`, or `seen`: looked at since, too. A `fresh` row was written down before it was
-compared, and nothing has been fitted or mended since. `fit` shows the first half beside the
-times that the library publishes (tirx_kernels/bench_suite/baseline.md, an NVIDIA B200): whatever was fitted
-or mended was looked up there. `compare` shows all. Published figures are not ours.
+that was added later is `new`, or `seen` if it has been looked at since. A `fresh` row was predicted before it
+was compared, and nothing has been fitted or fixed since. `fit` shows the first half and the times that the
+library publishes (tirx_kernels/bench_suite/baseline.md, an NVIDIA B200): whatever was fitted or fixed was
+looked up there. `compare` shows all rows. The published figures are not ours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONG = 10.0  # us: shorter kernels are mostly launch
 
 
 def published() -> dict[tuple[str, str], float]:
-    """(kernel, configuration) -> us, of the library's own implementation."""
+    """(kernel, configuration) -> us, for the library's own implementation."""
     import tirx_kernels
 
     path = Path(tirx_kernels.__file__).parent / "bench_suite" / "baseline.json"
@@ -54,7 +54,7 @@ def write(folder: Path) -> None:
 
 
 def predicted(row: dict) -> float:
-    """us, with the device's constant for each launch."""
+    """Predicted us, with the device's constant for each launch."""
     from ptxsim.forecasting import chip
 
     return float(row["model_us"]) + 1e6 * chip("b200", "kernel").launch * int(row["launches"])

@@ -9,8 +9,8 @@ MOST, SIXTH = np.float32(448), np.float32(1) / np.float32(6)
 
 
 def added_and_normalised(x, residual, weight, eps: float, rounded) -> tuple[np.ndarray, np.ndarray]:
-    """(the residual with x added, as `rounded` keeps it; that over its root mean square, times the weight),
-    of float32 rows. The mean square is that of the sums before they are rounded.
+    """(the residual plus x, rounded by `rounded`; that over its root mean square, times the weight) of
+    float32 rows. The mean square is that of the sums before rounding.
     """
     total = x + residual
     kept = rounded(total)
@@ -22,8 +22,8 @@ def added_and_normalised(x, residual, weight, eps: float, rounded) -> tuple[np.n
 def blocks(rows: np.ndarray, scale: float, size: int) -> tuple[np.ndarray, np.ndarray]:
     """(bytes of two elements, bytes of factors in ue4m3) of float32 rows.
 
-    As min.f32 and cvt.e2m1x2 have it (PTX ISA 9.7.3, 9.7.9): the minimum of a NaN and a number is the number,
-    and a NaN becomes the largest element. An infinite scale of rows of zeros leads there.
+    As in min.f32 and cvt.e2m1x2 (PTX ISA 9.7.3, 9.7.9), the minimum of a NaN and a number is the number,
+    and a NaN becomes the largest element. An infinite scale of zero rows leads to this case.
     """
     parts, scale = rows.reshape(len(rows), -1, size), np.float32(scale)
     with np.errstate(invalid="ignore"):

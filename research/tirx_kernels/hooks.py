@@ -1,4 +1,4 @@
-"""Connects TVM's runtime with the simulator: what a host function calls, and what a program may be given."""
+"""Connects TVM's runtime with the simulator: the calls of a host function, and the arguments of a program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import sys
 
 
 def connect(kept, simulator) -> None:
-    """From now on programs in `kept` launch on the simulator, and take torch tensors as if on CUDA."""
+    """Makes programs in `kept` launch on the simulator from now on, and accept
+    torch tensors as if on CUDA.
+    """
     import tvm
     import tvm_ffi
 
@@ -24,7 +26,7 @@ def connect(kept, simulator) -> None:
 
 
 def _answer_for_the_driver(simulator) -> None:
-    """Kernels that encode tensor maps in Python get ptxsim's 128 bytes in place of the driver's."""
+    """Gives kernels that encode tensor maps in Python ptxsim's 128 bytes in place of the driver's."""
     from cuda.bindings import driver
 
     def encode(kind, rank, address, dims, strides, box, steps, interleave, swizzle, promotion, fill):
@@ -38,7 +40,7 @@ def _answer_for_the_driver(simulator) -> None:
 
 
 class Executable:
-    """What `tvm.compile` returned, taking torch tensors that lie in host memory."""
+    """The result of `tvm.compile`, which accepts torch tensors in host memory."""
 
     def __init__(self, inner, simulator):
         self._inner, self._simulator = inner, simulator
@@ -53,7 +55,7 @@ class Executable:
         return self._wrapped(getattr(self._inner, name))
 
     def _wrapped(self, found):
-        """Modules and functions of modules take torch tensors too."""
+        """Wraps modules and their functions so that they accept torch tensors, too."""
         import tvm_ffi
 
         known = isinstance(found, tvm_ffi.Module | tvm_ffi.Function) or callable(found)

@@ -1,8 +1,8 @@
 """References for MSA's block-sparse attention: its two schedules, the attention of a block, and their sum.
 
-A row of the schedule is a block of keys of one sequence; it lists the queries that look at it. Each query has
-as many partial results as blocks, in slots of its own; partial outputs are normalised, and each has its
-logarithm of a sum of exponentials. The order of columns in them is a contract of two of the kernels.
+A row of the schedule is a block of keys of one sequence; it lists the queries that attend to it. Each query
+has one partial result per block, in slots of its own; partial outputs are normalised, and each has the
+logarithm of its sum of exponentials. The order of their columns is a contract between two of the kernels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 SLOT = 24  # bits below a slot: the number of the query within its sequence
-PARTIAL = {"rtol": 2e-2, "atol": 2e-2}  # what the library allows a partial result of NVFP4 beside bfloat16's
+PARTIAL = {"rtol": 2e-2, "atol": 2e-2}  # allowed for NVFP4 partial results against bfloat16
 COMBINED = {"rtol": 2**-7, "atol": 1e-4}  # a bfloat16
 E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=torch.float64)
 
@@ -41,7 +41,7 @@ def schedule(module, config: dict) -> None:
 
 
 def slots(module, config: dict) -> None:
-    """Each block that a query looks at gets the next slot of the query."""
+    """Each block that a query attends to gets the query's next slot."""
 
     def reference(data, outputs, _):
         taken = outputs["split_counts"]
@@ -54,7 +54,7 @@ def slots(module, config: dict) -> None:
 
 
 def _edges(data: dict, block: int) -> Iterator[tuple[int, int, int, int]]:
-    """(head, edge, query, its number in its sequence), row after row."""
+    """(head, edge, query, its number in its sequence), row by row."""
     firsts = data["cu_seqlens_q"].tolist()
     for head, ends in enumerate(data["k2q_row_ptr"].tolist()):
         for row, (batch, _) in enumerate(rows_of(data["seqlens_k"], block)):
@@ -64,12 +64,16 @@ def _edges(data: dict, block: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def attention(module, config: dict) -> None:
-    """Each work item's queries and keys. The test gives all items block 0: so it is computed."""
+    """Each work item's queries and keys. The test gives all items block 0, so
+    the reference uses that, too.
+    """
     _beside(module, config, "compiled_sparse_atten_fwd", _partials, "assert_partials_match", PARTIAL)
 
 
 def attention_nvfp4(module, config: dict) -> None:
-    """The same of keys and values that FP4 elements, their factors and a scale make bfloat16 numbers."""
+    """The same with keys and values whose bfloat16 numbers come from FP4
+    elements, their factors and a scale.
+    """
 
     def partials(data, outputs):
         if data["q_dtype"] != "bfloat16":
@@ -83,12 +87,12 @@ def attention_nvfp4(module, config: dict) -> None:
 
 
 def combined(module, config: dict) -> None:
-    """Partial results, weighed by the exponentials of their logarithms."""
+    """Partial results, weighted by the exponentials of their logarithms."""
     _beside(module, config, "compiled_sparse_atten_combine", _combined, "assert_outputs_match", COMBINED)
 
 
 def _beside(module, config: dict, name: str, reference: Callable, judge: str | None, limits: dict) -> None:
-    """`reference(data, outputs)` where MSA's kernel would be launched; its bits are not asked for."""
+    """Runs `reference(data, outputs)` in place of MSA's kernel; equal bits are not required."""
     import tirx_kernels.ported.msa.sparse_atten_fwd as sibling
     import tirx_kernels.ported.msa.utils._msa_bench as bench
 
@@ -140,8 +144,8 @@ def _combined(data: dict, outputs: dict) -> None:
 
 
 def _columns(dtype: str) -> torch.Tensor:
-    """Where each column of a partial output stands: pairs of columns, so that a thread stores 16 bytes."""
-    pairs = {"float32": 2, "bfloat16": 4, "float16": 4, "float8_e4m3": 8}[dtype]  # that a thread has in turn
+    """The position of each column of a partial output: pairs of columns, so that a thread stores 16 bytes."""
+    pairs = {"float32": 2, "bfloat16": 4, "float16": 4, "float8_e4m3": 8}[dtype]  # adjacent pairs of a thread
     column = torch.arange(128)
     block, inner = column // (8 * pairs), column % (8 * pairs)
     return block * 8 * pairs + inner % 8 // 2 * 2 * pairs + inner // 8 * 2 + inner % 2

@@ -1,7 +1,7 @@
-"""Runs what a TVM host function launches on ptxsim, in the host memory that its tensors lie in.
+"""Runs the launches of a TVM host function on ptxsim, in the host memory of its tensors.
 
-Simulated addresses are host addresses, so that pointers in structs and in tensors mean what they say. The
-memory of a launch is every torch storage that the program was given or has asked the address of.
+Simulated addresses are host addresses, so pointers in structs and in tensors are valid. The memory of a
+launch is every torch storage that the program was given or has taken the address of.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PACKED = {"float4_e2m1fn": 2, "float4_e2m1fnx2": 1}  # elements in a byte of the
 
 
 class Kept(Exception):
-    """The launch was kept, not run."""
+    """Raised when the launch was recorded instead of run."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Run:
     cluster: tuple
     verdict: str = ""
     seconds: float = 0.0
-    cpu_seconds: float = 0.0  # of this process and of those that it forked
+    cpu_seconds: float = 0.0  # of this process and of its child processes
     instructions: int = 0
     findings: list[dict] = field(default_factory=list)
     problem: str = ""
@@ -51,13 +51,13 @@ class Run:
 
 @dataclass
 class Simulator:
-    """What TVM's hooks call. `runs` grows by one with each launch."""
+    """The target of TVM's hooks. `runs` grows by one with each launch."""
 
     checks: bool = True
     dry: bool = False  # run nothing
     order: str | int = "program"
-    record: Path | None = None  # folder in which the first launch is kept (recorded.py); it is not run
-    waiting: list[tuple] | None = None  # where there is a list: (kernel, launch) goes there and is not run
+    record: Path | None = None  # folder into which the first launch is recorded (recorded.py) instead of run
+    waiting: list[tuple] | None = None  # if it is a list, (kernel, launch) is appended to it instead of run
     runs: list[Run] = field(default_factory=list)
     after: Callable[[], None] | None = None  # called when a launch has ended
     storages: dict[int, tuple[np.ndarray, str]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Simulator:
         self.maps[_address(where)] = self._tiled(str(kind), rank, _address(base), [int(x) for x in rest])
 
     def opaque(self, kind: int, rank: int, base: int, rest: list[int]) -> list[int]:
-        """The same of the driver's call: the 16 words of the map."""
+        """The same from the values of the driver's call: the 16 words of the map."""
         if self.dry:
             return [0] * 16
         made = self._tiled(TYPES[kind], rank, base, rest)
@@ -128,7 +128,7 @@ class Simulator:
         raise ValueError(f"address 0x{address:x} lies in no tensor that the program was given")
 
     def launch(self, kernel, values: tuple) -> None:
-        """A kernel launch: its arguments, then what `kernel.launch` names."""
+        """A kernel launch: its arguments, then the values that `kernel.launch` names."""
         names = [n for n in kernel.launch if not n.startswith("tirx.use_") or "dyn_shared" in n]
         count = len(values) - len(names)
         shape = dict(zip(names, (int(v) for v in values[count:]), strict=True))
@@ -183,7 +183,7 @@ class Simulator:
 
     def _argument(self, value, param):
         if param.size >= 128:
-            known = self.maps.get(_address(value))  # else its 128 bytes, which the driver's call has made
+            known = self.maps.get(_address(value))  # otherwise the 128 bytes that the driver's call encoded
             return known or [(0, ctypes.string_at(_address(value), param.size))]
         if isinstance(value, float):
             return value

@@ -1,8 +1,8 @@
-"""References for kernels whose upstream implementation is a package that is not here: torch on the CPU.
+"""References for kernels whose upstream implementation is a package that is not installed: torch on the CPU.
 
-Their tests hold the kernel's outputs (`data["tirx"]`) beside those of upstream (`data["source"]`), and some
-beside an oracle of their own in torch as well. `alone` leaves upstream out, so that the oracle judges by
-itself; `answered` puts what a function of ours computes where upstream would write. Tolerances stay.
+Their tests compare the kernel's outputs (`data["tirx"]`) with those of upstream (`data["source"]`), and some
+also with an oracle of their own in torch. `alone` leaves upstream out, so that the oracle alone decides;
+`answered` puts the results of a function of ours where upstream would write. Tolerances stay.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from exact import wrong_merged, wrong_products
 
 E4M3_MOST, BLOCK = 448.0, 32
 SPARSE = ("q", "k", "v", "block_index", "block_nums", "block_sizes", "softmax_scale")
-PROBABILITIES = {"bf16": 0.01, "fp8": 0.05, "mxfp8": 0.05, "nvfp4": 0.15}  # what rounding them may cost, rms
+PROBABILITIES = {"bf16": 0.01, "fp8": 0.05, "mxfp8": 0.05, "nvfp4": 0.15}  # allowed rms error of rounding them
 
 
 def alone(module, config: dict) -> None:
-    """Its oracle judges; where a test wants upstream beside it, the kernel's outputs stand there too."""
+    """Lets the test's oracle decide; where the test also wants upstream, it gets the kernel's own outputs."""
     _silence(module, lambda data: data["source"].update(data["tirx"]))
     _restrict(getattr(module, "_data", None))
     module.run_test(**config)
@@ -38,7 +38,7 @@ def answered(by: Callable[[dict, dict], None]) -> Callable:
 
 
 def _silence(module, fill: Callable[[dict], None]) -> None:
-    """Where the test compiles and launches upstream, `fill` runs when that would be launched."""
+    """Calls `fill` where the test would launch upstream, and skips its compilation."""
 
     def instead(data, *_):
         return lambda: fill(data)
@@ -51,7 +51,7 @@ def _silence(module, fill: Callable[[dict], None]) -> None:
 
 
 def _restrict(judge) -> None:
-    """Of two implementations the oracle is asked about ours only."""
+    """Restricts the oracle to ours of the two implementations."""
     if judge is None:
         return
     usual = judge.validate_outputs
@@ -63,8 +63,9 @@ def _restrict(judge) -> None:
 
 
 def compressed(module, config: dict) -> None:
-    """CSA's compressor, within a bfloat16: each four tokens, a softmax over their scores and what is added to
-    them weighs their values; where rows have two halves, the first is that of the four tokens before."""
+    """CSA's compressor, within a bfloat16: of each four tokens, a softmax over their scores plus an addend
+    weights their values; if rows have two halves, the first is that of the four tokens before.
+    """
     module._source_launch = lambda data: lambda: data["source_out"].copy_(_compressed(data).flatten())
     usual = module._validate_outputs
 
@@ -96,7 +97,7 @@ def _compressed(data: dict) -> torch.Tensor:
 
 
 def beside_torch(module, config: dict) -> None:
-    """The logits of DeepGEMM are those of the reference in torch that the test has of its own."""
+    """Compares the logits of DeepGEMM with the test's own reference in torch."""
     for name in ("_run_deepgemm_mqa", "_run_deepgemm_paged_mqa"):
         if hasattr(module, name):
             setattr(module, name, lambda data, **_: data["reference"])
@@ -107,7 +108,9 @@ def beside_torch(module, config: dict) -> None:
 
 
 def merged_states(module, config: dict) -> None:
-    """Within what rounding leaves open of the exact outputs; where FlashInfer's are wanted, its own stand."""
+    """Outputs within the rounding bounds of the exact ones; where FlashInfer's are wanted, the kernel's are
+    used.
+    """
     import flashinfer
 
     usual, given = module._kernel_args, []
@@ -127,7 +130,7 @@ def merged_states(module, config: dict) -> None:
 
 
 def exact_product(module, config: dict) -> None:
-    """Within what rounding leaves open: the test wants the sums of one tensor core, in its order."""
+    """Outputs within the rounding bounds: the test expects the sums of one tensor core, in its order."""
     usual, given = module.prepare_data, []
 
     def prepare(*asked):
@@ -145,12 +148,16 @@ def exact_product(module, config: dict) -> None:
 
 
 def block_sparse_attention(data: dict, config: dict) -> None:
-    """Each block of 64 queries looks at the blocks of 64 keys that its row of the table names."""
+    """Attention in which each block of 64 queries uses the blocks of 64 keys
+    that its row of the table names.
+    """
     data["source"].update(block_sparse(**{name: data["inputs"][name] for name in SPARSE}))
 
 
 def block_sparse(q, k, v, block_index, block_nums, block_sizes, softmax_scale, block=64) -> dict:
-    """Output and logarithms of the sums; no counts means whole rows of the table, no sizes whole blocks."""
+    """Output and logarithms of the sums; without counts whole rows of the
+    table, without sizes whole blocks.
+    """
     out, lse = torch.zeros(q.shape), torch.full(q.shape[:3], -math.inf)
     ratio = q.shape[1] // k.shape[1]
     for batch, head, tile in np.ndindex(*block_index.shape[:3]):
@@ -172,7 +179,7 @@ def block_sparse(q, k, v, block_index, block_nums, block_sizes, softmax_scale, b
 
 
 def projection_with_rope(data: dict, config: dict) -> None:
-    """x w^T in bfloat16; pairs of a head's last 64 features are turned; quantized along rows and columns."""
+    """x w^T in bfloat16; pairs of a head's last 64 features are rotated; quantized along rows and columns."""
     if "x" in data:
         x, w = data["x"].float(), data["w"].float()
         w = w if config["w_out_in"] else w.T
@@ -209,7 +216,7 @@ def sparse_gradients(data: dict, config: dict) -> None:
 
 
 def product_with_swiglu(data: dict, config: dict) -> None:
-    """alpha A B^T; of its columns 32 are values and the next 32 their gates."""
+    """alpha A B^T; groups of 32 columns are in turn values and their gates."""
     a, b = (data[name]["source"].float() for name in ("a", "b"))
     both = config["alpha"] * torch.einsum("mkl,nkl->mnl", a, b)
     values, gates = both.reshape(len(both), -1, 2, 32, both.shape[-1]).unbind(2)
@@ -218,7 +225,7 @@ def product_with_swiglu(data: dict, config: dict) -> None:
 
 
 def product_in_tf32(module, config: dict) -> None:
-    """B is cut to what tf32 holds, so that the test's float32 reference is the product that a GPU makes."""
+    """Truncates B to tf32, so that the test's float32 reference is the product that a GPU computes."""
     usual = module.prepare_data
 
     def prepare(**given):
@@ -232,7 +239,9 @@ def product_in_tf32(module, config: dict) -> None:
 
 
 def attention_in_fp4(module, config: dict) -> None:
-    """Upstream's bits are not here: attention in float64 of what the operands stand for judges alone."""
+    """Lets attention in float64 on the decoded operands decide alone, since upstream's bits are not
+    available.
+    """
     usual, limit = module._error_stats, PROBABILITIES[config["pv_format"]]
 
     def measured(out, exact):
@@ -246,7 +255,7 @@ def attention_in_fp4(module, config: dict) -> None:
 
 
 def _scaled(code, scale):
-    """MXFP8: each 32 elements of a row have a power of two, its exponent biased by 127."""
+    """Decoded MXFP8: each 32 elements of a row have a power of two, its exponent biased by 127."""
     return code.float() * torch.pow(2.0, scale.float() - 127).repeat_interleave(BLOCK, -1)
 
 
@@ -258,7 +267,9 @@ def _quantized(values):
 
 
 def block_sparse_gradients(module, config: dict) -> None:
-    """Its oracle judges; what cuDNN's forward pass and its table of queries give the test is made here."""
+    """Lets the test's oracle decide; builds what cuDNN's forward pass and its
+    table of queries would provide.
+    """
 
     def forward(q, k, v, index, *rest, block, q2k_block_nums, softmax_scale, layout, **_):
         wide = [x.transpose(1, 2) if layout == "bshd" else x for x in (q, k, v)]
@@ -279,9 +290,9 @@ def block_sparse_gradients(module, config: dict) -> None:
 
 
 def queries_of_blocks(index, _, blocks: int, *, bucket_size_blocks: int, q2k_block_nums):
-    """For each block of keys the blocks of queries that look at it, one group of those after another.
+    """For each block of keys, the blocks of queries that attend to it, one group of those after another.
 
-    (where the lists of each group begin, all lists, number of groups, the longest list).
+    Returns (where the lists of each group begin, all lists, number of groups, the longest list).
     """
     batch, heads, rows, most = index.shape
     groups = -(-rows // bucket_size_blocks)

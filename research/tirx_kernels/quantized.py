@@ -1,7 +1,7 @@
 """References for kernels that normalise or gate rows and quantize them to FP4, by their definitions.
 
-FlashInfer's tests want their bits, so that values are rounded where the kernels say they round: products of
-16-bit values stay in 16 bits where the kernel multiplies them so.
+FlashInfer's tests require its bits, so values are rounded where the kernels document rounding: products of
+16-bit values stay in 16 bits where the kernel computes them so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def rmsnorm_fp4(module, config: dict) -> None:
 
 
 def add_rmsnorm_fp4(module, config: dict) -> None:
-    """The residual grows by x and is normalised: float32 throughout, on one CTA's rows."""
+    """x is added to the residual, which is then normalised: float32 throughout, on one CTA's rows."""
 
     def reference(data, output, config):
         rows = (data[name].float().numpy() for name in ("x2d", "residual2d", "weight"))
@@ -48,7 +48,7 @@ def add_rmsnorm_fp4(module, config: dict) -> None:
 
 
 def _beside(module, reference) -> None:
-    """`reference` in place of FlashInfer's kernel, and no question to FlashInfer's wrapper of it."""
+    """Puts `reference` in place of FlashInfer's kernel, and skips FlashInfer's wrapper."""
     module._launch_flashinfer = reference
     for check in ("_check_public_allocation", "_check_public_wrappers"):
         if hasattr(module, check):
@@ -60,7 +60,7 @@ def _inverse_rms(rows: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def _quantize(rows: torch.Tensor, data: dict, output: dict, config: dict) -> None:
-    """Writes elements and factors as the configuration orders them."""
+    """Writes elements and factors in the order that the configuration requires."""
     values = rows.numpy()
     if config["scale_format"] == "ue8m0":
         parts = values.reshape(len(values), -1, 32)
@@ -76,7 +76,7 @@ def _quantize(rows: torch.Tensor, data: dict, output: dict, config: dict) -> Non
     if not (config["swizzled"] or both):
         written.copy_(known)
     else:
-        there = torch.from_numpy(_tiled(np.ones_like(factors)).reshape(-1) > 0)  # padding is left alone
+        there = torch.from_numpy(_tiled(np.ones_like(factors)).reshape(-1) > 0)  # padding is not written
         written[there] = known[there]
     if both:
         output["scale_unswizzled"].copy_(torch.from_numpy(factors).view_as(output["scale_unswizzled"]))
@@ -109,7 +109,7 @@ def _modulated(_, data: dict, output: dict, config: dict) -> None:
 
 
 def _row(data: dict, name: str, like: torch.Tensor) -> torch.Tensor:
-    """Gate, scale or shift of each row: what the row has, and what all have."""
+    """Gate, scale or shift for each row: its own part plus the part shared by all rows."""
     return (data[name].float().reshape(like.shape) + data[f"{name}_bias"].float().reshape(-1)).double()
 
 

@@ -1,8 +1,8 @@
-"""A launch of a library kernel, kept: PTX, shape, arguments and memory as they were before it.
+"""A recorded launch of a library kernel: PTX, shape, arguments and memory as they were before it.
 
 `save(folder, ..)` writes NAME.ptx, NAME.json and NAME.npz; `Recorded.load` needs neither TVM nor the library.
- `run_one.py` saves the first launch of a program into the folder that TIRX_RECORD names, in place of
-running it. Addresses in arguments, tensor maps and structs mean what they meant: arrays lie where they lay.
+`run_one.py` records the first launch of a program into the folder that TIRX_RECORD names, instead of running
+it. Addresses in arguments, tensor maps and structs stay valid: arrays are placed at their old addresses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIELDS = ("box", "swizzle", "dims", "strides", "element_strides", "fill", "byte
 
 
 def save(folder: Path, kernel, args: list, shape: dict, storages: dict) -> Path:
-    """storages: address -> (bytes, name). The file of JSON."""
+    """Saves a launch; storages: address -> (bytes, name). Returns the JSON file."""
     folder.mkdir(parents=True, exist_ok=True)
     number = len(list(folder.glob(f"{kernel.name}-*.json")))
     path = folder / f"{kernel.name}-{number}.json"
@@ -50,13 +50,15 @@ class Recorded:
 
     @classmethod
     def load(cls, path: Path) -> Recorded:
-        """path: the file of JSON."""
+        """The launch saved in a JSON file."""
         with np.load(path.with_suffix(".npz")) as kept:
             arrays = [kept[f"arr_{i}"] for i in range(len(kept.files))]
         return cls(path.stem, path.with_suffix(".ptx").read_text(), json.loads(path.read_text()), arrays)
 
     def run(self, ptx: str | None = None, **options) -> tuple[ptxsim.Result, list[np.ndarray]]:
-        """Launches it, or other PTX in its place; what it left in each storage."""
+        """Runs the launch, or other PTX in its place; returns the result and
+        the final bytes of each storage.
+        """
         arrays = [array.copy() for array in self.arrays]
         memory = {entry["at"]: array for entry, array in zip(self.spec["memory"], arrays, strict=True)}
         result = ptxsim.load(self.ptx if ptx is None else ptx).launch(

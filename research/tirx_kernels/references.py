@@ -1,17 +1,17 @@
-"""References of our own, for kernels whose test compares with a package that is not here: torch on the CPU.
+"""References of ours for kernels whose test compares with a package that is not installed: torch on the CPU.
 
-Each runs the kernel's own test, with what it asks the missing package for answered by a few lines of torch.
+Each runs the kernel's own test, with a few lines of torch in place of what it calls in the missing package.
 """
 
 from __future__ import annotations
 
 import torch
 
-LAST = 2  # `tie_break` of the largest indices
+LAST = 2  # `tie_break` that prefers the largest indices
 
 
 def stable_sort(module, config: dict) -> None:
-    """Values in descending order, equal ones as they came, and the indices that belong to them."""
+    """Values in descending order, equal ones in their original order, and their indices."""
 
     def reference(cfg, buffers):
         order = torch.sort(buffers["values"].float(), dim=-1, descending=True, stable=True).indices
@@ -23,10 +23,10 @@ def stable_sort(module, config: dict) -> None:
 
 
 def top_k(config: dict, data: dict, out: dict, ascending: bool = False) -> None:
-    """The largest of what each row has, as the mode counts them; a row that has fewer ends in -1.
+    """The largest values of each row, counted as the mode says; a row with fewer ends in -1.
 
-    Of equal ones those that stand first, or last where the configuration says so; the largest first, or by
-    index.
+    Of equal values the first are taken, or the last if the configuration says so; ordered by value, largest
+    first, or by index.
     """
     out["indices"].fill_(-1)
     if config["mode"] == "basic":
@@ -42,7 +42,7 @@ def top_k(config: dict, data: dict, out: dict, ascending: bool = False) -> None:
 
 
 def _largest(window: torch.Tensor, count: int, last: bool) -> torch.Tensor:
-    """Where they stand; a window that has no more than `count` is taken as it is."""
+    """Their positions; a window with no more than `count` is taken unchanged."""
     if len(window) <= count:
         return torch.arange(len(window))
     order = torch.sort(window.flip(0) if last else window, descending=True, stable=True).indices[:count]
@@ -50,7 +50,7 @@ def _largest(window: torch.Tensor, count: int, last: bool) -> torch.Tensor:
 
 
 def _named(data: dict, row: int, chosen: torch.Tensor, first: int) -> torch.Tensor:
-    """What a mode gives for places within a row's window: pages, or places in all rows together."""
+    """The mode's result for positions within a row's window: pages, or positions in all rows together."""
     if "offsets" in data:
         return chosen + data["offsets"][row]
     if "src_page_table" in data:
@@ -61,7 +61,7 @@ def _named(data: dict, row: int, chosen: torch.Tensor, first: int) -> torch.Tens
 
 
 def radix_top_k(module, config: dict) -> None:
-    """Which values it finds is judged; the order in which a run that can be repeated gives them is not."""
+    """Judges which values are found, but not the order in which a reproducible run returns them."""
     name = "compare_outputs" if hasattr(module, "compare_outputs") else "_compare"
     compare = getattr(module, name)
     setattr(module, name, lambda cfg, *given: compare(cfg | {"deterministic": False}, *given))

@@ -1,9 +1,9 @@
-"""`python report.py ROWS [--manifest FILE] [--page FILE]`: counts of a study; its manifest, a row a kernel.
+"""`python report.py ROWS [--manifest FILE] [--page FILE]`: a study's counts and manifest, one row per kernel.
 
-ROWS is the folder that run.py filled; what it lacks stays as the manifest has it. The manifest holds no PTX,
-but the first DIGITS of the SHA-256 of each; it has each finding's text once, and leaves out what is as in
-DEFAULTS and, of a second configuration, what is as with the first. The page gets counts, a row a kernel and
-the findings, each told once, between its two marks.
+ROWS is the folder that run.py filled; rows that it lacks stay as in the manifest. The manifest holds no PTX,
+but the first DIGITS of the SHA-256 of each; it has each finding's text once, and omits fields that equal
+DEFAULTS and, in a second configuration, fields that equal the first's. The page gets counts, a row per kernel
+and the findings, each once, between its two marks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 
 from catalogue import entries
 
-DIGITS = 8  # of a hash, hexadecimal
+DIGITS = 8  # hexadecimal digits of a hash
 SHOWN = 4  # findings of a kernel in the manifest
-LENGTH = 200  # of a finding, in characters
-CUT = " .."  # stands where one was cut
+LENGTH = 200  # characters of a finding
+CUT = " .."  # marks a shortened finding
 MARKS = ("<!-- rows: begin -->", "<!-- rows: end -->")
 RIGHT = {True: "", False: ", wrong numbers", None: ", not judged"}
 DEFAULTS: dict[str, object] = {
@@ -38,9 +38,9 @@ DEFAULTS: dict[str, object] = {
     "error": "",
     "findings": [],
 }
-ALIKE = ("launches", "verdict", "judged by", "findings")  # most often, of two configurations
+ALIKE = ("launches", "verdict", "judged by", "findings")  # usually equal in two configurations
 _LINES = re.compile(r"\b(PTX )?lines? \d+(?:(?:, | and )\d+)*")
-_PLACES = (  # what differs between two findings of one kind
+_PLACES = (  # the parts that differ between two findings of one kind
     (re.compile(r" \(line\)| of CTA \d+"), ""),
     (re.compile(r"\b_ptr\w*(?: \+ \d+ B)?"), "_ptr"),
     (re.compile(r"\b\d+\b"), "N"),
@@ -78,7 +78,7 @@ def manifest(path: Path) -> dict[str, dict]:
 
 
 def written(rows: list[dict]) -> str:
-    """The text of a manifest: findings, then a row a kernel, which has their numbers."""
+    """The text of a manifest: findings, then a row per kernel, which refers to them by number."""
     numbers: dict[str, int] = {}
     short = [_with_findings(shortened(r), lambda text: numbers.setdefault(text, len(numbers))) for r in rows]
     parts = {"findings": list(numbers), "kernels": short}
@@ -90,7 +90,7 @@ def written(rows: list[dict]) -> str:
 
 
 def _with_findings(row: dict, told: Callable) -> dict:
-    """A row whose findings, and those of its second configuration, are told otherwise."""
+    """A row whose findings, and those of its second configuration, are replaced by `told(finding)`."""
     found = {"findings": [told(f) for f in row["findings"]]} if "findings" in row else {}
     second = {"second": _with_findings(row["second"], told)} if row.get("second") else {}
     return row | found | second
@@ -102,12 +102,12 @@ def filled(row: dict) -> dict:
 
 
 def _usual(first: dict, second: dict) -> dict:
-    """What a second configuration has where nothing is said: it ran, and came out as the first did."""
+    """The default fields of a second configuration: it ran, with the same outcome as the first."""
     return DEFAULTS | {"ran": second["config"]} | {name: first[name] for name in ALIKE}
 
 
 def shortened(row: dict) -> dict:
-    """A row without what `filled` puts in again."""
+    """The row without the fields that `filled` can restore."""
     short = {k: v for k, v in row.items() if k not in DEFAULTS or v != DEFAULTS[k]}
     if second := row.get("second"):
         usual = _usual(row, second)
@@ -116,7 +116,7 @@ def shortened(row: dict) -> dict:
 
 
 def row(entry, rows: Path) -> dict:
-    """What ROWS has of one kernel."""
+    """The row of one kernel from ROWS."""
     built, ran, second = (read(rows / what / f"{entry.name}.json") for what in ("build", "run", "second"))
     return (
         {"kernel": entry.name, "arch": entry.arch}
@@ -168,7 +168,7 @@ def worst(verdicts: list[str]) -> str:
 
 
 def findings(launches: list[dict]) -> list[str]:
-    """The first of each kind and severity, the most serious first."""
+    """The first finding of each kind and severity, the most serious first."""
     every = [f for r in launches for f in r["findings"]]
     every.sort(key=lambda f: ("error", "incomplete", "review").index(f["severity"]))
     kinds: dict[tuple, str] = {}
@@ -178,18 +178,18 @@ def findings(launches: list[dict]) -> list[str]:
 
 
 def plain(finding: str) -> str:
-    """A finding without its line numbers, as far as the manifest has it: headers of NVRTC move all lines."""
+    """A finding without line numbers, cut as in the manifest: headers of NVRTC move all lines."""
     return _LINES.sub("line", finding)[:LENGTH]
 
 
 def summary(rows: list[dict]) -> list[str]:
-    """Counts, of the kernels for sm_100a and of all."""
+    """Counts, for the kernels for sm_100a and for all."""
     ours = [r for r in rows if r["arch"] == "sm_100a"]
     return [*counts("sm_100a", ours), *counts("all", rows)]
 
 
 def counts(name: str, rows: list[dict]) -> list[str]:
-    """Two lines: how far they came, and the verdicts."""
+    """Two lines: how far the kernels came, and the verdicts."""
     judged = [r for r in rows if r["ran"] and r["right"] is not None]
     found = {"kernels": len(rows)}
     if name != "second":
@@ -209,12 +209,12 @@ def counts(name: str, rows: list[dict]) -> list[str]:
 
 
 def seconds(rows: list[dict]) -> list[dict]:
-    """The second configurations that were tried, a row each."""
+    """The second configurations that were tried, as rows of their own."""
     return [r["second"] | {"kernel": r["kernel"]} for r in rows if r.get("second")]
 
 
 def page(rows: list[dict]) -> str:
-    """Markdown: the counts, a row a kernel, the findings, and what is missing."""
+    """Markdown: the counts, a row per kernel, the findings, and what is missing."""
     lines = [f"- {line.strip()}" for line in [*summary(rows), *counts("second", seconds(rows))]]
     numbers, told = numbered(rows)
     stopped = grouped([(r["kernel"], r["error"]) for r in seconds(rows) if not r["ran"]])
@@ -225,7 +225,7 @@ def page(rows: list[dict]) -> str:
 def numbered(rows: list[dict]) -> tuple[dict[str, int], list[str]]:
     """The number of each first finding's kind, the most frequent first, and a line for each number."""
     firsts = [kind(r["findings"][0]) for r in [*rows, *seconds(rows)] if r["ran"] and r["findings"]]
-    whole: dict[str, str] = {}  # one that was cut is of the kind of one that was cut later
+    whole: dict[str, str] = {}  # a shortened finding is of the kind of one shortened later
     for text in sorted(set(firsts), key=len, reverse=True):
         longer = (w for w in whole.values() if text.endswith(CUT) and w.startswith(text.removesuffix(CUT)))
         whole[text] = next(longer, text)
@@ -278,7 +278,7 @@ def missing(rows: list[dict]) -> list[str]:
 
 
 def grouped(found: list[tuple[str, str]]) -> str:
-    """Kernels with their reasons, those of one reason together."""
+    """Kernels with their reasons, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for kernel, reason in found:
         reasons.setdefault(" ".join(reason.split())[:110], []).append(kernel)

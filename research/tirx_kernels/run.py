@@ -1,8 +1,8 @@
 """`python run.py build|run|second [--out FOLDER] [--seconds N] [KERNEL ..]`: the whole library, resumable.
 
 `build` writes one JSON per kernel: which configurations give PTX, and whether ptxsim lowers it. `run` runs
-the smaller configuration of each kernel that builds, `second` another one. What has its file is not done
-again. Each kernel has a process of its own and so many seconds.
+the smaller configuration of each kernel that builds, `second` another one. A kernel that already has its file
+is skipped. Each kernel runs in its own process with this time limit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def build(entry, args, out: Path) -> list[str]:
 
 
 def run(entry, args, out: Path) -> list[str] | None:
-    """The smaller configuration that built, or the second one."""
+    """The command for the smaller configuration that built, or for the second one; None if there is none."""
     built = args.out / "build" / f"{entry.name}.json"
     rows = json.loads(built.read_text())["configs"] if built.exists() else []
     label = args.label or (second_of if args.what == "second" else first_of)(entry.name, rows)
@@ -53,7 +53,7 @@ def run(entry, args, out: Path) -> list[str] | None:
 
 
 def one(command: list[str], out: Path, seconds: int) -> dict:
-    """The row that a process of its own writes; if that did not end well, the row says so."""
+    """The row that a process of its own writes; if the process did not end well, the row says so."""
     out.unlink(missing_ok=True)
     path = f"{HERE}{os.pathsep}{HERE.parents[1]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     script, *rest = command

@@ -1,8 +1,8 @@
 """`python run_one.py MODULE ARCH LABEL OUT.json`: builds and runs one configuration of a kernel on ptxsim.
 
-The kernel's own `run_test` drives it, with torch on the CPU in place of CUDA. Where its reference is a
-package that is not here, a reference of ours judges (references.py), or nobody: `right` is then null.
-OUT is written when the run ends, and after each launch.
+The kernel's own `run_test` drives it, with torch on the CPU in place of CUDA. If its reference is a package
+that is not installed, a reference of ours judges (references.py), or none does: `right` is then null. OUT is
+written after each launch and at the end.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def main(module_name: str, arch: str, wanted: str, out: Path) -> None:
 
 
 def write(row: dict, simulator, start: float, out: Path) -> None:
-    """The row so far: a run that is stopped while its reference computes keeps its launches."""
+    """Writes the row so far: a run that is stopped while its reference computes keeps its launches."""
     row["seconds"] = round(time.time() - start, 1)
     row["runs"] = [dataclasses.asdict(run) for run in simulator.runs]
     out.write_text(json.dumps(row, indent=1))
 
 
 def judge(module, config: dict, row: dict, simulator) -> None:
-    """Runs the kernel and says in `row` whether its numbers were right."""
+    """Runs the kernel and records in `row` whether its numbers were right."""
     import decoding
     import delta_rules
     import msa_sparse
@@ -79,7 +79,7 @@ def judge(module, config: dict, row: dict, simulator) -> None:
         row["by"], row["missing"] = "nobody", short(error)
         row["where"] = traceback.format_exc()[-700:]
         if not simulator.runs:
-            run_once(module, module.prepare_bench(**config))  # nobody judges the numbers
+            run_once(module, module.prepare_bench(**config))  # nothing judges the numbers
 
 
 def _record() -> Path | None:

@@ -1,6 +1,6 @@
-"""References for cuDNN's block-scaled products: operands times their factors in float64, and what follows.
+"""References for cuDNN's block-scaled products: operands times their factors in float64, and the epilogues.
 
-`amax` is the largest of what leaves the kernel, as float32 before it is rounded to its type.
+`amax` is the largest value that leaves the kernel, as float32 before it is rounded to its type.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from oracles import answered
 from torch.nn.functional import relu, silu
 
 E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=torch.float64)
-GROUP = 32  # columns that are values, and then as many that are their gates
+GROUP = 32  # so many columns are values, the next as many are their gates
 
 
 def with_amax(data: dict, config: dict) -> None:
@@ -44,7 +44,7 @@ def with_squared_relu_backward(data: dict, config: dict) -> None:
 
 
 def with_gates(data: dict, config: dict) -> None:
-    """alpha A B^T, of whose columns groups are values and their gates in turn; C = value silu(gate)."""
+    """alpha A B^T, whose columns are alternating groups of values and their gates; C = value silu(gate)."""
     if config["c_dtype"].startswith("float8"):
         raise NotImplementedError("C with factors of its own has no reference here")
     both = config["alpha"] * _product(data, config)

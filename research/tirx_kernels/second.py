@@ -1,7 +1,7 @@
 """The second configuration of each kernel that is run: the smallest that differs in more than its size.
 
-Kernel -> (configuration of the library, name of ours, what ours changes of it to be small enough for a run).
-A kernel that is not here has the one that `catalogue.chosen` finds.
+Kernel -> (configuration of the library, name of ours, changes that make ours small enough for a run).
+For a kernel that is not listed, `catalogue.chosen` finds one.
 """
 
 from __future__ import annotations

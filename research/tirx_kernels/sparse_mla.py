@@ -1,9 +1,9 @@
-"""FlashMLA's sparse decoding by its definition: each query looks at the rows of a cache of FP8 that it names.
+"""FlashMLA's sparse decoding by its definition: each query attends to the rows of an FP8 cache that it names.
 
-A row of 656 bytes (V32): 512 elements of e4m3, a float32 factor for each 128 of them, 64 of bfloat16. All
-576 are the key, the first 512 the value. A row of 576 (MODEL1): 448 of e4m3, 64 of bfloat16, key and value;
-the seven powers of two of a page's rows, one for each 64 elements, stand behind its rows, 8 bytes a row. A
-second cache has rows of its own. A sink takes its share of the softmax and gives nothing.
+A row of 656 bytes (V32): 512 elements of e4m3, a float32 factor for each 128 of them, 64 of bfloat16. All 576
+are the key, the first 512 the value. A row of 576 (MODEL1): 448 of e4m3, 64 of bfloat16, key and value; the
+seven powers of two of a page's rows, one for each 64 elements, follow its rows, 8 bytes a row. A second cache
+has rows of its own. A sink takes its share of the softmax and contributes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHORT, SHORT_TILE, SHORT_ROW, POWERS = 448, 64, 576, 8
 
 
 def decoded(module, config: dict) -> None:
-    """The library's test; its schedule of the work is not judged, what comes out is."""
+    """The library's test; judges the outputs, not the schedule of the work."""
     import tirx_kernels.ported.flashmla.utils._flashmla_bench as bench
 
     bench._import_flash_mla = lambda: SimpleNamespace(get_mla_metadata=lambda: (SimpleNamespace(), None))

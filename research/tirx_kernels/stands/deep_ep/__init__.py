@@ -1,1 +1,1 @@
-"""What the library asks DeepEP for before it launches anything; no code of DeepEP."""
+"""The names that the library imports from DeepEP before it launches anything; no code of DeepEP."""

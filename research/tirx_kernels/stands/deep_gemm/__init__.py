@@ -1,5 +1,5 @@
-"""FP8 and FP4 products with block scales in float64 on the CPU, under the names by which the library's tests
-ask DeepGEMM for them. Written from what the operations mean; no code of DeepGEMM.
+"""FP8 and FP4 products with block scales in float64 on the CPU, under the names that the library's tests
+import from DeepGEMM. Written from the definitions of the operations; no code of DeepGEMM.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ __all__ = [
 
 
 def tf32_hc_prenorm_gemm(a, b, d, sqr_sum, num_splits=None) -> None:
-    """a b^T and the sums of the squares of a's rows; the first split gets all of them, the others nothing."""
+    """a b^T and the sums of the squares of a's rows; all of them go into the first split, zeros into the
+    others.
+    """
     for out, value in ((d, a.double() @ b.double().T), (sqr_sum, a.double().square().sum(-1))):
         out.zero_()
         (out if num_splits is None else out[0]).copy_(value)
 
 
 def set_mk_alignment_for_contiguous_layout(alignment: int) -> None:
-    """Groups begin where the caller says; nothing to remember."""
+    """Does nothing: groups begin where the caller says."""
 
 
 def transform_sf_into_required_layout(sf, mn, k, recipe, num_groups=None, *rest):
@@ -67,7 +69,7 @@ def get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor(sf, layout, ks, gran_
 
 
 def k_grouped_fp8_gemm_tn_contiguous(a, b, out, ks, layout, c, recipe=(1, 1, 128), use_psum_layout=False):
-    """out = c + a_g^T b_g of each group: rows of both operands are K."""
+    """out = c + a_g^T b_g for each group: rows of both operands are along K."""
     at, word, span = 0, 0, 4 * recipe[2]
     for group, k in enumerate(ks):
         words = -(-k // span)
@@ -79,11 +81,11 @@ def k_grouped_fp8_gemm_tn_contiguous(a, b, out, ks, layout, c, recipe=(1, 1, 128
         at, word = at + k, word + words
 
 
-SPLIT = 256  # keys that a task of paged logits takes
+SPLIT = 256  # keys per task of paged logits
 
 
 def get_paged_mqa_logits_metadata(lengths, page_size: int, sms: int, indices=None) -> torch.Tensor:
-    """(SMs + 1, 2): the row, and the piece of its keys, at which each SM begins; all get as many pieces."""
+    """(SMs + 1, 2): the row, and the piece of its keys, at which each SM begins; each gets as many pieces."""
     if indices is not None:
         raise NotImplementedError("rows that share their keys have no schedule here")
     pieces = -(-lengths.flatten().long() // SPLIT)
@@ -123,7 +125,7 @@ def fp8_fp4_gemm_nt(a, b, out, c=None, recipe_a=(1, 128), recipe_b=(1, 128), **_
 
 
 def fp8_einsum(expression, x, y, out, c=None, recipe=(1, 1, 128)):
-    """torch.einsum of operands whose factors stand along the letter that both have and the result has not."""
+    """torch.einsum of operands whose factors run along the letter that both have and the result lacks."""
     terms, result = expression.split("->")
     first, second = terms.split(",")
     (summed,) = set(first) & set(second) - set(result)
@@ -142,7 +144,7 @@ def m_grouped_fp8_fp4_gemm_nt_contiguous(
     rows, groups = _values(a, recipe_a), _values(b, recipe_b)
     if use_psum_layout:
         raise NotImplementedError("the psum layout has no reference here")
-    out[layout < 0] = 0  # rows between groups; `out` may come with anything in it
+    out[layout < 0] = 0  # rows between groups; `out` may hold anything before
     for group, matrix in enumerate(groups):
         mine = layout == group
         out[mine] = (rows[mine] @ matrix.T).to(out.dtype)

@@ -1,1 +1,1 @@
-"""Attention in torch on the CPU, under the name by which the library's tests ask flash-attn for it."""
+"""Attention in torch on the CPU, under the name that the library's tests import from flash-attn."""

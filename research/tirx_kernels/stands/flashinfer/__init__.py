@@ -1,7 +1,7 @@
-"""References in torch on the CPU, under the names by which the library's tests ask FlashInfer for them.
+"""References in torch on the CPU, under the names that the library's tests import from FlashInfer.
 
-Written from what the operations mean, in float32; no code of FlashInfer. A name that is not here is missing:
-its kernel runs and nobody judges it.
+Written from the definitions of the operations, in float32; no code of FlashInfer. If a name is missing here,
+its kernel runs and nothing judges it.
 """
 
 from __future__ import annotations

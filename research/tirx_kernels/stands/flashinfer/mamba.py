@@ -1,4 +1,4 @@
-"""The state-space update of Mamba-2 by its formula, in float32, one token after the other."""
+"""The state-space update of Mamba-2 by its formula, in float32, token by token."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import torch
 from torch.nn import functional
 
-WHOLE = 32767  # what the largest number of a row is as int16
+WHOLE = 32767  # the int16 value of a row's largest number
 
 
 def selective_state_update(state, x, dt, A, B, C, D=None, z=None, dt_bias=None, dt_softplus=False,
@@ -17,7 +17,7 @@ def selective_state_update(state, x, dt, A, B, C, D=None, z=None, dt_bias=None, 
                            **_):  # fmt: skip
     """state: (slots, H, D, N); x, dt, z: (batch, [tokens,] H, D); A: (H, D, N); B, C: (.., groups, N).
 
-    With cu_seqlens, x, dt, z, B and C have the tokens of all sequences one after the other.
+    With cu_seqlens, x, dt, z, B and C have the tokens of all sequences in succession.
     """
     if philox_rounds or intermediate_states_buffer is not None:
         raise NotImplementedError("random rounding and states in between have no reference here")
@@ -42,7 +42,7 @@ def selective_state_update(state, x, dt, A, B, C, D=None, z=None, dt_bias=None, 
 
 
 def _places(x, cu_seqlens) -> list[list]:
-    """Where in x the tokens of each sequence stand."""
+    """The positions in x of the tokens of each sequence."""
     if cu_seqlens is not None:
         ends = cu_seqlens.tolist()
         return [list(range(*span)) for span in itertools.pairwise(ends)]
@@ -56,7 +56,9 @@ def _slot(indices, row: int, step: int) -> int:
 
 
 def _keep(state, scale, slot: int, now) -> None:
-    """Rounded to the type of the state; for int16 by the largest of each row, whose factor is kept."""
+    """Stores the state, rounded to its type; for int16 relative to the largest of each row, whose factor is
+    kept.
+    """
     if scale is not None:
         most = now.abs().amax(-1)
         factor = torch.where(most == 0, 1.0, WHOLE / most)

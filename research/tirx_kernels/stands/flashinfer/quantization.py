@@ -1,5 +1,5 @@
-"""NVFP4 and MX quantization by their definitions. NVFP4: 16 elements share a ue4m3 factor, their largest / 6
-times a scale. MX: 32 share a power of two, at least their largest over the largest of the element's format.
+"""NVFP4 and MX quantization by their definitions. NVFP4: 16 elements share a ue4m3 factor, their maximum / 6
+times a scale. MX: 32 share a power of two, at least their maximum over the maximum of the element's format.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def nvfp4_quantize(
 ):
     """(uint8 (rows, K / 2): two elements a byte; the factors as uint8 in the order of `sfLayout`).
 
-    per_token_activation: each row has a scale of its own, its largest times `global_scale`, given as well.
+    per_token_activation: each row has its own scale, its maximum times `global_scale`, which is returned,
+    too.
     """
     if sfLayout is SfLayout.layout_8x4 or do_shuffle:
         raise NotImplementedError("layout_8x4 and shuffled rows have no reference here")
@@ -40,11 +41,11 @@ def nvfp4_quantize(
 def nvfp4_blocks(values: np.ndarray, scale, size: int = 16) -> tuple[np.ndarray, np.ndarray]:
     """(bytes of two elements, bytes of factors) of float32 rows; `scale`: of all, or (rows, 1)."""
     blocks, scale = values.reshape(len(values), -1, size), np.asarray(scale, np.float32).reshape(-1, 1)
-    sixth = np.float32(1) / np.float32(6)  # upstream multiplies by it, which rounds otherwise than a division
+    sixth = np.float32(1) / np.float32(6)  # upstream multiplies by it, which rounds unlike a division
     factors = (np.abs(blocks).max(-1) * sixth * scale).clip(0, 448).astype(ml_dtypes.float8_e4m3fn)
     wide = factors.astype(np.float32)[..., None]
     with np.errstate(divide="ignore"):
-        back = wide * (np.float32(1) / scale[..., None])  # in upstream's order, for its bits
+        back = wide * (np.float32(1) / scale[..., None])  # in upstream's order, for equal bits
     ratio = blocks * np.divide(np.float32(1), back, out=np.zeros_like(back), where=wide != 0)
     return elements(ratio, len(values)), factors.view(np.uint8)
 
@@ -82,7 +83,7 @@ def mxfp4_quantize(x, sfLayout=SfLayout.layout_128x4, **_):
 
 
 def _tiled(factors: np.ndarray) -> np.ndarray:
-    """Blocks of 128 rows x 4 factors: row r of a block lies at r % 32 * 16 + r // 32 * 4."""
+    """Blocks of 128 rows x 4 factors: row r of a block is at r % 32 * 16 + r // 32 * 4."""
     rows, count = (-(-n // step) * step for n, step in zip(factors.shape, (128, 4), strict=True))
     padded = np.zeros((rows, count), np.uint8)
     padded[: factors.shape[0], : factors.shape[1]] = factors

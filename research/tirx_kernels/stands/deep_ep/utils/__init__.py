@@ -1,1 +1,1 @@
-"""What of DeepEP the library calls outside of its kernels."""
+"""The parts of DeepEP that the library calls outside of its kernels."""

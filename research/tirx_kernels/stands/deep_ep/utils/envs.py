@@ -1,4 +1,4 @@
-"""The machine, as DeepEP would find it."""
+"""The machine's properties, as DeepEP would find them."""
 
 
 def get_nvlink_gbs() -> float:

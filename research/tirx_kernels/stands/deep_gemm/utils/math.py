@@ -1,4 +1,4 @@
-"""Quantization by definition: a factor is the least power of two that brings its block into range."""
+"""Quantization by definition: a factor is the smallest power of two that brings its block into range."""
 
 from __future__ import annotations
 
