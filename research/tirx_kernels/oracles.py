@@ -19,7 +19,7 @@ from exact import wrong_merged, wrong_products
 
 E4M3_MOST, BLOCK = 448.0, 32
 SPARSE = ("q", "k", "v", "block_index", "block_nums", "block_sizes", "softmax_scale")
-PROBABILITIES = {"bf16": 0.01, "fp8": 0.05, "mxfp8": 0.05, "nvfp4": 0.15}  # allowed rms error of rounding them
+PROBABILITIES = {"bf16": 0.01, "fp8": 0.05, "mxfp8": 0.05, "nvfp4": 0.15}  # allowed rms rounding error
 
 
 def alone(module, config: dict) -> None:
