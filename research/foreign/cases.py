@@ -1,8 +1,8 @@
-"""Kernels of other compilers: the PTX in kernels.tar.xz, how each is launched, and what it computes.
+"""Kernels of other compilers: the PTX in kernels.tar.xz, each kernel's launch, and what it computes.
 
 index.json of the archive: name -> {compiler, entry, grid, block, cluster, shared, args, computes}. An
 argument is {"array": name, dtype, shape, fill}, a pointer to an array; {"map": name, dtype, shape, fill, box,
-swizzle}, a tensor map of one; {"scalar": name, dtype, value}; or {"bytes": hex}, a parameter as it is.
+swizzle}, a tensor map of one; {"scalar": name, dtype, value}; or {"bytes": hex}, a raw parameter.
 `computes` names a function of reference.py.
 """
 
@@ -36,7 +36,7 @@ class Case:
         return ptxsim.load(self.ptx)
 
     def run(self, order: str | int = "program", checks: bool = True) -> ptxsim.Result:
-        """Runs on fresh inputs; `values` then holds the inputs and what the kernel wrote."""
+        """Runs on fresh inputs; `values` then holds the inputs and the kernel's outputs."""
         spec = self.launch
         self.values = {}
         args = [self._argument(argument) for argument in spec["args"]]
@@ -52,7 +52,7 @@ class Case:
         )
 
     def mismatch(self) -> str:
-        """What differs from numpy after a run; "" if nothing does."""
+        """How the outputs of a run differ from numpy; "" if they do not."""
         fresh = {
             a["array" if "array" in a else "map"]: _filled(a) for a in self.launch["args"] if "shape" in a
         }
@@ -81,7 +81,7 @@ class Case:
 
 
 def _filled(argument: dict) -> np.ndarray:
-    """The same array every time: the seed is made of its name."""
+    """The array of an argument, the same every time: its name is the seed."""
     name, fill = argument.get("array") or argument["map"], argument["fill"]
     shape, dtype = tuple(argument["shape"]), _dtype(argument["dtype"])
     rng = np.random.default_rng(sum(name.encode()))

@@ -1,4 +1,4 @@
-"""A product in CuTe DSL for sm_90a with all that Hopper has: C = A B^T in float16, (M, K), (N, K), (M, N)."""
+"""A CuTe DSL product for sm_90a with all that Hopper has: C = A B^T in float16, (M, K), (N, K), (M, N)."""
 
 import cutlass
 import cutlass.cute as cute

@@ -31,7 +31,7 @@ class Entry:
     block: list[int]
     shared: int = 0  # bytes
     cluster: tuple = (1, 1, 1)
-    boxes: tuple = ()  # (columns, rows) of the tensor maps that the host makes of the first arrays
+    boxes: tuple = ()  # (columns, rows) of the tensor maps that the host makes for the first arrays
 
 
 def simple() -> list[Entry]:
@@ -84,7 +84,7 @@ def factors(m: int, n: int, k: int, result: str = "float32") -> list[dict]:
 
 
 def with_maps(name, function, mnk, grid, threads, rows, cluster=(1, 1, 1), loads=None) -> Entry:
-    """A product: `rows` of A and of B that a CTA holds, `loads` rows that one TMA load brings."""
+    """A product: a CTA holds `rows` of A and of B, one TMA load fetches `loads` rows."""
     import cute_tma
 
     shared = 1024 + cute_tma.STAGES * cute_tma.BK * 2 * sum(rows)
@@ -108,7 +108,7 @@ def parameters(entry: Entry, ptx: str) -> list[dict]:
 
 
 def compile_here(arch: str, folder: Path) -> None:
-    """All kernels of one architecture, in this process."""
+    """Compiles all kernels of one architecture in this process."""
     import cutlass
     from cutlass import cute
     from cutlass.cute.runtime import make_fake_compact_tensor

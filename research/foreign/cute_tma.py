@@ -51,7 +51,7 @@ def _wgmma(
         cute.arch.mbarrier_init_fence()
     cute.arch.sync_threads()
 
-    if warp == 4:  # the producer, one warp behind the warpgroup of the consumers
+    if warp == 4:  # the producer, the warp after the warpgroup of the consumers
         for k in cutlass.range(steps, unroll=1):
             stage, turn = k % STAGES, k // STAGES
             cute.arch.mbarrier_wait(empty + stage, (turn & 1) ^ 1)

@@ -1,8 +1,8 @@
 """Builds kernels.tar.xz, the PTX of other compilers: `python -m research.foreign.make FOLDER [NAME ..]`.
 
 Needs no GPU. FOLDER gets one virtual environment per compiler, with the versions in COMPILERS. Each compiles
-its kernels into FOLDER/NAME; kernels of compilers that are not named stay as they are. Run by hand, never by
-the tests.
+its kernels into FOLDER/NAME; kernels of compilers that are not named are kept unchanged. To be run by hand,
+never by the tests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernels in Python for numba-cuda (NVVM): `python numba_kernels.py OUT_DIR`. Run by make.py; needs no GPU.
 
-Arrays come as numba's structs, a parameter per field; there are local arrays, loops with breaks, complex
-numbers, and calls of libdevice. (Device functions would make this version ask the driver for a device.)
+Arrays are passed as numba's structs, a parameter per field; there are local arrays, loops with breaks,
+complex numbers, and calls of libdevice. (With device functions, this version would ask for a device.)
 """
 
 import math
@@ -19,7 +19,7 @@ BLOCK = 128
 
 
 def sum_of_blocks(x, out, n):
-    """Each block adds its share up: warp shuffles, then shared memory, then one atomic per block."""
+    """Each block sums its share: warp shuffles, then shared memory, then one atomic per block."""
     partial = cuda.shared.array(4, float32)
     total = float32(0)
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
@@ -59,7 +59,7 @@ def escape_times(out, width, height, limit):
 
 
 def median_of_window(x, out, n):
-    """A local array with a computed index, sorted by insertion."""
+    """The median by insertion sort in a local array with a computed index."""
     i = cuda.grid(1)
     if i >= n:
         return
@@ -84,7 +84,7 @@ def double_math(x, out, n):
 
 
 def interpreter(code, x, out, steps):
-    """A switch inside a loop, on data."""
+    """A data-dependent switch inside a loop."""
     i = cuda.grid(1)
     value = x[i]
     for k in range(steps):
@@ -110,7 +110,7 @@ def tickets(x, best, taken, n):
     if i < n:
         cuda.atomic.max(best, 0, x[i])
         place, expected, done = x[i] & 3, 0, False
-        while not done:  # the word is never read plainly: that would be a data race
+        while not done:  # the word is never read by a plain load: that would be a data race
             old = cuda.atomic.cas(taken, place, expected, expected + 1)
             done = old == expected
             expected = old
@@ -132,7 +132,7 @@ def tiled_matmul(a, b, c, n):
 
 
 def fields(argument: dict) -> list[dict]:
-    """The parameters that numba makes of an argument: of an array of one dimension its struct."""
+    """The parameters that numba makes of an argument: for a one-dimensional array its struct."""
     if "scalar" in argument:
         return [argument]
     width, count = (

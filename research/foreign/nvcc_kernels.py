@@ -1,7 +1,7 @@
 """CUDA C++ with mma.h, by the nvcc in the PATH: `python nvcc_kernels.py OUT_DIR`. Run by make.py; no GPU.
 
-Products by nvcuda::wmma, as students write them first; each kernel is a file of wmma/. ptxas has the last
-word on whether the PTX is legal.
+Products by nvcuda::wmma, as students first write them; each kernel is a file of wmma/. ptxas decides whether
+the PTX is legal.
 """
 
 import re
@@ -51,7 +51,7 @@ def cases() -> dict[str, tuple[list, str, list[int], list[int]]]:
 
 
 def compiled(name: str, arch: str, folder: Path) -> str:
-    """The PTX of a kernel, which ptxas takes."""
+    """The PTX of a kernel, after ptxas has accepted it."""
     source, ptx = SOURCES / f"{name}.cu", folder / "k.ptx"
     subprocess.run(["nvcc", f"-arch=sm_{arch}", "-ptx", str(source), "-o", str(ptx)], check=True)
     subprocess.run(["ptxas", f"-arch=sm_{arch}", str(ptx), "-o", str(folder / "k.cubin")], check=True)

@@ -1,9 +1,9 @@
-"""Warp instructions a second of the saved kernels without checks: `python -m research.foreign.pace`.
+"""Warp instructions per second of the saved kernels without checks: `python -m research.foreign.pace`.
 
-One process, processor time of the launch alone, the best of a few runs; the slowest first. Where a kernel is
-short, what a launch costs beside the running of its clusters counts too: the last pace is without it, and
-`--least` leaves out kernels of fewer warp instructions. The first pace is without the arithmetic of tensor
-cores, which no simulator is spared: it is what ours adds, and the bar is read on it.
+One process, processor time of the launch alone, the best of a few runs; the slowest first. If a kernel is
+short, the cost of a launch beyond its clusters' runs counts too: the last pace is without it, and `--least`
+leaves out kernels with fewer warp instructions. The first pace is without the arithmetic of tensor cores,
+which no simulator can avoid: it measures what ours adds, and the goal applies to it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.units import tcgen05_mma, tcgen05_result
 from research.foreign.cases import Case, load_cases
 
-ASKED = 5e6  # a second
-TCGEN05 = (  # its arithmetic: operands decoded to floats, products, and what is done with them
+ASKED = 5e6  # instructions per second, the goal
+TCGEN05 = (  # its arithmetic: operands decoded to floats, products, and their use
     *((tcgen05_mma, name) for name in ("read_operand", "_multiplied")),
     (tcgen05_result, "accumulate"),
 )
 
 
 class Pace(NamedTuple):
-    added: float  # instructions a second of what the simulator adds
-    launch: float  # the same of all
-    clusters: float  # of the clusters' runs alone
+    added: float  # instructions per second, of the time that the simulator adds
+    launch: float  # the same, of the whole launch
+    clusters: float  # the same, of the clusters' runs alone
     count: int  # warp instructions
     seconds: float  # processor time of a launch
-    arithmetic: float  # of these, in products of tensor cores
+    arithmetic: float  # part of `seconds` in products of tensor cores
     name: str
 
 
@@ -51,8 +51,8 @@ def paces(least: int, runs: int, only: str) -> Iterator[Pace]:
 
 
 def fastest(case: Case, runs: int, dry: bool = False) -> tuple[int, float, float, float]:
-    """Warp instructions of a run without checks, its seconds of processor time, those of its clusters, and
-    those of tcgen05's arithmetic. dry: without the arithmetic of other products.
+    """Warp instructions of a run without checks, its processor seconds, those of its clusters, and those of
+    tcgen05's arithmetic. dry: without the arithmetic of other products.
     """
     count, best = 0, (float("inf"), 0.0, 0.0)
     spent = [0.0, 0.0, 0.0]

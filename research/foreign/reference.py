@@ -1,4 +1,4 @@
-"""What the kernels of other compilers compute, in numpy: inputs -> {output: (expected, rtol, atol)}."""
+"""References for the kernels of other compilers, in numpy: inputs -> {output: (expected, rtol, atol)}."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fp8(v):
 
 
 def _c_divide(a: np.ndarray, b: int) -> tuple[np.ndarray, np.ndarray]:
-    """Quotient and remainder of C: towards zero."""
+    """Quotient and remainder as in C: rounded towards zero."""
     quotient = np.sign(a) * (np.abs(a) // b)
     return quotient, a - quotient * b
 
@@ -59,7 +59,7 @@ def special(v):
     out = np.sin(x) + np.log(x + 5) + np.sqrt(x + 5) + np.exp2(x) + erf + np.floor(x)
     number = (v["x"] * np.float32(1000)).astype(np.int32).astype(np.int64)
     at = np.arange(len(x), dtype=np.int64)
-    high = (at * (number & 0xFFFFFFFF)) >> 32  # of an unsigned product
+    high = (at * (number & 0xFFFFFFFF)) >> 32  # high half of an unsigned product
     whole = _c_divide(number, 7)[0] + _c_divide(number, 13)[1] + high
     return {"out": (out, 1e-4, 1e-5), "whole": (whole, 0, 0)}
 
@@ -98,7 +98,7 @@ def scaled_matmul(v):
 
 
 def biased_matmul(v):
-    """With a row of biases, and no numbers below zero."""
+    """A product plus a row of biases, with negative numbers set to zero."""
     return {"c": (np.maximum(_f64(v["a"]) @ _f64(v["b"]) + _f64(v["bias"]), 0), 5e-3, 5e-2)}
 
 
@@ -108,14 +108,14 @@ def common_bits(v):
 
 
 def matmul_of_nibbles(v):
-    """Signed numbers of four bits, the lowest first in each word; B by its columns."""
+    """A product of signed 4-bit numbers, the lowest first in each word; B by its columns."""
     a, b = ((v[name].view(np.uint8)[..., None] >> np.array([0, 4], np.uint8)) & 15 for name in ("a", "b"))
     a, b = (((one.reshape(len(one), -1).astype(int) + 8) % 16) - 8 for one in (a, b))
     return {"c": (a @ b.T, 0, 0)}
 
 
 def attention(v):
-    """Causal, with the scale in units of log2."""
+    """Causal attention, with the scale in units of log2."""
     score = _f64(v["q"]) @ _f64(v["k"]).T * float(v["scale"])
     score[np.triu_indices_from(score, 1)] = -np.inf
     weight = np.exp2(score - score.max(axis=1, keepdims=True))

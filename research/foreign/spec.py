@@ -1,4 +1,4 @@
-"""How a launch is written down (see cases.py). Needs nothing, so that every compiler's environment has it."""
+"""The format of a launch (see cases.py). It imports nothing, so it works in every compiler's environment."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def launch(compiler, entry, computes, grid, block, args, shared=0, cluster=(1, 1
 
 
 def without_folders(ptx: str) -> str:
-    """Takes this folder's path out of `.file` and, byte by byte, out of the debug sections."""
+    """Removes this folder's path from `.file` and, byte by byte, from the debug sections."""
     ptx = re.sub(r'(\.file\s+\d+ )"[^"]*/', r'\1"', ptx)
     place = str(Path(__file__).resolve().parent).encode()
     line = r"\s*\.b8 {}\b[^\n]*\n"

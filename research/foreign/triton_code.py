@@ -1,4 +1,4 @@
-"""The kernels in Triton; triton_kernels.py says how they are launched."""
+"""The kernels in Triton; triton_kernels.py defines their launches."""
 
 import triton
 import triton.language as tl

@@ -35,7 +35,7 @@ from triton_code import (
 
 
 def described(name, dtype, rows, columns, fill="normal"):
-    """A tensor descriptor of the host: tensor map, extents (i32) and strides (i64)."""
+    """A tensor descriptor made by the host: tensor map, extents (i32) and strides (i64)."""
     return {"map": name, "dtype": dtype, "shape": [rows, columns], "fill": fill}
 
 
@@ -252,7 +252,7 @@ def scalars_of(argument) -> list[str]:
 
 
 def signature(entry) -> tuple[dict, dict]:
-    """(types by parameter name, attributes): arrays and extents that 16 divides are said to be so."""
+    """(types by parameter name, attributes); arrays and extents divisible by 16 are marked so."""
     names = [n for n in entry["kernel"].arg_names if n not in entry["constants"]]
     types, attributes = {}, {}
     for i, (name, argument) in enumerate(zip(names, entry["args"], strict=True)):

@@ -1,10 +1,10 @@
-"""ptxsim's verdicts on random synchronisation programs, against a truth that does not come from ptxsim.
+"""Compares ptxsim's verdicts on random synchronisation programs with a truth that does not come from ptxsim.
 
     python -m research.truth SEED [--count N] [--jobs J] [--minutes M] [--show K] [--out FILE]
 
-Programs SEED * 1,000,000 .. are made, judged by `truth` (histories by transitive closure, several
-schedules) and run by ptxsim under three orders. Prints programs, disagreements by class and by cause (the
-kinds of events left after minimising), and K programs of each. Exit code 1 where there is any disagreement.
+Generates programs SEED * 1,000,000 and following, judges them by `truth` (histories by transitive closure,
+several schedules) and runs them on ptxsim under three orders. Prints disagreements by class and by cause (the
+kinds of events left after minimising), and K programs of each. Exit code 1 if there is any disagreement.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from research.truth.minimise import minimise
 
 BLOCK = 1_000_000  # seeds of programs from one seed of the bench
 UNDEFINED = "without meaning: "
-MINIMISED = 3  # programs of a class and a kind of finding that are minimised
+MINIMISED = 3  # minimised programs per class and kind of finding
 
 
 class Tally:
-    """What has been seen so far."""
+    """The results so far."""
 
     def __init__(self):
         self.programs, self.undefined = Counter(), Counter()
@@ -38,7 +38,7 @@ class Tally:
         self.minimised = Counter()
 
     def add(self, seed: int, state: str, found: list[tuple[str, str]]) -> None:
-        """What `examine` says about a program."""
+        """Adds the result of `examine` for a program."""
         if state.startswith(UNDEFINED):
             self.undefined[state] += 1
             return
@@ -72,13 +72,13 @@ class Tally:
 
 
 def _without_idle(lines: list[str]) -> list[str]:
-    """Without the headings of warps that do nothing."""
+    """The lines without the headings of warps that do nothing."""
     following = [*lines[1:], ":"]
     return [a for a, b in zip(lines, following, strict=True) if not (a.endswith(":") and b.endswith(":"))]
 
 
 def examine(seed: int) -> tuple[int, str, list[tuple[str, str]]]:
-    """(seed, what the program is, disagreements that more schedules do not explain)."""
+    """(seed, the program's state, disagreements that more schedules do not explain)."""
     program = program_of(seed)
     try:
         truth = truth_of(program)
@@ -91,7 +91,7 @@ def examine(seed: int) -> tuple[int, str, list[tuple[str, str]]]:
 
 @contextlib.contextmanager
 def spread(jobs: int):
-    """A `map` over that many processes, in order."""
+    """A `map` over `jobs` processes that keeps the order."""
     if jobs == 1:
         yield map
         return
@@ -100,7 +100,7 @@ def spread(jobs: int):
 
 
 def _words(text: str) -> str:
-    """What a disagreement is like, for counting."""
+    """The kind of a disagreement, for counting."""
     return " ".join(text.split()[1:4])
 
 

@@ -15,20 +15,20 @@ class FullRun(Run):
         return work
 
     def arrival(self, op, stamp: tuple):
-        """What happens when the work that an mbarrier tracks is done."""
+        """What happens when the work that an mbarrier tracks is complete."""
         return lambda: self.signal(self.barriers[op.a["bar"]], op, stamp)
 
     # ---- bulk copies ----
 
     def do_bulk_load(self, warp, op, threads):
-        """global or shared -> shared memory of a CTA; reports to an mbarrier (9.7.9.25.4.1), and hands on
-        no memory access but its own (8.9.1.1). Its signal still comes after its issue.
+        """global or shared -> shared memory of a CTA; reports to an mbarrier (9.7.9.25.4.1), and releases no
+        memory access but its own (8.9.1.1). Its signal still comes after its issue.
         """
         if len(threads) > 1:
             raise Undefined("several threads issue one copy: the bytes of a phase are a matter of luck")
         a, words = op.a, op.a["words"]
         (t,) = threads
-        for rank in a.get("ranks") or (a["rank"],):  # several: multicast, to the same place of each CTA
+        for rank in a.get("ranks") or (a["rank"],):  # several: multicast, to the same offset in each CTA
             touches = [(*a["source"], words, "r"), ("s", rank, a["slot"] * SLOT, words, "w")]
             bit = self.node(op, t, "copy", touches, self.know[t])
             self.awaited[bit] = ("cta", rank)
@@ -59,7 +59,7 @@ class FullRun(Run):
         self.groups.setdefault((kind, owner), [[]]).append([])
 
     def group_wait(self, kind: str, owner, pending: int, reading: bool = False, all_of: bool = False):
-        """The history that a wait for groups gives, or None while they are under way."""
+        """The history that a wait for groups acquires, or None while the groups are under way."""
         groups = self.groups.get((kind, owner), [[]])
         closed = groups if all_of else groups[:-1]
         covered = closed[: len(closed) - pending] if pending else closed
@@ -111,8 +111,8 @@ class FullRun(Run):
         return self.wait_for(threads, [self.group_wait("cp", t, n, all_of=everything) for t in threads])
 
     def do_cp_arrive(self, warp, op, threads):
-        """cp.async.mbarrier.arrive: arrives when this thread's copies so far are done, and hands on nothing
-        else (8.9.1.1); without .noinc the phase expects that arrival (9.7.13.15.15).
+        """cp.async.mbarrier.arrive: arrives when this thread's copies so far are complete, and releases
+        nothing else (8.9.1.1); without .noinc the phase expects that arrival (9.7.13.15.15).
         """
         for t in self.shuffled(threads):
             self.barriers[op.a["bar"]].pending += 1 if op.a.get("inc") else 0
@@ -139,7 +139,7 @@ class FullRun(Run):
     def tmem(self, warp, op, threads, mode: str, kind: str) -> bool:
         place = ("t", self.rank(threads[0]), QUADRANT * (warp % 4) + op.a["column"], 1, mode)
         know, usable = self.released(threads)[0], 0
-        for t in threads:  # one operation of the warp, which comes after the fence of any of its lanes
+        for t in threads:  # one operation of the warp, which comes after the fences of all its lanes
             usable |= self.usable[t]
         bit = self.node(op, threads[0], "tmem", [place], know, usable)
         self.awaited[bit] = ("thread", threads[0])
@@ -221,7 +221,7 @@ class FullRun(Run):
         covered = groups[: len(groups) - op.a["n"]] if op.a["n"] else groups
         items = [item for group in covered for item in group]
         if op.a["n"] == 0 and self.groups.get(("wgmma", warp), [[]])[-1]:
-            self.early.add(op.id)  # the result is read next, and this work is in no group
+            self.early.add(op.id)  # the result is read next, but this work is in no group
         if not all(work.done for _, work, *_ in items):
             return False
         for bits, *_ in items:

@@ -1,7 +1,7 @@
 """The chains that random programs are made of: who writes, how it is handed over, who reads.
 
-Every chain ends with its readers done; its places are its own. Between steps stands a `hand_over`; the chains
-add what their kind of memory access needs around it.
+Every chain ends after its readers are done, and uses places of its own. Between steps comes a `hand_over`;
+the chains add what their kind of memory access needs around it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def plain(b) -> None:
 
 
 def counted(b) -> None:
-    """Atomic additions from everywhere, read after a hand-over."""
+    """Atomic additions by all warps, read after a hand-over."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     adders, readers = b.pick(pool), b.pick(pool)
@@ -108,7 +108,7 @@ def apart(b) -> None:
 
 
 def loaded(b) -> None:
-    """A ring: one thread copies into stages by bulk copy, warps read and hand the stages back."""
+    """A ring: one thread fills stages by bulk copy, warps read them and hand them back."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     loader = b.rng.choice(range(len(b.program.code)) if b.chance(0.2) else pool)
@@ -117,7 +117,7 @@ def loaded(b) -> None:
     stages, words = b.rng.choice([1, 1, 2]), b.rng.choice([SLOT, 2 * SLOT])
     lead = b.chance(0.5)
     slots = [b.slot(rank, words // SLOT) for _ in range(stages)]
-    beside = b.slot(rank) if not far and b.chance(0.3) else None  # a word that the loader writes itself
+    beside = b.slot(rank) if not far and b.chance(0.3) else None  # a word that the loader itself writes
     full = [b.bar(rank, 1) for _ in range(stages)]
     empty = [b.bar(b.rank(loader), len(consumers) * (1 if lead else 32)) for _ in range(stages)]
     for k in range(b.rng.choice([1, 2, 3, 4])):
@@ -127,7 +127,7 @@ def loaded(b) -> None:
         announcer = consumers[0] if far else loader
         sizes = [words // 2] * 2 if b.chance(0.2) and words > SLOT else [words]
         early = not far and b.chance(0.2)  # bytes may come before they are announced
-        if beside is not None and k == 0:  # handed on by the announcement, not by the bytes
+        if beside is not None and k == 0:  # released by the announcement, not by the bytes
             b.put(loader, "st", LEAD, space="s", rank=rank, slot=beside, at="own")
         for announce in (not early, early):
             if announce:
@@ -206,7 +206,7 @@ def stored(b) -> None:
 
 
 def copied(b) -> None:
-    """cp.async of each lane's word, waited for by groups or by an mbarrier."""
+    """cp.async of each lane's word, awaited by groups or by an mbarrier."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     copiers, readers = b.pick(pool, 2), b.pick(pool)

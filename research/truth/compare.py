@@ -1,16 +1,16 @@
-"""ptxsim's verdict on a program beside the truth.
+"""Compares ptxsim's verdict on a program with the truth.
 
-`check` gives a list of disagreements, each a (class, detail):
-  false error      no schedule of the program does anything wrong, ptxsim says `error`
-  false review     nothing is left to review, ptxsim says `review`
-  false clean      every schedule is wrong, ptxsim says `clean` or `review` in an order
-  unseen           some schedule is wrong, ptxsim says so in no order (a run is one run: no false verdict);
-                   apart: a review says that it is luck what arrives where
-  missing review   every schedule lacks a fence, ptxsim says `clean`
-  wrong pair       a race, or a waiting event, that the truth does not know
+`check` returns a list of disagreements, each a (class, detail):
+  false error      no schedule of the program does anything wrong, but ptxsim says `error`
+  false review     nothing needs a review, but ptxsim says `review`
+  false clean      every schedule is wrong, but ptxsim says `clean` or `review` in an order
+  unseen           some schedule is wrong, but ptxsim says so in no order (not a false verdict of a run);
+                   separate: a review says that it is luck which arrivals make a phase
+  missing review   every schedule lacks a fence, but ptxsim says `clean`
+  wrong pair       a race, or a waiting event, that is not in the truth
   wrong kind       an error of a kind that nothing in the program explains
-                   (these two where all schedules show the same; else the truth is but a sample)
-  results differ   clean in every order, but not the same memory (of two orders, or with and without checks)
+                   (these two only if all schedules show the same; else the truth is a sample)
+  results differ   clean in every order, but memory differs (between orders, or with and without checks)
   no verdict       incomplete, an exception, or no end
 """
 
@@ -28,14 +28,14 @@ from research.truth.judge import Truth, truth_of
 from research.truth.model import FLAGS, SLOT, Program
 
 ORDERS = ("program", "adverse")
-SEEDED = 4  # one program in as many runs under an order at random as well
-OWN = {900000, 900001}  # marks of what stands before and after the events
-DEEPER = (5, 40, 300, 2000)  # times as many schedules before a disagreement counts
+SEEDED = 4  # one program in so many also runs under a random order
+OWN = {900000, 900001}  # marks of the code before and after the events
+DEEPER = (5, 40, 300, 2000)  # factors of more schedules before a disagreement counts
 SECONDS = 60  # a run that takes longer has no verdict
 _LUCK = "is luck"
 _LINE = re.compile(r"\bline (\d+)\b")
 
-# kind of a finding -> what in the truth explains it
+# kind of a finding -> the facts of the truth that explain it
 EXPLAINS = {
     "collective": {"stuck", "races"},  # groups of warps that share a barrier
     "race": {"races", "pending", "stuck", "open"},
@@ -43,7 +43,7 @@ EXPLAINS = {
     "deadlock": {"stuck"},
     "async-pending": {"pending", "races", "stuck"},
     "uninitialized": {"races", "pending", "unset", "stuck"},
-    "tmem-alloc": {"races", "pending", "stuck"},  # what is still under way when columns are freed
+    "tmem-alloc": {"races", "pending", "stuck"},  # work that is still under way when columns are freed
     "mbarrier": {"stuck", "races", "half", "pending"},
     "tx-count": {"stuck", "half"},
 }
@@ -58,7 +58,7 @@ def _alarm(*_):
 
 
 def run_ptxsim(program: Program) -> dict:
-    """order -> (Result, memory it left, memory that a run without checks left)."""
+    """order -> (Result, memory after the run, memory after a run without checks)."""
     orders = ORDERS if program.seed % SEEDED else (*ORDERS, 1 + program.seed % 1000)
     module = ptxsim.load(ptx_of(program))
     shape = {"grid": program.ctas, "cluster": program.ctas, "block": 32 * program.warps}
@@ -92,7 +92,7 @@ def fresh_arrays() -> tuple:
 
 
 def check(program: Program, truth: Truth | None = None, deeper=DEEPER) -> list[tuple[str, str]]:
-    """Every disagreement that stays when more schedules are tried. Raises Undefined."""
+    """Every disagreement that remains when more schedules are tried. Raises Undefined."""
     truth = truth or truth_of(program)
     runs = _in_time(program)
     if isinstance(runs, str):
@@ -104,14 +104,14 @@ def check(program: Program, truth: Truth | None = None, deeper=DEEPER) -> list[t
 
 
 def _in_time(program: Program) -> dict | str:
-    """The runs, or why there is no verdict."""
+    """The runs, or the reason why there is no verdict."""
     signal.signal(signal.SIGALRM, _alarm)
     signal.alarm(SECONDS)
     try:
         return run_ptxsim(program)
     except TooLong:
         return f"after {SECONDS} s"
-    except Exception as error:  # whatever it is, it is no verdict
+    except Exception as error:  # any exception means no verdict
         return f"{type(error).__name__}: {error}"[:200]
     finally:
         signal.alarm(0)
@@ -134,8 +134,8 @@ def judge_runs(truth: Truth, runs: dict) -> list[tuple[str, str]]:
 
 
 def _differ(runs: dict, across: bool) -> bool:
-    """Whether memory differs between runs. across: between orders too; else whom an order elects is its
-    choice, and a checked run is compared with the unchecked one of its order.
+    """Whether memory differs between runs. across: also between orders; otherwise the lane that an order
+    elects is its choice, and a checked run is compared only with the unchecked one of its order.
     """
     first = next(memory for _, memory, _ in runs.values())
     return any(
@@ -149,7 +149,7 @@ def _of_one_run(truth: Truth, order, result) -> list[tuple[str, str]]:
     left = {"tx-count", "mbarrier"} if any(f.half for f in truth.runs) else set()
     silent = _only(
         result, left | ({"race"} if truth.some("open") else set())
-    )  # of these the truth says nothing
+    )  # the truth says nothing about these
     if result.verdict == "error" and not truth.may and not silent:
         found.append(("false error", f"{order}: {text}"))
     elif result.verdict == "review" and not truth.may and not truth.review:
@@ -173,7 +173,7 @@ def _kinds(truth: Truth) -> str:
 
 
 def _explained(truth: Truth, finding) -> list[tuple[str, str]]:
-    """Is this finding about something that is there? Where schedules differ, what is there is not known."""
+    """How far the truth does not explain this finding. Where schedules differ, the truth is incomplete."""
     if finding.severity != "error" or truth.luck:
         return []
     reasons = truth.kinds() | {n for n in ("half", "open") if any(getattr(f, n) for f in truth.runs)}

@@ -1,12 +1,11 @@
-"""Clusters that are only compared with earlier ones: is what a launch finds the same as if all were checked?
+"""Checks that comparing clusters with earlier ones finds the same as checking all of them.
 
     python -m research.truth.compared_clusters SEED [--count N] [--minutes M]
 
-Takes a kernel that is right (truth tables, random kernels, the course's steps) and lets some of its
-clusters differ by a value or two: a register has another number before an instruction, a predicate is turned.
-Runs it with and without the comparison (grid/repeats/) and wants the same findings, counts and memory.
-Prints each difference, how many clusters were compared and how launches ended; exit code 1 where there is a
-difference.
+Takes a correct kernel (truth tables, random kernels, the course's steps) and lets some of its clusters differ
+by a value or two: a register has another number before an instruction, or a predicate is inverted. Runs it
+with and without the comparison (grid/repeats/) and requires the same findings, counts and memory. Prints each
+difference, how many clusters were compared and how launches ended; exit code 1 if there is a difference.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ from ptxsim.grid.repeats import runner  # noqa: E402
 from research.truth.kernels import REGISTERS, WORDS, kernel_of  # noqa: E402
 from research.truth.paths import GUARD  # noqa: E402
 
-EARLY, CLUSTERS = 2, 6  # clusters before the change, and of a launch
+EARLY, CLUSTERS = 2, 6  # clusters before the change, clusters of a launch
 OPCODES = (
     "ld|st|mbarrier|cp|bar|barrier|tcgen05|wgmma|atom|red|fence|setp|mad|add|sub|shl|shr|mul|and|or|xor|elect|"
     "mma|ldmatrix|stmatrix|bra|selp|shfl|mapa|cvt|vote"
 )
 STATEMENT = re.compile(rf"(?<![\w.%])(@!?%[\w$]+\s+)?(?:{OPCODES})\.[^;]*;")
 DELTAS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, -4, -16, -128)
-LATER = (  # clusters that are changed: all from one on, every other one, one alone
+LATER = (  # the changed clusters: all from one on, every other one, a single one
     f"setp.ge.u32 %later, %which, {EARLY};",
     "and.b32 %which, %which, 1; setp.eq.u32 %later, %which, 1;",
     f"setp.eq.u32 %later, %which, {EARLY + 1};",
 )
-NEVER = 10**9  # clusters that no launch has
-LIMIT = 500_000  # instructions of a cluster: changed loops may have no end
+NEVER = 10**9  # more clusters than any launch has
+LIMIT = 500_000  # instructions of a cluster, since changed loops may be endless
 
 
 @dataclass
@@ -77,7 +76,7 @@ def rules() -> list[Base]:
 
 
 def _of_rule(rule, start: str) -> Base:
-    """Each cluster has its own part of `out`."""
+    """A kernel of a rule in which each cluster has its own part of `out`."""
     text = start.format(target=rule.target, directives=rule.directives)
     own = "mov.u32 %x2, %clusterid.x; mul.wide.u32 %y1, %x2, 16384; add.s64 %out, %out, %y1;\n"
     text = text.replace("cvt.u64.u32 %y0", own + "cvt.u64.u32 %y0")
@@ -129,7 +128,9 @@ def course_step(step: int) -> Base:
 
 
 def changed(ptx: str, rng: random.Random) -> str | None:
-    """The kernel with other values in one or two registers of later clusters; None: nothing to change."""
+    """The kernel with other values in one or two registers of later clusters;
+    None if nothing can be changed.
+    """
     body = ptx.index("{", ptx.index(".entry"))
     statements = [m for m in STATEMENT.finditer(ptx, body) if "%" in m[0]]
     text = ptx
@@ -148,7 +149,9 @@ def changed(ptx: str, rng: random.Random) -> str | None:
 
 
 def _kind(ptx: str, name: str) -> str | None:
-    """b32, b64 or pred, as a register of this name is declared; None: another type, or no register."""
+    """b32, b64 or pred, as the register is declared; None for another type, or
+    if there is no such register.
+    """
     stem = re.sub(r"\d+$", "", name)
     for kind, names in re.findall(r"\.reg\s+\.(\w+)\s+([^;]*);", ptx):
         if re.search(rf"(?<![\w%]){re.escape(name)}(?!\w)", names) or f"{stem}<" in names:
@@ -166,12 +169,12 @@ def facts(base: Base, ptx: str, order: str) -> tuple:
     result = module.launch(base.entry, **base.shape, args=args, order=order, jobs=1, max_instructions=LIMIT)
     findings = [(str(f), f.where, f.evidence, f.count) for f in result.findings]
     stats = {name: value for name, value in result.stats.items() if name != "seconds"}
-    held = [getattr(a, "array", a) for a in args]  # of a tensor map, its tensor
+    held = [getattr(a, "array", a) for a in args]  # for a tensor map, its tensor
     return result.verdict, findings, stats, [a.tobytes() for a in held if isinstance(a, np.ndarray)]
 
 
 def both(base: Base, ptx: str, order: str) -> tuple[tuple, tuple]:
-    """With the comparison and without."""
+    """The results with the comparison and without."""
     usual, found = processes.WORTH_COMPARING, []
     for least in (usual, NEVER):
         processes.WORTH_COMPARING = least
@@ -183,7 +186,7 @@ def both(base: Base, ptx: str, order: str) -> tuple[tuple, tuple]:
 
 
 def count_calls(seen: Counter) -> None:
-    """Notes how clusters and launches end."""
+    """Counts how clusters and launches end."""
     repeats, doubtful = runner.Runner._repeats, runner.Doubtful.__init__
 
     def noted(self, index: int) -> bool:

@@ -1,5 +1,5 @@
-"""Chains of cp.async: rings of stages, copies that go on through the async proxy, and what their arrivals
-do not hand on (PTX ISA 8.9.1.1, 9.7.9.25.3, 9.7.13.15.15).
+"""Chains of cp.async: rings of stages, copies whose data the async proxy uses next, and what their arrivals
+do not release (PTX ISA 8.9.1.1, 9.7.9.25.3, 9.7.13.15.15).
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from research.truth.model import FULL, SLOT, SLOTS, TILE
 
 
 def ring(b) -> None:
-    """Warps copy into stages by cp.async, others read and hand the stages back through mbarriers."""
+    """Warps fill stages by cp.async, others read them and hand them back through mbarriers."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     copiers, readers = b.pick(pool, 2), b.pick(pool, 2)
     stages, lead = b.rng.choice([1, 1, 2]), b.chance(0.5)
     slots = [{w: b.slot(rank) for w in copiers} for _ in range(stages)]
-    beside = b.slot(rank) if b.chance(0.4) else None  # a word that the copiers write themselves
+    beside = b.slot(rank) if b.chance(0.4) else None  # a word that the copying warps write themselves
     inc = b.chance(0.5)
     full = [b.bar(rank, 32 * len(copiers)) for _ in range(stages)]
     empty = [b.bar(rank, len(readers) * (1 if lead else 32)) for _ in range(stages)]
@@ -28,7 +28,7 @@ def ring(b) -> None:
                 b.put(w, "st", space="s", rank=rank, slot=beside, at="own")
             b.put(w, "cp_async", slot=slots[s][w], **{"from": b.global_slot()})
             b.put(w, "cp_arrive", bar=full[s], inc=inc)
-            if inc:  # the copies' arrival counts itself; this one is what the phase waits for
+            if inc:  # the copies' arrival adds itself to the count; this one is the expected arrival
                 b.put(w, "arrive", bar=full[s], sem="release")
         for r in readers:
             wait(b, r, full[s], phase)
@@ -42,7 +42,7 @@ def ring(b) -> None:
 
 
 def grouped(b) -> None:
-    """Groups in flight: a warp waits for all but the youngest before it hands one on."""
+    """Groups in flight: a warp waits for all but the youngest before it hands a group over."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     copier, readers = b.rng.choice(pool), b.pick(pool, 2)
@@ -65,7 +65,7 @@ def grouped(b) -> None:
 
 
 def sent_on(b) -> None:
-    """What cp.async has brought is stored by a bulk copy: a proxy fence stands between."""
+    """A bulk copy stores what cp.async has loaded, with a proxy fence between."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     copiers, storer = b.pick(pool, 2), b.rng.choice(pool)
@@ -86,8 +86,8 @@ def sent_on(b) -> None:
 
 
 def fenced(b, copiers: list[int], user: int, known: dict) -> None:
-    """Copies are done and visible to the async proxy before `user` goes on: their warps wait and fence, or
-    `user` waits for an mbarrier that tracks them, and fences.
+    """Makes copies complete and visible to the async proxy before `user` continues: their warps wait and
+    fence, or `user` waits for an mbarrier that tracks them, and fences.
     """
     rank, space = b.rank(user), b.rng.choice(["all", "s"])
     if b.chance(0.5):
@@ -105,7 +105,7 @@ def fenced(b, copiers: list[int], user: int, known: dict) -> None:
 
 
 def multiplied(b) -> None:
-    """A slot of a tile comes by cp.async, one thread multiplies, then the slot is copied anew."""
+    """cp.async fills a slot of a tile, one thread multiplies, then the slot is filled again."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     copier, issuer = b.rng.choice(pool), b.rng.choice(pool)

@@ -1,4 +1,4 @@
-"""A program as PTX text. Each event stands after a `// @src ID` mark, so that findings name events."""
+"""A program as PTX text. Each event comes after a `// @src ID` mark, so that findings name events."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ptx_of(program: Program) -> str:
 
 
 def _blocks(program: Program) -> dict:
-    """Block number -> the events that are one instruction of several warps (wgmma, 9.7.15: `.aligned`)."""
+    """Block number -> the events that form one instruction of several warps (wgmma, 9.7.15: `.aligned`)."""
     found: dict = {}
     for op in program.ops():
         if "block" in op.a:
@@ -86,7 +86,7 @@ def _uses_tmem(program: Program) -> bool:
 
 
 def _extent(program: Program) -> int:
-    """Words of shared memory that are set to zero at the start: all that events name."""
+    """The number of words of shared memory that are zeroed at the start: all that events name."""
     slots = [op.a["slot"] + max(op.a.get("words", 0) // SLOT, 1) for op in program.ops() if "slot" in op.a]
     tiles = [op.a["tile"] + 1 for op in program.ops() if "tile" in op.a]
     sources = [op.a["source"] for op in program.ops() if op.a.get("source", "g")[0] == "s"]
@@ -147,7 +147,7 @@ def _event(program: Program, op: Op) -> str:
     text = TEXTS[op.kind](program, op)
     if op.lanes == FULL or op.kind == "warp_sync":
         return mark + text.replace("@@ ", "").replace("@@", "")
-    if "LOOP" in text:  # a loop of some lanes: the others go round it
+    if "LOOP" in text:  # a loop of some lanes: the others skip it
         end = f"E{op.id}"
         return f"{mark}{choose(program, op.lanes)}\n@!%me bra {end};\n{text.replace('@@ ', '')}\n{end}:"
     return f"{mark}{choose(program, op.lanes)}\n{text.replace('@@', '@%me')}"
@@ -155,6 +155,6 @@ def _event(program: Program, op: Op) -> str:
 
 def _arms(program: Program, op: Op) -> str:
     (mask, first), (_, second) = op.arms
-    plain = Program(program.warps, program.ctas, [], {}, program.target)  # inside, no elect: lanes are apart
+    plain = Program(program.warps, program.ctas, [], {}, program.target)  # no elect here: lanes are diverged
     a, b = ("\n".join(_event(plain, x) for x in arm) for arm in (first, second))
     return f"{choose(plain, mask)}\n@!%me bra A{op.id};\n{a}\nbra B{op.id};\nA{op.id}:\n{b}\nB{op.id}:"

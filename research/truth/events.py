@@ -1,4 +1,4 @@
-"""The PTX text of each kind of event. In it, `@@` stands for the predicate of the lanes that take part."""
+"""The PTX text of each kind of event. In it, `@@` is replaced by the predicate of the participating lanes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORIGIN = 1024  # window offset of a kernel's first 1024-byte aligned shared buff
 
 
 def choose(program: Program, lanes: int) -> str:
-    """%me: is this lane in the mask?"""
+    """PTX that sets %me if this lane is in the mask."""
     if lanes == 1 and program.elect:
         return "elect.sync _|%me, 0xffffffff;"
     if lanes & lanes - 1 == 0:
@@ -164,7 +164,7 @@ def _bulk_load(program, op):
 
 
 def _tensor_load(a: dict, setup: str, address: str, first: int) -> str:
-    """The same words by a tensor map of one dimension; `ranks` makes it a multicast."""
+    """The same words loaded through a one-dimensional tensor map; `ranks` makes it a multicast."""
     ranks = a.get("ranks") or ()
     form = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
     mask = f", {sum(1 << r for r in ranks)}" if ranks else ""

@@ -20,12 +20,12 @@ MMA_COLUMNS, QUADRANT = 16, 512
 
 
 class Undefined(Exception):
-    """The ISA gives this program no meaning; it is of no use as ground truth."""
+    """The ISA gives this program no meaning, so it cannot serve as ground truth."""
 
 
 @dataclass(eq=False)
 class Node:
-    """Accesses that one thread, or one asynchronous operation, does at one moment."""
+    """Accesses that one thread, or one asynchronous operation, makes at one moment."""
 
     op: Op
     thread: int
@@ -37,7 +37,7 @@ class Node:
 
 @dataclass(eq=False)
 class Async:
-    """Work in flight. It completes when all of `after` have."""
+    """Work in flight. It completes after all of `after` have."""
 
     finish: object  # called at completion
     after: list = field(default_factory=list)
@@ -52,7 +52,7 @@ class Barrier:
     pending: int
     tx: int = 0
     phase: int = 0
-    gathered: tuple = (0, 0)  # what has been released into it: (history, tensor memory part)
+    gathered: tuple = (0, 0)  # released into the current phase: (history, tensor memory part)
     published: tuple = (0, 0)  # the same at its last completion
     seen: int = -1  # last phase that a wait saw complete
     over: int = 0  # node of the end of the last phase
@@ -74,11 +74,12 @@ def union(a: tuple, b: tuple) -> tuple:
 
 
 class Run:
-    """State of one schedule. `go` runs it to the end or until nothing can move."""
+    """State of one schedule. `go` runs it until it ends or nothing can move."""
 
     def __init__(self, program: Program, rng: random.Random, habit: str = "random"):
         """habit: "eager" completes asynchronous work at once, "late" when nothing else can move; "together"
-        keeps the lanes of a warp together: those ahead wait for those behind, as long as anything can move.
+        keeps the lanes of a warp together: lanes that are ahead wait for the others, as long as anything can
+        move.
         """
         self.program, self.rng, self.habit = program, rng, habit
         n = program.threads
@@ -89,7 +90,7 @@ class Run:
         self.fences: dict[int, list] = {}  # thread -> (node number, history, space) of its proxy fences
         self.barriers = {place: Barrier(count, count) for place, count in program.bars.items()}
         self.meetings: dict[tuple, Meeting] = {}
-        self.passed: set = set()  # (warp, op) that a barrier has let go
+        self.passed: set = set()  # (warp, op) that a barrier has released
         self.flags: dict[tuple, list] = {}  # place -> [value, releases]
         self.fence_release: dict[int, tuple] = {}
         self.fence_acquire: dict[int, tuple] = {}
@@ -104,9 +105,9 @@ class Run:
         self.wgmmas: dict[tuple, list] = {}
         self.joined: dict[int, int] = {}
         self.awaited: dict[int, tuple] = {}  # node -> (CTA or thread, history needed at exit)
-        self.early: set = set()  # events that read a result before it is there
-        self.ahead = False  # has a wait asked for a phase that is not the last one (9.7.13.15.16)?
-        self.loose = False  # has an arrival come that nothing orders after the phase before its own?
+        self.early: set = set()  # events that read a result before it is complete
+        self.ahead = False  # whether a wait asked for a phase other than the last one (9.7.13.15.16)
+        self.loose = False  # whether nothing ordered an arrival after the phase before its own
         self.stuck: frozenset | None = None
 
     # ---- schedule ----
@@ -114,7 +115,7 @@ class Run:
     def go(self) -> Run:
         warps = list(range(len(self.program.code)))
         settles = {"eager": 1.0, "late": 0.0, "random": 0.3, "together": 0.3}[self.habit]
-        stays = self.rng.choice([0.0, 0.7, 1.0])  # how likely a warp goes on as long as it can
+        stays = self.rng.choice([0.0, 0.7, 1.0])  # probability that a warp continues as long as it can
         moved = True
         while moved:
             moved = False
@@ -135,11 +136,11 @@ class Run:
         return self
 
     def part(self, warps: list[int]) -> bool:
-        """Nothing else can move: lanes that are ahead do not wait any longer for those behind."""
+        """Lets lanes that are ahead continue when nothing else can move; False if nothing moves."""
         return self.habit == "together" and any(self.step(warp, apart=True) for warp in warps)
 
     def settle(self, chance: float) -> bool:
-        """Completes some of the asynchronous work that can."""
+        """Completes some of the asynchronous work that can complete."""
         moved = False
         for work in list(self.flight):
             if self.rng.random() < chance and all(a.done for a in work.after):
@@ -168,7 +169,7 @@ class Run:
             if op.kind in COLLECTIVE and len(threads) != op.lanes.bit_count():
                 continue
             if op.kind == "arrive" and self.habit == "random" and self.rng.random() < 0.3:
-                most = self.rng.choice((4, len(threads)))  # a few may be all that a phase needs
+                most = self.rng.choice((4, len(threads)))  # a phase may need only a few
                 threads = self.rng.sample(threads, self.rng.randint(1, min(most, len(threads))))
             if getattr(self, "do_" + op.kind)(warp, op, threads):
                 for thread in threads:
@@ -182,7 +183,7 @@ class Run:
         return thread // 32 // self.program.warps
 
     def node(self, op, thread: int, unit: str, touches: list, know: int, usable: int = 0) -> int:
-        """Adds a node; its bit."""
+        """Adds a node; returns its bit."""
         self.nodes.append(Node(op, thread, know, usable, unit, touches))
         return 1 << len(self.nodes) - 1
 
@@ -194,7 +195,7 @@ class Run:
         return know, known
 
     def handed(self, t: int, sem: str) -> tuple:
-        """What a signal of a thread hands over. For tensor memory a relaxed one will do (9.7.16.6.4)."""
+        """What a thread's signal releases. For tensor memory a relaxed one is enough (9.7.16.6.4)."""
         if sem == "release":
             return self.released([t])
         return self.fence_release.get(t, (0, 0))[0], self.known[t]

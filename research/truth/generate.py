@@ -1,7 +1,7 @@
-"""Random programs that keep the rules: chains of writes, synchronisation and reads, each mechanism at random.
+"""Random programs that keep the rules: chains of writes, synchronisation and reads by random mechanisms.
 
 `program_of(seed)` is one program; most are then broken by `mutate`. Whether the result is right is not
-decided here: `judge` finds out.
+decided here, but by `judge`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Builder:
     def chance(self, p: float) -> bool:
         return self.rng.random() < p
 
-    # ---- places; Exhausted when there is no more room ----
+    # ---- places; raises Exhausted when there is no more room ----
 
     def slot(self, rank: int, count: int = 1) -> int:
         first = self.slots[rank]
@@ -74,7 +74,7 @@ class Builder:
         return number
 
     def barrier_id(self, rank: int, who: tuple) -> int:
-        """Participants in their roles share a number; others get another one."""
+        """The same participants in the same roles share a barrier number; others get another one."""
         known = self.ids[rank]
         if who not in known:
             known[who] = self._below(len(known) + 1, 15)

@@ -1,4 +1,4 @@
-"""One synchronisation from some warps to others, by a mechanism at random."""
+"""One synchronisation from some warps to others, by a random mechanism."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LEAD = 1  # mask of lane 0
 
 
 def hand_over(b, before: list[int], after: list[int], known: dict | None = None) -> None:
-    """All that `before` did comes before what `after` does next. known: mbarriers that may be used again."""
+    """Orders all that `before` did before what `after` does next. known: mbarriers that may be reused."""
     ranks = {b.rank(w) for w in (*before, *after)}
     ways = []
     if before == after and len(before) == 1:
@@ -41,7 +41,7 @@ def _by_barrier(b, before, after, known):
 
 def _by_arrive_and_sync(b, before, after, known):
     number = b.barrier_id(b.rank(after[0]), ("arrive", *before, "sync", *after))
-    if known.get(("bar", number)):  # used again it needs something between: the chain's other direction
+    if known.get(("bar", number)):  # reuse needs a synchronisation between: the chain's other direction
         return _by_barrier(b, before, after, known)
     known["bar", number] = True
     for warp in before:
@@ -73,7 +73,7 @@ def _by_mbarrier(b, before, after, known):
 
 
 def wait(b, warp, bar, phase, wide=False, all_lanes=True) -> None:
-    """All lanes wait, or one does and the warp meets."""
+    """All lanes wait, or one waits and the warp synchronises."""
     test = "test_wait" if b.chance(0.1) else "try_wait"
     if all_lanes and b.chance(0.7):
         b.put(warp, "wait", bar=bar, parity=phase & 1, wide=wide, test=test)

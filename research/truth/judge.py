@@ -1,4 +1,4 @@
-"""From the histories of a run to the truth about a program: races, missing fences, waits that never end."""
+"""Derives the truth about a program from the histories of a run: races, missing fences, endless waits."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Facts:
     fences: set = field(
         default_factory=set
     )  # a generic write read by a copy, with no proxy fence: wrong data
-    late: set = field(default_factory=set)  # the same for reviews: MMA operands, overwriting, another's fence
-    open: set = field(default_factory=set)  # of one warp's tcgen05.ld / st, on which the ISA is silent
+    late: set = field(default_factory=set)  # the same for reviews: MMA operands, overwrites, others' fences
+    open: set = field(default_factory=set)  # by one warp's tcgen05.ld / st, which the ISA leaves open
     tcgen05: set = field(default_factory=set)  # ordered, but without tcgen05.fence: review
     unset: set = field(default_factory=set)  # reads of tensor memory that nothing has written
     pending: set = field(default_factory=set)  # asynchronous work that nobody waits for
-    kept: set = field(default_factory=set)  # stores that read on when their CTA has ended, as chips let them
+    kept: set = field(default_factory=set)  # stores that still read after their CTA has ended, as chips allow
     half: bool = False  # an mbarrier is left in the middle of a phase
     ahead: bool = field(
         default=False, compare=False
-    )  # a wait asks for a phase before the last one, and still passes: review
+    )  # a wait asks for a phase before the last one, but still passes: review
     loose: bool = field(
         default=False, compare=False
-    )  # arrivals that could have made another phase, to no harm: may be a review
+    )  # arrivals that could have completed another phase, harmlessly: may be a review
     stuck: frozenset | None = None
 
     @property
@@ -42,13 +42,13 @@ class Facts:
 
     @property
     def odd(self) -> bool:
-        """Must a run without an error show a review?"""
+        """Whether a run without an error must show a review."""
         return bool(self.late or self.tcgen05 or self.kept)
 
 
 @dataclass
 class Truth:
-    """The same over several schedules: what every one shows, and what some do."""
+    """The facts over several schedules: what all of them show, and what some do."""
 
     runs: list[Facts]
     elect: bool = False  # lanes that do not lead wait at the election for those that do
@@ -67,14 +67,14 @@ class Truth:
 
     @property
     def luck(self) -> bool:
-        """Do schedules differ in what they show? Then the pairs seen are a sample."""
+        """Whether schedules differ in what they show, so that the pairs seen are a sample."""
         return any(f != self.runs[0] for f in self.runs)
 
     def some(self, name: str) -> set:
         return set().union(*(getattr(f, name) for f in self.runs))
 
     def kinds(self) -> set[str]:
-        """What is wrong in some schedule."""
+        """The kinds of faults that some schedule shows."""
         names = {n for n in ("races", "fences", "unset", "pending") if self.some(n)}
         return names | ({"stuck"} if any(f.stuck for f in self.runs) else set())
 
@@ -83,7 +83,7 @@ class Truth:
 
 
 def truth_of(program: Program, rounds: int = 1) -> Truth:
-    """Raises Undefined for a program that the ISA gives no meaning."""
+    """The truth about a program. Raises Undefined for a program that the ISA gives no meaning."""
     if not program.same_blocks():
         raise Undefined("warps of a warpgroup execute different wgmma instructions")
     rng = random.Random(program.seed)
@@ -131,8 +131,9 @@ def _pairs(run: Run, found: Facts, space: str, them: tuple) -> None:
 
 
 def _overwritten(run: Run, before: tuple, earlier: int, later: int) -> bool:
-    """Does a copy stand between the two that has written the place anew? It comes after what its thread
-    did, and the later access after the copy; only the copy's signal hands on no more than itself (8.9.1.1).
+    """Whether a copy between the two accesses has overwritten the place. The copy comes after what its thread
+    did, and the later access after the copy; only the copy's signal releases no more than the copy itself
+    (8.9.1.1).
     """
     know = run.nodes[later].know
     return any(
@@ -158,13 +159,15 @@ def _conflict(run: Run, x: Node, before, y: Node, mode) -> bool:
 
 
 def _proxy(run: Run, found: Facts, space: str, earlier: int, later: int, pair: tuple, mode) -> None:
-    """A generic write before an access of the async proxy (9.7.13.4): which fence lies between?"""
+    """Which fence lies between a generic write and an access of the async proxy (9.7.13.4); records a missing
+    one.
+    """
     x, y = run.nodes[earlier], run.nodes[later]
     own, other = False, False
     for thread, fences in run.fences.items():
         for number, know, spaces in fences:
             if y.know >> number & 1 and know >> earlier & 1 and spaces in ("all", space):
-                good = thread == x.thread or x.unit == "cp.async"  # whoever has waited for a copy will do
+                good = thread == x.thread or x.unit == "cp.async"  # any thread that waited for a copy will do
                 own, other = own or good, other or not good
     if own:
         return
@@ -173,7 +176,7 @@ def _proxy(run: Run, found: Facts, space: str, earlier: int, later: int, pair: t
 
 
 def _left_over(run: Run, found: Facts) -> None:
-    """What is still under way when threads end."""
+    """Records work that is still under way when threads end."""
     for bit, (who, number) in run.awaited.items():
         warps = run.program.warps * 32
         threads = range(number * warps, number * warps + warps) if who == "cta" else (number,)

@@ -1,9 +1,9 @@
-"""Random kernels without races, for comparing the simulator's paths: same memory, same verdict on every one.
+"""Random kernels without races, for comparing the simulator's paths: same memory and verdict on every path.
 
 `kernel_of(seed)` is a `Kernel` of nested statements: scalar code, divergent branches and loops with trip
 counts from data, exchanges through shared memory under CTA and cluster barriers, mbarrier phases in loops,
 bulk copies in both directions, cp.async, shuffles, votes, reductions, atomics. Threads read each other's
-words only across a barrier; what lanes do together stands where the warp is whole.
+words only across a barrier; collective operations are placed where the warp is converged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Kernel:
 
 
 class Writer:
-    """Appends statements; `depth` counts divergent constructs around the present place."""
+    """Appends statements; `depth` counts the divergent constructs around the current place."""
 
     def __init__(self, rng: random.Random, threads: int, cluster: int):
         self.rng, self.threads, self.cluster = rng, threads, cluster
@@ -83,7 +83,7 @@ class Writer:
         )  # fmt: skip
 
     def memory(self) -> None:
-        """This thread's own words."""
+        """Accesses to this thread's own words."""
         v, at = self.value(), 4 * (REGISTERS + self.rng.randrange(2) * 2)
         self.put(
             self.rng.choice([
@@ -117,7 +117,7 @@ class Writer:
         self.put(f"{end}:")
 
     def loop(self, depth: int) -> None:
-        """A trip count of 0..7 from data, with a way out in the middle now and then."""
+        """A loop with a data-dependent trip count of 0..7, sometimes with an exit in the middle."""
         n, p, top, end = f"%n{2 + depth}", f"%p{4 + depth}", self.label(), self.label()
         self.put(f"and.b32 {n}, {self.value()}, 7;\n{top}: setp.eq.u32 {p}, {n}, 0; @{p} bra {end};")
         self.put(f"sub.u32 {n}, {n}, 1;")
@@ -130,7 +130,7 @@ class Writer:
         for _ in range(self.rng.randint(1, 4)):
             self.alone(depth)
 
-    # ---- what threads do together, where all of them are ----
+    # ---- collective operations, where all threads are converged ----
 
     def exchange(self) -> None:
         v, w = self.value(), self.value()
@@ -180,7 +180,7 @@ class Writer:
         self.put(f"xor.b32 %a4, %mine, 4; ld.shared.u32 {self.value()}, [%a4]; bar.sync 2;")
 
     def bulk(self) -> None:
-        """A copy of 4 B per thread to shared memory, read by all."""
+        """A bulk copy of 4 B per thread to shared memory, read by all."""
         loop, size, at = self.label(), 4 * self.threads, 16 * self.rng.randrange(64)
         load = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
         self.put(f"add.u32 %a4, %sm, {BULK}; add.u32 %a5, %sm, {BAR + 8}; add.u64 %y1, %in, {at};")
@@ -208,7 +208,7 @@ class Writer:
         self.put("bar.sync 6; cp.async.ca.shared.global [%a4], [%y2], 16; cp.async.commit_group;")
         self.put("cp.async.wait_group 0; bar.sync 7;")
         self.put(f"xor.b32 %a4, %a4, 32; ld.shared.u32 {self.value()}, [%a4]; bar.sync 6;")
-        self.put("st.shared.u32 [%mine], %t; bar.sync 7;")  # the area of words as it was
+        self.put("st.shared.u32 [%mine], %t; bar.sync 7;")  # restores the area of words
 
     def atomics(self) -> None:
         a = self.value()

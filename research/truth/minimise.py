@@ -1,4 +1,4 @@
-"""Makes a program that shows a disagreement smaller, as long as it still shows one of the same class."""
+"""Shrinks a program that shows a disagreement, as long as it still shows one of the same class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from research.truth.model import Program
 
 
 def minimise(program: Program, name: str, tries: int = 120) -> Program:
-    """Deletes events one by one, then in pairs of neighbours, while class `name` persists."""
+    """Deletes events one by one, then in adjacent pairs, while class `name` persists."""
     best, left = program.copy().number(), [tries]
     changed = True
     while changed and left[0] > 0:

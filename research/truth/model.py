@@ -55,20 +55,20 @@ class Program:
         return self.warps * 32 * self.ctas
 
     def number(self) -> Program:
-        """Gives every event its id; the program itself."""
+        """Numbers all events; returns the program itself."""
         shared: dict = {}
         for number, op in enumerate(self.ops(), 1):
             op.id = shared.setdefault(op.a["block"], number) if "block" in op.a else number
         return self
 
     def same_blocks(self) -> bool:
-        """Do all warps that execute one instruction together execute it with the same arguments?"""
+        """Whether all warps that execute one instruction together give it the same arguments."""
         shared: dict = {}
         blocks = [op for op in self.ops() if "block" in op.a]
         return all(shared.setdefault(op.a["block"], (op.kind, op.a)) == (op.kind, op.a) for op in blocks)
 
     def ops(self):
-        """Every event, arms opened."""
+        """Every event, including those inside arms."""
         for code in self.code:
             for op in code:
                 yield op
@@ -92,7 +92,7 @@ def lanes_of(mask: int) -> list[int]:
 
 
 def lane_paths(code: list[Op]) -> list[list[Op]]:
-    """For each of 32 lanes, the events it takes part in, in order."""
+    """For each of 32 lanes, its events in order."""
     paths: list[list[Op]] = [[] for _ in range(32)]
     for op in code:
         if op.kind == "arms":

@@ -1,4 +1,4 @@
-"""One small change of a program: what a tired programmer might do. Some change nothing that matters."""
+"""One small change of a program, as a tired programmer might make it. Some changes are harmless."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from research.truth.model import COLLECTIVE, FULL, Op, Program
 
 
 def _lists(program: Program) -> list[list[Op]]:
-    """Every list of events, those of arms too."""
+    """Every list of events, including those of arms."""
     found = [code for code in program.code if code]
     return found + [inner for code in found for op in code for _, inner in op.arms if inner]
 
 
 def mutate(program: Program, rng: random.Random) -> None:
-    """Changes the program in place; it may stay as it is where the change does not apply."""
+    """Changes the program in place; it stays unchanged if the change does not apply."""
     lists = _lists(program)
     if not lists:
         return
@@ -45,7 +45,7 @@ def _lanes(program, code, at, rng):
 
 
 def _pass_on(program, code, at, rng):
-    """Another warp of the same CTA does it."""
+    """Moves the event to another warp of the same CTA."""
     number = next((i for i, c in enumerate(program.code) if c is code), None)
     if number is None or code[at].kind == "arms" or program.warps == 1:
         return
@@ -55,14 +55,14 @@ def _pass_on(program, code, at, rng):
 
 
 def _count(program, code, at, rng):
-    """An mbarrier expects one more or one fewer."""
+    """Makes an mbarrier expect one arrival more or fewer."""
     if program.bars:
         place = rng.choice(sorted(program.bars))
         program.bars[place] = max(1, program.bars[place] + rng.choice([-1, 1]))
 
 
 def _barrier_count(program, code, at, rng):
-    """Everyone at a barrier counts 32 more or fewer."""
+    """Makes everyone at a barrier expect 32 threads more or fewer."""
     numbers = sorted({(i // program.warps, op.a["id"]) for i, op in _meetings(program)})
     if numbers:
         rank, number = rng.choice(numbers)

@@ -1,4 +1,4 @@
-"""Runs a kernel on every path of the simulator and says where they differ.
+"""Runs a kernel on every path of the simulator and reports where they differ.
 
 Paths: checked and unchecked, several orders of asynchronous work, one process and several. On a kernel
 without races all must leave the same bytes, and every checked run the same verdict.
@@ -15,7 +15,7 @@ from research.truth.kernels import REGISTERS, WORDS, Kernel
 from research.truth.model import Program
 
 ORDERS = ("program", "adverse", 5)
-GUARD = 4096  # words at the end of the output for what is copied there in bulk
+GUARD = 4096  # words at the end of the output for bulk copies
 
 
 def of_kernel(kernel: Kernel):
@@ -37,7 +37,7 @@ def of_program(program: Program):
 
 
 def differences(module, shape, arrays, maps, jobs=(1,), orders=ORDERS) -> list[str]:
-    """Where paths differ, and checked runs that are not clean."""
+    """The differences between paths, and checked runs that are not clean."""
     found, first = [], {}
     elects = any(
         getattr(one, "op", "") == "elect" for f in module.module.functions.values() for one in f.body
@@ -53,7 +53,7 @@ def differences(module, shape, arrays, maps, jobs=(1,), orders=ORDERS) -> list[s
                     first_words = str(result.findings[0]).split("\n")[0] if result.findings else ""
                     found.append(f"{path}: {result.verdict} {first_words}")
                 memory = np.concatenate(args[1:])
-                known = first.setdefault(order if elects else "", memory)  # whom an order elects is a choice
+                known = first.setdefault(order if elects else "", memory)  # the elected lane is a choice
                 where = np.flatnonzero(memory != known)
                 if len(where):
                     found.append(f"{path}: {len(where)} words differ, the first at {where[0]}")

@@ -1,4 +1,4 @@
-"""Random kernels without races on every path of the simulator: the same bytes and the same verdict?
+"""Checks that random kernels without races give the same bytes and verdict on every path of the simulator.
 
     python -m research.truth.random_programs SEED [--count N] [--jobs]
 

@@ -33,7 +33,7 @@ def _tmem_over(b, first, second, known) -> None:
 
 
 def product(b) -> None:
-    """A tile is loaded, multiplied by one thread, the result read by warps; several turns."""
+    """A tile is loaded, multiplied by one thread, and the result read by warps; several rounds."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     loader, issuer, readers = b.rng.choice(pool), b.rng.choice(pool), b.pick(pool)
@@ -76,7 +76,7 @@ def product(b) -> None:
 
 
 def warpgroup(b) -> None:
-    """A tile is loaded, a warpgroup multiplies, hands the stage back; several turns."""
+    """A tile is loaded, a warpgroup multiplies it and hands the stage back; several rounds."""
     rank = b.rng.randrange(b.program.ctas)
     pool = b.warps_of(rank)
     group = pool[4 * b.rng.randrange(len(pool) // 4) :][:4]
