@@ -1,4 +1,4 @@
-"""What several tests of the studies share."""
+"""Fixtures that several tests of the studies share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Mistakes of known cause: every rule makes some, each is Python, and findings are judged by id."""
+"""Mistakes of known cause: every rule makes some, each is valid Python, and
+findings are judged by cause id.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ STEPS = [source for source in SOURCES if source.name.startswith("step")]
 
 
 def builder(mistake) -> str:
-    """The function that the mistake is in: the rest of the file is as it was."""
+    """The function that contains the mistake: the rest of the file is unchanged."""
     text = mistake.text[mistake.text.index(f"def {mistake.source.builder}(") :]
     return text.partition("\ndef ")[0]
 
@@ -43,7 +45,7 @@ def test_every_slip_has_a_place_and_is_python():
         ast.parse(builder(mistake))
     assert {m.what for m in made} == {slip.what for slip in SLIPS} and len(SLIPS) >= 90
     code = [[re.sub(r"#.*", "", text) for text in (m.text, m.source.text())] for m in made]
-    assert all(one != other for one, other in code)  # a line that moves in or out keeps its words
+    assert all(one != other for one, other in code)  # a line that moves in or out keeps its text
 
 
 @pytest.mark.parametrize("drawn", [draw, draw_slips])

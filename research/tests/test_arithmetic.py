@@ -1,4 +1,6 @@
-"""What an H200 left of random products: the model has each bit, ptxsim those of integers, and is near."""
+"""An H200's results of random products: the model has every bit; ptxsim has those of integers and is near
+else.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from research.arithmetic.vectors import matrices
 
 ROWS = {row["form"]: row for row in results()}
 FORMS = forms()
-NEAR = {"f32": 2.0**-17, "f64": 2.0**-47}  # of the largest term; f16 is rounded to its own bits
+NEAR = {"f32": 2.0**-17, "f64": 2.0**-47}  # relative to the largest term; f16 is rounded to its own bits
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
@@ -47,7 +49,7 @@ def test_every_form_is_one_instruction():
 
 
 def test_another_adder_has_other_bits():
-    """One bit less, K in halves, C at the end: each shows."""
+    """One bit less, K in halves, C at the end: each changes bits."""
     form = next(form for form in FORMS if form.name == "mma.m16n8k16.f32.f16.f16.f32")
     codes = matrices(form, 64, 0)
     right = model.product(form, *codes, model.adder_of(form))

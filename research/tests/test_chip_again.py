@@ -1,4 +1,4 @@
-"""What a caught kernel is given when it runs on a chip once more."""
+"""The inputs of a saved kernel when it runs on a chip again."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Arrays that a seed gives, and those of which checksums are kept."""
+"""Arrays that are drawn from a seed, and arrays that are kept as checksums."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,7 @@
-"""Random instructions against what an H200 left in every register (research/chip/fuzz.py), NaNs to the bit.
+"""Random instructions against an H200's results in every register (research/chip/fuzz.py), NaNs to the bit.
 
-No result is read back by a partner: what sub.cc leaves in CC.CF is read by addc and by subc, for instance.
+No result is seen only by its partner instruction: CC.CF after sub.cc is read by both addc and subc, for
+example.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from scalar_eval import thin
 from research.chip import digests, fuzz_record
 
 RECORD = np.load(Path(__file__).parent / "data" / "fuzz_h200.npz")
-STEPS = 20  # of one test
+STEPS = 20  # steps per test
 
 
 @pytest.mark.parametrize("start", thin(range(0, len(RECORD["names"]), STEPS), 8))

@@ -1,4 +1,6 @@
-"""What is sent to a chip, on ptxsim: right programs end in an outcome of the explorer, in any order."""
+"""The programs sent to a chip, run on ptxsim: correct programs end in an outcome of the explorer in any
+order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants on a chip and on ptxsim: what each said, and what ptxsim let pass."""
+"""Mutants on a chip and on ptxsim: the outcome of each, and what ptxsim let pass."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_what_fails_on_a_chip_must_be_found(chip, verdict, same, passes):
 
 
 def test_no_mutant_that_failed_on_the_chip_was_let_pass():
-    """Of the recorded run, and the table counts every mutant."""
+    """In the recorded run; and the table counts every mutant."""
     file = Path(mutants.__file__).parent / "results/mutants-nvidia-h200.json"
     recorded = json.loads(file.read_text())
     assert recorded["let pass"] == []

@@ -9,7 +9,7 @@ from research.chip import tensor_copies
 
 def test_what_is_drawn_is_judged_as_the_chip_did(tmp_path):
     file = tmp_path / "copies.tar.xz"
-    tensor_copies.make(file, seed=7, count=60)  # ends where a verdict is not that of the kind
+    tensor_copies.make(file, seed=7, count=60)  # raises if a verdict is not the one of its kind
     files = store.load(file)
     cases = json.loads(files["index.json"])
     assert {case["kind"] for case in cases} == set(tensor_copies.KINDS)

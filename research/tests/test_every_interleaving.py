@@ -1,4 +1,4 @@
-"""The explorer of research/every on programs whose answer is plain, and a fixed slice of the comparison."""
+"""The explorer of research/every on programs with an obvious answer, and a fixed slice of the comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def program(*warps, bars=(1,), meets=()) -> Program:
     return Program(tuple(tuple(steps) for steps in warps), bars, meets)
 
 
-PLAIN = [  # name, program, what is wrong in some interleaving
+PLAIN = [  # name, program, the fault in some interleaving
     ("handed over", program([ST, ARRIVE], [PASSED, LD]), ""),
     ("not waited for", program([ST, ARRIVE], [LD]), "races"),
     ("signalled too early", program([ARRIVE, ST], [PASSED, LD]), "races"),

@@ -1,7 +1,7 @@
 """Kernels of other compilers (research/foreign): right results against numpy, no `error`, under two orders.
 
-What is not modelled must say so: such a kernel is listed with the words of its finding. What a compiler's
-kernels leave to review is listed too; docs/contributing/validation.md says why.
+What is not modelled must be reported: such a kernel is listed with the words of its finding. Findings that a
+compiler's kernels leave as a review are listed too; docs/contributing/validation.md says why.
 """
 
 import re
@@ -14,7 +14,7 @@ from research.foreign.cases import Case, load_cases
 
 CASES = {case.name: case for case in load_cases()}
 INCOMPLETE: dict[str, str] = {}  # kernel -> words of the missing piece
-REVIEWS = {  # compiler -> (kind, words) of what its kernels leave to review
+REVIEWS = {  # compiler -> (kind, words) of the reviews that its kernels get
     "Triton": {
         ("race", "no tcgen05.fence::after_thread_sync between the wait"),
         ("race", "no tcgen05.fence::before_thread_sync / after_thread_sync pair"),
@@ -98,7 +98,7 @@ mov.u32 %r1, %tid.x; mov.b32 %r2, 7; """
 
 
 def test_a_warp_that_adds_by_tma_adds_32_times():
-    """CuTe DSL lets all lanes of a warp store the same tile. That is right for a store, not for a sum."""
+    """CuTe DSL lets all lanes of a warp store the same tile. That is right for a store, but not for a sum."""
     case = CASES["cute_clusters_sm90"]
     store, add = "cp.async.bulk.tensor.2d.global.shared::cta.tile", "cp.reduce.async.bulk.tensor.2d.global"
     assert case.ptx.count(store) == 1
@@ -141,7 +141,7 @@ STORE_ROWS = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r3};"
 
 @pytest.mark.parametrize(("store", "step"), [(STORE, 4), (STORE_ROWS, 16)])
 def test_the_same_values_from_many_warps_are_left_to_review(store, step):
-    """Triton lets each warp store its copy of a small tile. What each leaves in memory is the same."""
+    """Triton lets each warp store its copy of a small tile. All copies leave the same bytes in memory."""
     text = f""".version 9.0
 .target sm_90a
 .address_size 64

@@ -1,4 +1,4 @@
-"""The instructions that research/grammar asks about, and its comparison with ptxas where there is one."""
+"""The instructions that research/grammar tests, and its comparison with ptxas if that is installed."""
 
 import shutil
 from collections import Counter

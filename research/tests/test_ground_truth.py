@@ -11,7 +11,7 @@ from research.truth.judge import truth_of
 from research.truth.model import FULL, Op, Program
 
 SLICE = range(120)
-OPEN: dict[int, str] = {  # program -> what ptxsim judges otherwise
+OPEN: dict[int, str] = {  # program -> how ptxsim's verdict differs
     74: "columns freed behind a tcgen05.ld that nobody waits for and whose registers nobody reads: a review",
 }
 
@@ -28,7 +28,7 @@ def test_verdicts_agree(seed):
 
 
 def program(*warps, bars=(), ctas=1) -> Program:
-    """One CTA of as many warps as lists of events (two at least)."""
+    """One CTA with a warp for each list of events (at least two)."""
     code = [[Op(kind, lanes, a) for kind, lanes, a in warp] for warp in warps]
     return Program(len(code) // ctas, ctas, code, dict(bars)).number()
 
@@ -121,7 +121,7 @@ def test_a_store_that_nobody_waits_for_is_a_review():
 
 
 def test_a_race_that_takes_luck_is_told_from_one_that_does_not():
-    """Parity 1 of a fresh barrier passes at once, or not at all once phase 0 is over."""
+    """Parity 1 of a fresh barrier passes at once, or not at all after phase 0 is complete."""
     late = [event("wait", bar=BAR, parity=1), word("ld")]
     truth = truth_of(program([word("st"), ARRIVE], late, bars={BAR: 32}), rounds=8)
     assert truth.may and any(f.stuck for f in truth.runs) and not all(f.stuck for f in truth.runs)
@@ -129,7 +129,7 @@ def test_a_race_that_takes_luck_is_told_from_one_that_does_not():
 
 
 def test_a_disagreement_is_noticed():
-    """The comparison can fail: another program's truth does not fit."""
+    """The comparison can fail: the truth of another program does not fit."""
     assert ("false error", "races") not in check(RIGHT["barrier"])
     found = check(WRONG["no barrier"][0], truth_of(RIGHT["barrier"]), deeper=())
     assert {name for name, _ in found} == {"false error"}

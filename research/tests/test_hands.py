@@ -1,4 +1,4 @@
-"""Kernels of other hands: right as they are, and each mistake changes its own step."""
+"""Kernels by other authors: correct unchanged, and each mistake changes its own step."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ SIZE = (512, 512, 320)
 
 
 def planted(what: str) -> Mistake:
-    """The mistake that is told so."""
+    """The mistake with this description."""
     return next(one for one in hands.planted() if one.what.startswith(what))
 
 
@@ -42,7 +42,7 @@ def test_every_mistake_changes_its_own_step():
         assert differs == [step], mistake.what
 
 
-TOLD = {  # what the mistake is, as far as it tells it from the others -> the cause of the first finding
+TOLD = {  # words that identify the mistake -> the cause of the first finding
     "The guard of the next load is off by one": "load-outside",
     "Lets only the warp that issued the MMAs wait for the last commit": "never-waits",
     "Uses one strip buffer for both strips, as the store is waited for": "group-late",
@@ -83,7 +83,7 @@ def test_all_lines_at_which_a_warp_has_waited_are_seen(monkeypatch):
 
 
 def test_a_commit_whose_index_begins_in_front_of_its_array_is_not_meant_for_another(monkeypatch):
-    """Its address is the array's less one element, plus the warp's number, by the text alone."""
+    """Its address is the array's minus one element, plus the warp's number, by the program text alone."""
     parked.use(monkeypatch)
     row = row_of(planted("Gives the state that waits for an empty accumulator two stages"), wall=0)
     assert len(row["findings"]) > 1

@@ -1,4 +1,4 @@
-"""What a finding about a mutant has to name: the changed line, or what the changed value leads to."""
+"""What a finding about a mutant must name: the changed line, or what the changed value affects."""
 
 from __future__ import annotations
 

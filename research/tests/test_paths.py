@@ -1,7 +1,7 @@
 """The same kernel checked and unchecked, under two orders: the same results on every path.
 
-Kernels of other compilers (research/foreign) and the ten references; `test_random_programs.py` does it with
-random ones.
+Uses kernels of other compilers (research/foreign) and the ten references; `test_random_programs.py` does the
+same with random ones.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ CASES = {case.name: case for case in load_cases()}
 ORDERS = ("program", "adverse")
 
 
-# products of several tcgen05.mma: those that wait together are summed at once, which rounds D in another way
+# products of several tcgen05.mma: those pending together are summed at once, which rounds D differently
 ROUNDED = {"cute_multicast_sm100", "cute_pair_multicast_sm100", "cute_pair_sm100", "cute_tcgen05_sm100"}
 
 

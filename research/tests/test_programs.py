@@ -1,4 +1,4 @@
-"""The manifest of other people's programs is well formed, and a run is judged as its entry says."""
+"""The manifest of programs of other projects is well formed, and a run is judged as its entry says."""
 
 import re
 

@@ -1,4 +1,6 @@
-"""Mutants of PTX change one statement each, and a recorded launch runs again without what made it."""
+"""Each PTX mutant changes one statement, and a recorded launch runs again
+without the library that made it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from research.mutation.on_ptx import Subject, _key, summary
 from research.mutation.ptx_operators import LATE, OPERATORS, mutants
 from research.tirx_kernels.recorded import Recorded, save
 
-CHANGES = [  # operator, statement, what stands there instead
+CHANGES = [  # operator, statement, its replacement
     ("no CTA barrier", "bar.sync 0;", ""),
     ("no cluster barrier", "barrier.cluster.wait.aligned;", ""),
     ("no arrival", "@%p1 mbarrier.arrive.shared.b64 _, [%r1];", ""),

@@ -23,7 +23,7 @@ def test_several_processes(seed):
     assert differences(*of_kernel(kernel_of(seed)), jobs=(1, 2), orders=("program", "adverse")) == []
 
 
-RACES = {506, 522}  # programs that the truth finds a race in
+RACES = {506, 522}  # programs in which the truth finds a race
 
 
 @pytest.mark.parametrize("seed", sorted(set(range(500, 540)) - RACES))
@@ -41,7 +41,7 @@ def test_programs_that_are_left_out_have_races(seed):
 
 
 def test_kernels_differ_and_loops_run():
-    """The generator reaches what it is for."""
+    """The generator reaches the constructs that it exists for."""
     texts = "".join(kernel_of(seed).ptx for seed in range(40))
     for what in (
         "shfl.sync",

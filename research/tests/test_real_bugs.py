@@ -1,4 +1,4 @@
-"""Public fixes: the fault is found, the mended kernel has no `error`. Eight pairs always, all with `slow`."""
+"""Public fixes: the fault is found, the fixed kernel has no `error`. Eight pairs always, all with `slow`."""
 
 from __future__ import annotations
 

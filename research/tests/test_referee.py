@@ -1,4 +1,4 @@
-"""The referee's page says what was measured."""
+"""The referee's page shows the measured results."""
 
 import json
 

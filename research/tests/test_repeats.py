@@ -1,4 +1,4 @@
-"""A cluster that does what an earlier one did is only compared with it; what is wrong is found as before."""
+"""A cluster that repeats an earlier one is only compared with it; faults are found as before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxsim.grid.repeats import runner
 from research.truth import compared_clusters as bench
 
 OWN = "out[blockIdx.x * 64 + t] = "
-LATER = {  # what CTAs from number 3 on do with the instructions of the others -> kind of the finding, if any
+LATER = {  # what CTAs from number 3 on do instead of the others' instructions -> kind of the finding, if any
     "nothing else": (f"{OWN} t;", None),
     "two warps store the same words": (
         "out[blockIdx.x * 64 + (blockIdx.x >= 3 ? t % 32 : t)] = t;", "race",
@@ -57,7 +57,7 @@ def launched(body: str, order: str, jobs: int = 1):
 
 @pytest.fixture
 def ends(monkeypatch) -> Counter:
-    """How clusters that could be compared ended: compared, or run again."""
+    """Counts how comparable clusters ended: compared, or run again."""
     seen, repeats = Counter(), runner.Runner._repeats
 
     def noted(self, index: int) -> bool:

@@ -1,4 +1,4 @@
-"""Compared clusters that differ in what is no event of its own, or in what a launch cannot put back."""
+"""Compared clusters that differ without an event, or in something that a launch cannot restore."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_clusters_that_end_otherwise_are_told_apart(name, order):
 
 @pytest.mark.parametrize("writeable", [True, False])
 def test_a_launch_that_runs_again_finds_all_arrays_as_they_were(writeable):
-    """Later clusters add to what they find, which must not happen twice."""
+    """Later clusters add to existing values, which must not happen twice."""
     kernel = base(
         """
         mad.lo.u32 %a, %id, 64, %t; mul.wide.u32 %own, %a, 4; add.u64 %own, %out, %own;
@@ -112,7 +112,7 @@ def test_a_loop_without_an_end_is_soon_left_to_the_checks(monkeypatch):
 
 
 def test_recordings_take_so_much_memory_and_no_more(monkeypatch):
-    """Every cluster stores more words than the one before; their checks' findings do not depend on that."""
+    """Every cluster stores more words than the previous one; the findings do not depend on that."""
     kernel = base("mov.u32 %a, %id; AGAIN: st.shared.u32 [%word], %a; sub.u32 %a, %a, 1; "
                   "setp.lt.s32 %one, %a, 0; @!%one bra AGAIN;")  # fmt: skip
     held, keep = [], recording.Recordings.keep

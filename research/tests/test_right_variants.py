@@ -1,4 +1,4 @@
-"""What a right variant of PTX changes (research/mutation/right.py): order is added, never taken away."""
+"""The changes in a correct variant of PTX (research/mutation/right.py): order is added, never removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a run leaves depends on its input alone, not on hash seeds, addresses, or what fresh memory holds."""
+"""The result of a run depends only on its input, not on hash seeds, addresses,
+or contents of fresh memory.
+"""
 
 import os
 import subprocess
@@ -8,7 +10,7 @@ import digests
 import pytest
 
 RUNS = ("programs=5", "kernels=3", "torch=12", "foreign=4")
-# Every block of its own, so that it starts elsewhere and a freed one is seldom used again; glibc's names.
+# glibc's settings that give every block its own mapping, so that a freed block is seldom reused.
 SCATTERED = {"MALLOC_MMAP_THRESHOLD_": "256", "MALLOC_MMAP_MAX_": "60000", "MALLOC_PERTURB_": "1"}
 ENVIRONMENTS = {
     "two threads": {"PYTHONHASHSEED": "1", "OPENBLAS_NUM_THREADS": "2"},
@@ -19,7 +21,7 @@ ENVIRONMENTS = {
 
 
 def python(*arguments: str, **environment: str) -> str:
-    """What Python prints with pytest's search path and some more variables."""
+    """The output of Python with pytest's search path and some more variables."""
     path = os.pathsep.join(sys.path)
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -38,7 +40,7 @@ def expected():
         for group, _, count in (run.partition("=") for run in RUNS)
         for name, value in digests.GROUPS[group](int(count))
     ]
-    assert len({line.split(": ")[1] for line in lines}) > 20  # they are not all alike
+    assert len({line.split(": ")[1] for line in lines}) > 20  # they are not all the same
     return lines
 
 
@@ -50,7 +52,9 @@ def test_results_do_not_depend_on_the_process(name, expected):
 @pytest.mark.parametrize(("seed", "poison"), [(1, 165), (2, 90)])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's variables")
 def test_the_environments_differ_in_what_they_say(seed, poison):
-    """The order of a set, and what fresh memory holds: a simulator that used either would be found out."""
+    """The order of a set, and the contents of fresh memory: a simulator that
+    used either would fail the test.
+    """
     show = "import numpy as np; print(*{'a', 'b', 'c', 'd', 'e'}); print(*set(np.empty(5000, 'u1')[64:]))"
     environment = {"PYTHONHASHSEED": str(seed), "MALLOC_PERTURB_": str(poison)}
     order, filled = python("-c", show, **environment).splitlines()

@@ -64,7 +64,7 @@ def test_a_role_of_one_lane_may_not():
 
 
 class Split:
-    """As much of a split as Steps asks for."""
+    """The part of a split that Steps needs."""
 
     cta, leader = 0, 0
 

@@ -1,4 +1,4 @@
-"""What ptxas would leave of PTX: counted by ptxsim.timing.sass_guess, one rule a program."""
+"""What ptxas would leave of PTX, as ptxsim.timing.sass_guess counts it: one rule per program."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,9 @@ TAIL = """
 
 
 def left(body: str) -> dict[str, int]:
-    """Text of each instruction of the body, as written -> instructions left of it; the sum for equal ones."""
+    """Text of each instruction of the body, as written -> instructions left of
+    it; the sum for equal texts.
+    """
     program = ptxsim.load(HEAD + body + TAIL).programs["k"]
     found: dict[str, int] = {}
     for instr, slots in zip(program.instrs, guess(program), strict=True):
@@ -41,7 +43,7 @@ def left(body: str) -> dict[str, int]:
 
 
 def of(body: str, *starts: str) -> list[int]:
-    """What is left of the instructions that begin so."""
+    """What is left of the instructions that start with these texts."""
     found = left(body)
     return [sum(slots for text, slots in found.items() if text.startswith(start)) for start in starts]
 
@@ -187,7 +189,7 @@ def test_a_second_division_by_the_same_number_is_cheaper():
 
 
 def test_counts_of_saved_kernels_are_near_those_of_ptxas():
-    """The straight ones among the saved kernels, where SASS can be counted against PTX: within 15 %."""
+    """Saved kernels without loops, where SASS can be compared with PTX: within 15 %."""
     from research import store
     from research.time.run import SETS, load
 

@@ -1,4 +1,4 @@
-"""Scalar instructions, to the bit, against what an H200 computed (research/chip/record_scalar.py)."""
+"""Scalar instructions, to the bit, against an H200's results (research/chip/record_scalar.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_matches_the_gpu(name):
     row = NAMES.index(name)
     op = find(name)
     sources, recorded = record_scalar.sources(name), RECORD["digests"][row]
-    borrows = np.uint64(name.startswith("sub"))  # recorded is the borrow; CC.CF holds its complement
+    borrows = np.uint64(name.startswith("sub"))  # the borrow is recorded; CC.CF holds its complement
     results = run(op, *sources[: len(op.src)], carry=sources[5] ^ borrows)
     result, *carry = results if isinstance(results, tuple) else (results,)
     assert digests.difference(recorded[0], result) == ""

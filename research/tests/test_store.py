@@ -1,4 +1,4 @@
-"""A store gives back what was put into it, and PTX packs by register."""
+"""A store returns what was put into it, and PTX is packed by register."""
 
 import io
 import random
@@ -13,7 +13,7 @@ from research import registers, store
 
 
 def lines(seed: int, count: int = 300) -> str:
-    """PTX-like text whose registers are named as compilers do: mostly new or recent, now and then far off."""
+    """PTX-like text with registers named as compilers do: mostly new or recent, sometimes far away."""
     draw = random.Random(seed)
     made, top = [], {"%r": 0, "%rd": 900, "%p": 1}
     for _ in range(count):
@@ -41,7 +41,7 @@ def test_numbers_of_kernels_behind_each_other_are_read_one_by_one():
 
 
 def test_the_same_code_with_other_registers_is_the_same_text():
-    """And but for the first of each kind, the numbers are the same."""
+    """Except for the first of each kind, the numbers are the same, too."""
     one, other = (
         registers.coded("".join(f"mov %r{n + start}, %r{n + start - 1};\n" for n in range(9)))
         for start in (40, 4711)
@@ -56,7 +56,7 @@ def test_text_that_would_not_come_back_is_refused(text):
 
 
 def plain_zip(file: io.BytesIO) -> bytes:
-    """The same files, as a store writes zips: without dates."""
+    """The same files as a zip without dates, which is how a store writes zips."""
     with zipfile.ZipFile(file) as archive:
         return store._zipped({name: archive.read(name) for name in archive.namelist()})
 

@@ -1,4 +1,4 @@
-"""A slice of the TIRx library that needs neither TVM nor torch; the manifest says what all of it gave."""
+"""A slice of the TIRx library that needs neither TVM nor torch; the manifest has the results of all of it."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_shorter_head_of_the_ptx_is_no_difference_and_another_finding_is(tool)
 
 
 def ran(report, label: str, *messages: str, right: bool | None = True) -> dict:
-    """What the report has of a run with these findings."""
+    """The report's row of a run with these findings."""
     findings = [{"severity": "review", "kind": "race", "message": text} for text in messages]
     run = {"verdict": "review" if findings else "clean", "findings": findings}
     return report._ran({"label": label, "right": right, "runs": [run]})
@@ -192,7 +192,7 @@ def test_findings_that_were_cut_at_different_words_are_one_kind(report):
     rows = [{"kernel": str(n), "ptx": []} | ran(report, "a", text.format(n)) for n in (1, 10**9)]
     numbers, told = report.numbered(rows)
     assert set(numbers.values()) == {1} and len(numbers) == 2 and told[0].endswith(" .. (2)")
-    rows[1]["findings"] = ["review race: the read by thread 1"]  # whole, and so another kind
+    rows[1]["findings"] = ["review race: the read by thread 1"]  # not shortened, so another kind
     assert len(report.numbered(rows)[1]) == 2
 
 

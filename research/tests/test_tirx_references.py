@@ -1,4 +1,4 @@
-"""The references of the TIRx library that are plain numpy, beside its own kernels on ptxsim."""
+"""The references of the TIRx library that are plain numpy, compared with its own kernels on ptxsim."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_merge_state_is_within_what_rounding_leaves_open(tool):
 
 
 def merged_in_float32(v_a, s_a, v_b, s_b):
-    """In another order than the kernel's: by way of the logarithm of both sums."""
+    """Merged in another order than the kernel's: through the logarithm of both sums."""
     total = np.logaddexp2(s_a, s_b)
     a, b = (
         v.astype(np.float32) * np.exp2(s - total)[..., None].astype(np.float32)

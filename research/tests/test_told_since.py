@@ -1,4 +1,4 @@
-"""Slips that were vague or astray when their list was run blind, and are told by their cause since."""
+"""Slips that were vague or astray when their list was run blind, and whose cause is reported now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from research.advice.slips import slips
 from research.advice.trials import row_of
 from research.mutation.sources import SOURCES
 
-TOLD = {  # what the slip is, as far as it tells it from the others -> the cause of the first finding
+TOLD = {  # words that identify the slip -> the cause of the first finding
     "one lane of the MMA warp waits and another multiplies, and": "lanes-apart",
     "the threads clear tensor memory behind the barrier that the first MMA comes after": "cleared-late",
     "a warp of its own stores D, is told when Dsmem is complete, and tells nobody": "arrived-again",

@@ -1,4 +1,4 @@
-"""Slips that only show in D: a wrong element is followed back through the run, and that names the place."""
+"""Slips that only show in D: a wrong element is traced back through the run, which names the place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from research.advice.slips import slips
 from research.advice.trials import row_of
 from research.mutation.sources import SOURCES
 
-TOLD = {  # what the slip is, as far as it tells it from the others -> what is said of an element
+TOLD = {  # words that identify the slip -> the message about an element
     "two products take turns in tensor memory, and the MMA chooses by the parity": (
         r"that product stands in column 0 .*nothing reads it there.*reads column 128 .*look at the columns"
     ),

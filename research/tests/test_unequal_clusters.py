@@ -1,4 +1,4 @@
-"""Grids whose clusters differ: as one ends, the next in grid order starts."""
+"""Grids with clusters of different length: as one ends, the next in grid order starts."""
 
 import math
 from dataclasses import replace
@@ -20,7 +20,7 @@ LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=120)
 
 @given(LENGTHS, st.integers(1, 20), st.integers(1, 4))
 def test_clusters_that_do_not_hinder_each_other_go_to_whoever_is_free(lengths, groups, slots):
-    """Against a list of the places and when each is free."""
+    """Compared with a simple list of the slots and the times at which they become free."""
     free = [0] * (groups * slots)
     for length in lengths:
         place = free.index(min(free))
@@ -53,10 +53,10 @@ def test_a_triangle_that_starts_with_its_longest_rows_ends_earlier():
 
 
 def test_causal_attention_of_many_heads_shares_sms_among_long_and_short_clusters():
-    """All 600 are on the chip from the beginning, four or five to an SM."""
+    """All 600 are on the chip from the start, four or five per SM."""
     shares = [row / 30 for row in range(1, 31)] * 20
     assert stretch(shares, 132, 5, float) == pytest.approx(sum(shares) / 600, rel=0.3)  # one pipe for all
-    assert stretch(shares, 132, 5, lambda n: 1.0) == 1.0  # nobody hinders anybody: the longest says it
+    assert stretch(shares, 132, 5, lambda n: 1.0) == 1.0  # no cluster slows another: the longest decides
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name.startswith(("triangular", "causal"))])
@@ -72,7 +72,7 @@ def test_a_recorded_grid_of_unequal_clusters_takes_less_than_the_longest_in_ever
 @given(st.integers(2, 60), st.integers(2, 12), st.integers(1, 20), st.booleans())
 @settings(max_examples=200)
 def test_work_that_repeats_itself_is_known_for_every_cluster(rows, heads, start, falling):
-    """Causal attention: the blocks of rows of one head after those of another."""
+    """Causal attention: the row blocks of one head after those of another."""
     one = [100 * (start + row) for row in range(rows)]
     work = (one[::-1] if falling else one) * heads
     found = spreading._spread(work.__getitem__, len(work), (len(work), 1, 1))

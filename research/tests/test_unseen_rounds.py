@@ -37,7 +37,7 @@ def test_no_kernel_is_in_two_rounds():
 
 
 def test_the_fifth_round_has_the_rungs_that_were_drawn():
-    """Sizes come from the seed, not from a hand."""
+    """Sizes come from the seed, not from a person."""
     names = {s.name for s in kernels(5) if s.name.startswith(("hopper", "ampere"))}
     drawn_names = {
         f"{track}{number}_{m}x{n}x{k}_bfloat16"

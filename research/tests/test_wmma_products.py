@@ -1,4 +1,4 @@
-"""What the time model makes of wmma: the work of the mma.sync that a product becomes, and its loads."""
+"""The time model's view of wmma: the work of the mma.sync that a product becomes, and its loads."""
 
 import numpy as np
 import pytest

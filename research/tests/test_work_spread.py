@@ -1,4 +1,4 @@
-"""The work of a grid: counted on its clusters, and found to be what the kernel has to do."""
+"""The work of a grid, estimated from some of its clusters, against the work that the kernel has to do."""
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +18,7 @@ TILES = [1, 2, 7, 64, 65, 148, 149, 200, 296, 300]
 
 
 def counted(work: list[int]) -> float:
-    """Work of all clusters, as a share of what it is."""
+    """The estimated work of all clusters, relative to the true sum."""
     found = spreading._counted(work.__getitem__, len(work))
     return spreading._total(found) / sum(work)
 
