@@ -148,7 +148,7 @@ SAMPLES = {
 
 @functools.cache
 def sample_ptx(name: str) -> str:
-    """PTX of a sample; skips the test where NVRTC is not installed."""
+    """PTX of a sample; skips the test if NVRTC is not installed."""
     return compile_ptx(*SAMPLES[name])
 
 

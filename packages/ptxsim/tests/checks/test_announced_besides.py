@@ -1,4 +1,4 @@
-"""Who announces bytes at a barrier and loads nothing is named, where another loads what it announces."""
+"""A thread that announces bytes at a barrier without loading is named if another one's load supplies them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""One barrier for both directions, and stages that a third hands back: told by the record of fakes."""
+"""One barrier used in both directions, and stages that a third role hands back:
+reported from fake records.
+"""
 
 from __future__ import annotations
 

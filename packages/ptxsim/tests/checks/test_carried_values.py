@@ -1,4 +1,4 @@
-"""A store over what other lanes of its warp have read needs no barrier where its value comes from theirs."""
+"""A store to what other lanes of the warp have read needs no barrier if its value depends on their reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIRST = "shfl.sync.idx.b32 %r4, %r3, 31, 31, 0xffffffff;"
 
 
 def run(exchange: str, stored: str, used: str = "%r6"):
-    """used: what each thread stores in the end."""
+    """used: what each thread stores at the end."""
     out = np.zeros(32, np.uint32)
     text = REDUCED.replace("EXCHANGE", exchange).replace("STORED", stored)
     text = text.replace("st.global.u32 [%d0], %r6;", f"st.global.u32 [%d0], {used};")

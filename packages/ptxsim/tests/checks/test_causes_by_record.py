@@ -1,4 +1,6 @@
-"""What is said of a barrier follows from its record: rival explanations that it rules out are not named."""
+"""What is reported of a barrier follows from its record: rival explanations
+that it rules out are not named.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from ptxsim.report.findings import Reporter
 
 
 def record(count: int, threads: int, arrivals: int, waits: int) -> BarrierHistory:
-    """A barrier with init(count): so many threads of warp 0 arrived so often in all, one warp waited."""
+    """A barrier with init(count): `threads` threads of warp 0 arrived `arrivals` times in all, one warp
+    waited.
+    """
     history = BarrierHistory(0, 0, count)
     history.sources["arrive", 0, 7] = Signals((1 << threads) - 1, arrivals)
     history.waits[1] = Waits(0, 1, count=waits)
@@ -22,7 +26,7 @@ def record(count: int, threads: int, arrivals: int, waits: int) -> BarrierHistor
 @pytest.mark.parametrize(
     ("count", "threads", "arrivals", "waits", "cause"),
     [
-        (1, 1, 4, 2, "ahead-rounds"),  # one arrival a phase, four phases: two waits are missing
+        (1, 1, 4, 2, "ahead-rounds"),  # one arrival per phase, four phases: two waits are missing
         (32, 32, 96, 1, "ahead-rounds"),
         (1, 2, 4, 2, "ahead"),  # two threads in each round of two: init(2)
         (16, 32, 64, 2, "ahead"),

@@ -1,4 +1,6 @@
-"""Reads by tensor maps are looked up late, when others come to their buffer: the verdict is the same."""
+"""Reads by tensor maps are checked only when something else accesses their
+buffer: the verdict is the same.
+"""
 
 import numpy as np
 import pytest

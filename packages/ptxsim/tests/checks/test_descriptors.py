@@ -1,5 +1,5 @@
-"""What is said of matrix descriptors: without their fixed bits, as Triton 3.3 to 3.5 write them; of operands
-that do not start where a swizzle pattern does.
+"""Findings about matrix descriptors: without their fixed bits, as Triton 3.3 to 3.5 write them; and of
+operands that do not start where a swizzle pattern does.
 """
 
 import types
@@ -33,7 +33,7 @@ def test_a_descriptor_without_its_fixed_bits_is_a_review_once(mode, marked):
 
 
 def loaded(offset: int, mode: int) -> tuple:
-    """A TMA load of 8 KB to a place, as the bus tells of it."""
+    """A TMA load of 8 KB to a place, as the bus reports it."""
     return None, None, BulkCopy("load", types.SimpleNamespace(swizzle=mode), (0, 0), offset, 8192, None)
 
 
@@ -41,7 +41,7 @@ def loaded(offset: int, mode: int) -> tuple:
     "start, base, box, severity",
     [
         (2048, 0, None, None),
-        (2048 + 128, 0, None, "error"),  # nobody knows how the data came there
+        (2048 + 128, 0, None, "error"),  # unknown how the data got there
         (2048 + 128, 1, None, None),  # the descriptor says where the pattern starts
         (2048 + 128, 2, None, "error"),
         (2048 + 128, 0, (2048, 128), "review"),  # TMA and the MMA both swizzle by the address

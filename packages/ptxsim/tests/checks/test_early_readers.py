@@ -1,4 +1,4 @@
-"""Who reads shared memory that nobody has written came too early, whichever access ran first."""
+"""A reader of shared memory that nobody has written came too early, whichever access ran first."""
 
 from __future__ import annotations
 

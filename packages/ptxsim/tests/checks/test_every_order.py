@@ -1,4 +1,4 @@
-"""order="all": what goes wrong only where another warp comes first (grid/every_order.py)."""
+"""order="all": faults that show only if another warp comes first (grid/every_order.py)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ld.shared.u32 %r1, [%sm+4]; st.global.u32 [%out], %r1;
 END: ret;
 }
 """
-# whoever takes the ticket first writes; in the broken program warp 1 alone tells warp 2, whoever wrote
+# the warp that takes the first ticket writes; in the broken program only warp 1 signals warp 2, whoever wrote
 STOLEN = """setp.eq.u32 %me, %w, 2; @%me bra DONE;
 mov.u32 %r0, 9; @%lead atom.relaxed.cta.shared.add.u32 %r0, [%sm], 1;
 setp.eq.u32 %p, %r0, 0; @%p st.shared.u32 [%sm+4], 7;
@@ -85,7 +85,7 @@ def test_a_flag_that_is_set_twice(again, need, verdict, order):
     assert result.verdict == verdict, [str(f) for f in result.findings]
 
 
-# warp 0 arrives, writes, and arrives again; warp 1 tests once, and reads if only the first phase is over
+# warp 0 arrives, writes, and arrives again; warp 1 tests once, and reads if only the first phase is complete
 TESTED = """setp.eq.u32 %me, %w, 2; @%me bra END; setp.ne.u32 %me, %w, 0;
 @%p mbarrier.init.shared.b64 [%sm+16], 1; @%p fence.mbarrier_init.release.cluster; bar.sync 1, 64;
 @%me bra TEST; @%lead mbarrier.arrive.shared.b64 _, [%sm+16]; @%lead st.shared.u32 [%sm+4], 7;
@@ -102,7 +102,7 @@ def test_a_test_between_two_arrivals():
     assert [f.kind for f in result.findings if f.severity == "error"] == ["race"]
 
 
-# an mbarrier of COUNT arrivals to which warps 0 and 1 arrive: by luck either one makes the first phase, if 1
+# an mbarrier of COUNT arrivals on which warps 0 and 1 arrive: with 1, either one may complete the first phase
 PHASES = """setp.eq.u32 %me, %w, 2; @%me bra END; setp.ne.u32 %me, %w, 0;
 @%p mbarrier.init.shared.b64 [%sm+16], COUNT; @%p fence.mbarrier_init.release.cluster; bar.sync 1, 64;
 @!%me bra FIRST; @%lead st.shared.u32 [%sm+4], 7;
@@ -139,7 +139,7 @@ def test_what_is_left_out_is_counted():
     assert result.stats["orders"] == {"run": MOST, "left_out": everything - held, "hangs": True}
 
 
-# warp 0 writes and sets a flag; warp 1 looks once, and reads what is there
+# warp 0 writes and sets a flag; warp 1 tests it once, and reads if it is set
 GLANCE = """setp.eq.u32 %me, %w, WHO; @%me bra READER; setp.eq.u32 %me, %w, FROM; @!%me bra END;
 WRITES bra END;
 READER: ld.acquire.cta.shared.u32 %r0, [%sm]; setp.eq.u32 %p, %r0, 0; @%p bra END;

@@ -1,4 +1,4 @@
-"""Copies with their sides exchanged: which findings have to do with each other."""
+"""Copies with their sides exchanged: which findings are related."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ def _finding(severity: str, **evidence) -> SimpleNamespace:
 
 
 def test_findings_of_no_buffer_are_left_alone():
-    """Output that nobody wrote, beside local memory that nobody set: neither is a copy."""
+    """Output that nobody wrote, and local memory that nobody set: neither is a copy."""
     output, local = _finding("error"), _finding("review", cause="unwritten-local")
     exchanged_copies(None, SimpleNamespace(by_identity={1: output, 2: local}))
     assert local.severity == "review"

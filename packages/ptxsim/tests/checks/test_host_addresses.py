@@ -1,4 +1,4 @@
-"""Global memory at addresses of the host, below those that ptxsim hands out: it is ordered as any other."""
+"""Global memory at host addresses, below those that ptxsim assigns: it is ordered like any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads with copies of one element load it, and one of them stores what becomes of it, in place."""
+"""Several threads load one element, and one of them stores the result in place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ret;
 }}
 """
 IN_PLACE = "mad.lo.u32 %y, %x, 3, 1; @%owner st.global.u32 [%data], %y;"
-SHAPED = {  # what becomes of the value -> verdict
+SHAPED = {  # use of the value -> verdict
     "one thread stores it": (IN_PLACE, "review"),
     "in a loop": ("mov.u32 %z, 3; AGAIN: ld.global.u32 %x, [%data]; add.u32 %x, %x, 1;"
         "@%owner st.global.u32 [%data], %x; sub.u32 %z, %z, 1; setp.ne.u32 %q, %z, 0; @%q bra AGAIN;",

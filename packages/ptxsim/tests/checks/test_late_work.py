@@ -1,4 +1,4 @@
-"""Work that completes late keeps the place of its issue, and leaves alone where its warp waits by then."""
+"""Work that completes late keeps the position of its issue, and is not affected by its warp's later waits."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_a_deadlock_names_the_line_of_the_wait_not_of_late_work(order):
 
 
 def test_a_copy_may_race_with_what_an_earlier_cluster_copied_by_more_queues():
-    """Agents of another cluster have numbers of their own, which this one may not have given yet."""
+    """Agents of another cluster have their own numbers, which this cluster may not have assigned yet."""
     stores = "\n".join(
         f"@%lead cp.async.bulk.global.shared::cta.bulk_group [%out], [%sm], 16; "
         f"@%lead cp.async.bulk.commit_group; // {i}"

@@ -1,4 +1,6 @@
-"""Which part of an output was left: a block that comes again is somebody's share, a rest is a loop's."""
+"""Which part of an output was left unwritten: a repeating block is a thread's
+share, a remainder is a loop's.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from ptxsim.report.findings import Reporter
 
 
 def said(written, also: str = ""):
-    """The finding about a 512 x 384 output of which the elements of `written` (row, column) were stored."""
+    """The finding about a 512 x 384 output of which only the elements `written` (row, column) were stored."""
     output = np.full((512, 384), np.nan, np.float32)
     marked, reporter = marked_arrays({"D": output}), Reporter([])
     rows, columns = np.indices(output.shape)
@@ -27,7 +29,7 @@ def said(written, also: str = ""):
 def test_the_share_of_one_of_two_is_told_with_its_period(share, axis, part):
     finding = said(lambda *at: at[axis] // share % 2 != part)
     start, name = part * share, ("rows", "columns")[axis]
-    if axis and share == 128 and part:  # 384 columns hold it once
+    if axis and share == 128 and part:  # 384 columns contain it only once
         assert finding.evidence["cause"] == "incomplete-output"
         return
     assert f", {name} {start} to {start + share - 1} of every {2 * share} (the first one" in finding.message

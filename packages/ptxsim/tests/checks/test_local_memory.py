@@ -1,4 +1,4 @@
-"""Local memory that its thread has not written: it may hold what another launch has left there."""
+"""Local memory that its thread has not written: it may hold data of another launch."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_what_nobody_has_written_is_told(rule, order):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_only_loads_and_stores_reach_it(order):
-    """PTX ISA 9.7.13.6: an atomic operation is one of global or shared memory."""
+    """PTX ISA 9.7.13.6: an atomic operation applies to global or shared memory only."""
     rule = Rule(
         "atomic",
         lines(

@@ -1,4 +1,4 @@
-"""A wait that names another barrier than is meant: every pair of barriers of a pipeline with three roles."""
+"""A wait that names the wrong barrier: every pair of barriers of a pipeline with three roles."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LOADS, MULTIPLIES, STORES = 0, 1, 2
 NAMES = ["full", "free", "done", "back"]
 SIGNALS = {"full": LOADS, "free": MULTIPLIES, "done": MULTIPLIES, "back": STORES}
 WAITS = {"full": MULTIPLIES, "free": LOADS, "done": STORES, "back": MULTIPLIES}
-TEXT = SimpleNamespace(instrs=[])  # tells of no signal to come
-ROW = {name: 10 + row for row, name in enumerate(NAMES)}  # of the wait that is meant for it
+TEXT = SimpleNamespace(instrs=[])  # contains no further signal
+ROW = {name: 10 + row for row, name in enumerate(NAMES)}  # row of the wait that is meant for it
 
 
 def pipeline():
-    """(barrier by name, what the searches look at): barriers at which nothing has happened yet."""
+    """(barrier by name, the state that the searches use): barriers without any event yet."""
     place = {name: (0, SHARED_START + 8 * n) for n, name in enumerate(NAMES)}
     reporter = Reporter([(name, "uint64", place[name][1], 8) for name in NAMES])
     histories = {at: BarrierHistory(0, 0, 1) for at in place.values()}
@@ -32,7 +32,9 @@ def pipeline():
 
 
 def found(renamed: dict[str, str], left_out: str = "", stands: bool = False):
-    """What is said where each wait for a key of `renamed` names its value; it may stand still there."""
+    """The finding if each wait for a key of `renamed` names its value instead; the wait may block forever
+    there.
+    """
     place, (cluster, histories, reporter) = pipeline()
     for name, warp in SIGNALS.items():
         histories[place[name]].sources["arrive", warp, 1 + NAMES.index(name)] = Signals(1, 4)
@@ -74,7 +76,7 @@ def test_a_wait_that_is_left_out_is_no_wrong_name(left_out):
 
 
 def sent(renamed: dict[str, str], left_out: str = ""):
-    """What is said where each signal for a key of `renamed` goes to its value."""
+    """The finding if each signal for a key of `renamed` goes to its value instead."""
     place, (cluster, histories, reporter) = pipeline()
     for name, warp in SIGNALS.items():
         if name != left_out:

@@ -1,4 +1,4 @@
-"""Bytes that never come are said to be missing, though copies to a barrier beside it would follow."""
+"""Bytes that never come are reported as missing, even if copies to the next barrier would follow."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_missing_copy_is_told_by_its_bytes(order):
 
 
 def told(at: int) -> str:
-    """A copy to one of two barriers, which is told of it afterwards."""
+    """A copy to one of two barriers, whose bytes are announced afterwards."""
     return lines(
         f"{copy(at)} // to {at}", f"@%lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar+{at}], 16;"
     )
@@ -85,7 +85,7 @@ def test_copies_to_their_own_barriers_are_clean(order):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_bytes_that_went_to_the_next_barrier_are_missed_at_their_own(order):
-    """Though the next tile would load to both."""
+    """Although the next tile would load to both."""
     result = run_rule(TILES, TILES.broken, order)
     assert result.findings[0].kind == "tx-count", [str(f) for f in result.findings]
     assert "expected 16 B" in result.findings[0].message

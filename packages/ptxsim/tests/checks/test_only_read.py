@@ -1,4 +1,6 @@
-"""Nobody hears of accesses to a variable that no thread can change: a table, a text to print."""
+"""Accesses to a variable that no thread can change are not reported to
+listeners: a table, a text to print.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ CALL = "{ .param .b64 a; cvta.global.u64 %d4, %d4; st.param.b64 [a], %d4; call.u
 PRINT = """mov.u64 %d5, text; cvta.global.u64 %d5, %d5; @%p bra ON;
 { .param .b64 a; .param .b64 b; .param .b32 r;
 st.param.b64 [a], %d5; st.param.b64 [b], 0; call.uni (r), vprintf, (a, b); ld.param.b32 %r3, [r]; } ON:"""
-CASES = {  # body, what the function does with what it is given, can nobody change the variables?
+CASES = {  # body, what the function does with its argument, whether the variables cannot change
     "reads a table": (AT + "ld.global.u32 %r2, [%d4];", "", True),
     "may print a text": (PRINT, "", True),
     "writes to it": (AT + "st.global.u32 [%d4], %r1;", "", False),

@@ -1,4 +1,4 @@
-"""A thread that comes to its own bytes again and again: what others do there is found all the same."""
+"""A thread that accesses its own bytes repeatedly: accesses by others are found all the same."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_own_accesses(name, order):
 
 @pytest.mark.parametrize("grid", [1, 4])
 def test_sums_of_one_place_by_several_clusters(grid):
-    """Each CTA's thread 0 adds to the same word of global memory: its own within a cluster."""
+    """Each CTA's thread 0 adds to the same word of global memory; within a cluster each has its own."""
     text = """setp.ne.u32 %p, %t, 0; sub.u64 %out, %out, %wide; @%p bra END;
     ld.global.b32 %x0, [%out]; add.u32 %x0, %x0, %r0; st.global.b32 [%out], %x0;
     ld.global.b32 %x0, [%out]; add.u32 %x0, %x0, %r0; st.global.b32 [%out], %x0; END:"""

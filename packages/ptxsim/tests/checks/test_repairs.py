@@ -1,7 +1,6 @@
-"""Repairs tried on the record: a wait that stands too late, or asks for another parity, is named where moving
-or flipping it is what would mend the program; never where something else would.
-
-The program is a ring: a thread loads element after element, another stores each to global memory.
+"""Repairs tried on the record: a late wait, or a wait for another parity, is named if moving or flipping it
+would fix the program; never if something else would. The program is a ring: a thread loads element after
+element, another stores each to global memory.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import ptxsim
 from ptxsim.checks.diagnosis.replay import RecordReplay, by_warp
 from ptxsim.checks.race.barrier_record import BarrierStep
 
-FREE = "WAIT(8256, %x1)"  # 64 bytes behind the barriers `full`
+FREE = "WAIT(8256, %x1)"  # 64 bytes after the barriers `full`
 FULL = "WAIT(8192, %x1)"
 LOAD = lines(
     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%x3+8192], 256;",
@@ -78,7 +77,7 @@ def changed(text: str, change: tuple[str, str] | None, depth: int) -> str:
     old, new = change
     if text.count(old) != 1:
         raise ValueError(f"{old!r} occurs {text.count(old)} times")
-    if new in text and new:  # they change places
+    if new in text and new:  # the two lines are exchanged
         return text.replace(f"{old}\n{new}", f"{new}\n{old}")
     return text.replace(old, new.replace("NEXT", f"NEXT{depth}"))
 

@@ -1,4 +1,4 @@
-"""Rival repairs: indices are blamed only where moving one side by as much all along makes both meet."""
+"""Rival repairs: indices are blamed only if shifting one side by a constant makes both sides agree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def place(index: int) -> tuple[int, int]:
 
 
 def record(depth: int, signals: list[int], waits: list[int], count: int = 1, threads: int = 1):
-    """(cluster, reporter) of a ring `full`: the elements that a warp signals, and another waits for."""
+    """(cluster, reporter) of a ring `full`: the elements that one warp signals and another waits for."""
     reporter = Reporter([("full", "uint64", SHARED_START, 8 * depth)])
     history = History(None, reporter)
     for index in range(depth):
@@ -70,7 +70,9 @@ def test_other_mistakes_are_no_shift(signals, waits):
 
 
 def two_rings(depth: int, commits: list[int], waits: list[int]):
-    """(histories' cluster, reporter): a warp waits for elements of `full` and commits to those of `free`."""
+    """(cluster of the histories, reporter): a warp waits for elements of `full` and commits to those of
+    `free`.
+    """
     start, free = SHARED_START, SHARED_START + 8 * depth
     reporter = Reporter([("full", "uint64", start, 8 * depth), ("free", "uint64", free, 8 * depth)])
     history = History(None, reporter)

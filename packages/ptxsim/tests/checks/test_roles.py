@@ -1,4 +1,4 @@
-"""Who a message names: warps as people count them, and CTA by CTA where a cluster has several."""
+"""Which threads a message names: warps as people count them, and CTA by CTA if a cluster has several."""
 
 from __future__ import annotations
 

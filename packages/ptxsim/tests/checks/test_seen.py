@@ -1,4 +1,4 @@
-"""The finding that is told first says what was seen of its barriers, where its cause has rivals."""
+"""The first finding lists what was seen of its barriers, if its cause has rivals."""
 
 from __future__ import annotations
 

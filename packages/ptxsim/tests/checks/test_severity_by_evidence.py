@@ -1,4 +1,4 @@
-"""What published kernels do and chips forgive: no `error`, and the data as a chip delivers it."""
+"""What published kernels do and chips forgive: no `error`, and the data that a chip delivers."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_lane_bits_above_a_warps_quarter_are_not_looked_at(bits, verdict):
     out = np.zeros(128, np.uint32)
     text = HEAD.format(target="sm_100a") + TMEM.replace("BITS", str(bits))
     result = ptxsim.load(text).launch("k", block=128, args=[out])
-    # with bit 64 flipped: warps 1 to 3 name another quarter, warp 0 too (lane 64)
+    # with bit 64 flipped: warps 1 to 3 address another quarter, and so does warp 0 (lane 64)
     assert result.verdict == verdict, result.findings
     assert {f.kind for f in result.findings} == ({"tmem-alloc"} if bits else set())
     assert out.tolist() == list(range(128))
@@ -194,7 +194,7 @@ WARP_LEAVES = """.visible .entry k(.param .u64 q) {
   ret;
 }
 """
-_LANES = "mov.u32 %x, %l;"  # one of a warp's lanes has the last word, and it is the same in all warps
+_LANES = "mov.u32 %x, %l;"  # one lane of a warp stores last, the same one in all warps
 _OTHER = "setp.eq.u32 %p, %l, 31; selp.b32 %x, %t, %l, %p;"
 
 
@@ -202,7 +202,7 @@ _OTHER = "setp.eq.u32 %p, %l, 31; selp.b32 %x, %t, %l, %p;"
 @pytest.mark.parametrize("space, place", [("shared", "s"), ("global", "%q")])
 @pytest.mark.parametrize("value, verdict", [(_LANES, "review"), (_OTHER, "error")])
 def test_what_a_warp_leaves_counts_where_its_lanes_store_to_one_place(least, space, place, value, verdict):
-    """Triton's sums end in lanes that differ by the last bit, and all warps store them to one place."""
+    """Triton's sums end in lanes that differ in the last bit, and all warps store them to one place."""
     text = HEAD.format(target="sm_90") + WARP_LEAVES.replace("LEAST", str(least)).replace("VALUE", value)
     text = text.replace("SPACE", space).replace("PLACE", place)
     out = np.zeros(1, np.uint32)
@@ -230,7 +230,7 @@ ON:
 @pytest.mark.parametrize("order", ["program", "adverse"])
 @pytest.mark.parametrize("behind, verdict", [("", "review"), ("bar.sync 0;", "error")])
 def test_lanes_that_never_come_to_a_warp_barrier_may_end_without_it(behind, verdict, order):
-    """As numba's cuda.reduce has it; a barrier of the CTA behind it holds both sides for ever."""
+    """As in numba's cuda.reduce; a CTA barrier after it blocks both sides forever."""
     out = np.zeros(32, np.uint32)
     text = HEAD.format(target="sm_90") + SOME_MEET.replace("BEHIND", behind)
     result = ptxsim.load(text).launch("k", block=32, args=[out], order=order)
@@ -261,7 +261,7 @@ SECONDS = {
     "st.SPACE.u16 [PLACE], %h;": "review",
     "st.SPACE.u8 [PLACE+1], 1;": "error",
     "st.volatile.SPACE.u32 [PLACE], %x;": "review",
-    "red.SPACE.max.u32 [PLACE], %x;": "error",  # comes to the same here, but hangs on what it finds
+    "red.SPACE.max.u32 [PLACE], %x;": "error",  # the same result here, but it depends on the old value
     "red.SPACE.max.u32 [PLACE], %y; st.SPACE.u32 [PLACE], %y;": "error",
 }
 

@@ -1,4 +1,4 @@
-"""Which instructions signal an mbarrier, by the program's text: their units say so."""
+"""Which instructions signal an mbarrier, by the program text: their units declare it."""
 
 import pytest
 from ptx_samples import HEAD

@@ -1,4 +1,6 @@
-"""A copy reads its tensor map until it has read its source: who writes the map waits for it (9.7.9.25.4)."""
+"""A copy reads its tensor map until it has read its source: a thread that
+writes the map waits (9.7.9.25.4).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from ptx_samples import HEAD
 import ptxsim
 from ptxsim.units.tensormap import encoded
 
-DATA, MAP = 0x7200_0000_0000, 0x7300_0000_0000  # where they lie
+DATA, MAP = 0x7200_0000_0000, 0x7300_0000_0000  # their addresses
 ORDERS = ("program", "adverse", 7)
 START = """.visible .entry k(.param .u64 pmap) {
 .reg .b32 %t, %tile, %bar, %own; .reg .b64 %m; .reg .pred %lead, %second, %done;
@@ -27,7 +29,7 @@ STORE = """@%lead cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%m, {0,
 @%lead cp.async.bulk.commit_group;"""
 LOADED = "LOADED: mbarrier.try_wait.parity.shared.b64 %done, [%bar], 0; @!%done bra LOADED;"
 GROUP = "@%lead cp.async.bulk.wait_group{} {};"
-WAITS = {  # the copy, the wait in front of the write, what is waited for at the end; is it in time?
+WAITS = {  # the copy, the wait before the write, the wait at the end; whether it is in time
     "loaded": (LOAD, LOADED, "", True),
     "not loaded": (LOAD, "", LOADED, False),
     "stored": (STORE, GROUP.format("", 0), "", True),
@@ -39,7 +41,7 @@ WAITS = {  # the copy, the wait in front of the write, what is waited for at the
 
 def launch(wait: str, writer: str, order) -> ptxsim.Result:
     copy, before, after, _ = WAITS[wait]
-    write = f"bar.sync 0;\n@%{writer} st.global.u32 [%m+120], 1;"  # what no map uses here
+    write = f"bar.sync 0;\n@%{writer} st.global.u32 [%m+120], 1;"  # a word that no map uses here
     data = np.zeros((4, 16), np.uint32)
     tmap = ptxsim.TensorMap(data, box=(8, 4))
     raw = np.frombuffer(encoded(tmap, DATA), np.uint8).copy()

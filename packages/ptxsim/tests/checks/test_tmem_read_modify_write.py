@@ -1,7 +1,7 @@
 """A warp that loads columns, computes and stores them back without tcgen05.wait::ld (PTX ISA 9.7.16.6.4.5).
 
-What reads a register of a load stands still until the load is done, so a store behind the reader comes later;
-before it nothing orders the two. The load of another register in between tells nobody anything.
+An instruction that reads a register of a load stalls until the load is done, so a store after it comes later;
+before it nothing orders the two. Loading another register in between signals nothing to anybody.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ ELSEWHERE = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%z], {%t};"
 BACK, OTHER = (f"tcgen05.st.sync.aligned.32x32b.x1.b32 [%y], {{{value}}};" for value in ("%x", "%s"))
 ASK = "mbarrier.test_wait.parity.shared::cta.b64 %more, [%s+8], 1;"
 CASES = [
-    ((ASK, USE, BACK), "review"),  # who asks a barrier tells nobody
+    ((ASK, USE, BACK), "review"),  # testing a barrier signals nothing
     ((WAIT, USE, BACK), "clean"),
     ((ELSEWHERE, WAIT, USE, BACK), "clean"),
     ((USE, BACK), "review"),
     ((BACK,), "review"),  # the store itself reads the register
-    ((ELSEWHERE, USE, BACK), "review"),  # other columns: before the use, and nobody is told
+    ((ELSEWHERE, USE, BACK), "review"),  # other columns: before the use, and nothing is signalled
     ((MINE, USE, OTHER), "review"),
     ((MINE, OTHER, USE), "error"),  # the same columns before any register is read
     ((MINE, ELSEWHERE, OTHER, USE, BACK), "error"),
@@ -88,10 +88,10 @@ FREED_CASES = [
     ((WAIT, GIVE), "", "clean"),
     ((TELL, WAIT, GIVE), "", "clean"),
     ((GIVE,), "", "review"),
-    ((TELL, GIVE), "", "review"),  # others are told too early, but not those who free the columns
+    ((TELL, GIVE), "", "review"),  # others are signalled too early, but not the warp that frees the columns
     ((TELL,), "", "review"),  # nothing reads what is loaded
     ((TELL,), OTHERWISE, "review"),
-    ((TELL,), GIVE, "error"),  # freed while what is needed may still be on its way
+    ((TELL,), GIVE, "error"),  # freed while needed data may still be loading
 ]
 
 

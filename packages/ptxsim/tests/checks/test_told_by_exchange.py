@@ -1,4 +1,4 @@
-"""What one lane acquires, the others have by an exchange: a review, as cooperative_groups relies on it."""
+"""What one lane acquires reaches the others by an exchange: a review, as cooperative_groups relies on it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ VOTE = "vote.sync.any.pred %on, %one, -1;"
     (VOTE, "", "review"),
     ("match.any.sync.b32 %x, %t, -1;", "", "review"),
     ("", "", "error"),
-    (VOTE, "@%one", "error"),  # the other lanes may load behind the exchange
+    (VOTE, "@%one", "error"),  # the other lanes may load after the exchange
     ("@!%one bra NO;" + VOTE.replace("-1", "2") + "NO:", "", "error"),
 ])  # fmt: skip
 def test_a_store_over_what_another_lane_read(between, guard, told):

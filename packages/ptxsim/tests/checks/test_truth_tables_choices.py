@@ -1,4 +1,4 @@
-"""Truth table of what a run chooses: the elected lane, columns of tensor memory, registers of the pool."""
+"""Truth table of a run's choices: the elected lane, columns of tensor memory, registers of the pool."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ COLUMNS = (
     ),
 )
 
-# two warpgroups: one gives back, one asks for more
+# two warpgroups: one releases registers, one requests more
 GIVE = "@!%w4 setmaxnreg.dec.sync.aligned.u32 104;"
 TAKE = "@%w4 setmaxnreg.inc.sync.aligned.u32 152;"
 POOL = {"threads": 256, "directives": ".maxnreg 128"}

@@ -1,7 +1,7 @@
 """Truth table of tcgen05.commit by a thread that has issued no MMA (PTX ISA 9.7.16.9.4).
 
-It tracks what its own thread has issued, and so arrives at once. Where a product is then read too early, that
-is the cause; else it may be meant as an arrival, and has no part in a race of others.
+It tracks what its own thread has issued, and so arrives at once. If a product is then read too early, that is
+the cause; otherwise it may be meant as an arrival, and has no part in a race of others.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ PRODUCT = (
     "wgmma.commit_group.sync.aligned;",
     "wgmma.wait_group.sync.aligned 0;",
 )
-# A in registers: %r1 the youngest group's, %r2 the one's before
+# A in registers: %r1 of the youngest group, %r2 of the group before
 BY_REGISTER = (
     PRODUCT[5],
     MMA.replace("%y2, %y2, %p, 1, 1, 0, 0", "{%r1, %r1, %r1, %r1}, %y2, %p, 1, 1, 0"),

@@ -1,4 +1,4 @@
-"""Truth table of what asynchronous copies hand on, and of cp.async before the async proxy (PTX ISA 8.9.1.1,
+"""Truth table of what asynchronous copies release, and of cp.async before the async proxy (PTX ISA 8.9.1.1,
 9.7.9.25.2, 9.7.13.15.15).
 """
 
@@ -148,7 +148,7 @@ def test_the_same_copy_twice_is_no_race(order):
 
 @pytest.mark.parametrize("more", [0, 10, 40])
 def test_another_threads_fence_is_remembered(more):
-    """Behind the barrier it is a review, however many fences follow it."""
+    """After the barrier it is a review, however many fences follow it."""
     fence = f"@%w1 {FENCE}"
     text = lines("st.shared.u32 [%mine], %t;", "bar.sync 0;", fence, "bar.sync 1;", *[fence] * more, SENT)
     findings = run_rule(Rule("later", text), text, "program").findings

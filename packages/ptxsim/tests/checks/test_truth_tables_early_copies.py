@@ -1,4 +1,6 @@
-"""A copy for the next phase is issued behind the end of the phase under way, if that has bytes of its own."""
+"""A copy for the next phase is issued after the end of the current phase, if
+that phase has bytes of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """tcgen05.fence::before_thread_sync orders for the thread that executes it (PTX ISA 9.7.16.10).
 
-tcgen05.ld and st are of a whole warp, and each of its lanes needs one.
+tcgen05.ld and st are operations of a whole warp, and each of its lanes needs a fence.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ SHARED = lines(
     "atom.shared.cas.b32 %r2, [%x10], %r0, %r1;",
     "setp.eq.u32 %p, %r2, %r0; mov.b32 %r0, %r2; @!%p bra AGAIN;",
 )
-CHANGES = (  # program, what stands there, what stands there instead
+CHANGES = (  # program, text, its replacement
     (LOOP, "ld.global.u32 %r0, [%out];", "ld.global.u32 %r0, [%out]; st.global.u32 [%myout+4096], %r0;"),
     (LOOP, "ld.global.u32 %r0, [%out];", "ld.global.u32 %r0, [%out]; setp.gt.u32 %q, %r0, 40; @%q bra END;"),
     (
@@ -52,7 +52,7 @@ CHANGES = (  # program, what stands there, what stands there instead
 )
 
 
-SLOT = lines(  # a slot of a table: taken by who finds it empty, left alone otherwise
+SLOT = lines(  # a slot of a table: taken by the thread that finds it empty, otherwise not touched
     "ld.global.u32 %r0, [%out];",
     "setp.ne.u32 %p, %r0, 0;",
     "@%p bra END;",

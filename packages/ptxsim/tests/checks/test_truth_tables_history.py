@@ -1,4 +1,6 @@
-"""Truth table of what the checks must keep in mind: arrivals that made a phase, every fence, every reader."""
+"""Truth table of what the checks must remember: arrivals that completed a
+phase, every fence, every reader.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ AHEAD = lines(
     wait(0),
     "END:",
 )
-# Warp 1 arrives again and has not seen phase 0, but it comes after warp 0's first round: it knows lane 0.
+# Warp 1 arrives again without having seen phase 0, but after warp 0's first round: it knows lane 0's work.
 TWO_ROUNDS = lines(
     "@%lead mbarrier.init.shared.b64 [%bar], 64; @%lead mbarrier.init.shared.b64 [%bar+8], 1;",
     "@%lead st.shared.u32 [%sm], %t; bar.sync 0; @%w1 bra SECOND;",
@@ -62,7 +64,7 @@ GROUP = "cta_group::1.sync.aligned"
 BEFORE, AFTER = "tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;"
 LOAD = f"tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r0}}, [%x8]; tcgen05.wait::ld.sync.aligned; {BEFORE}"
 STORE = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%x8], {%t}; tcgen05.wait::st.sync.aligned;"
-# Warps 0, 4, .. 20 read one column; warp 0 overwrites it when all have come to barrier 2.
+# Warps 0, 4, .. 20 read one column; warp 0 overwrites it when all have reached barrier 2.
 SIX_READERS = lines(
     f"@%w0 tcgen05.alloc.{GROUP}.shared::cta.b32 [%bar], 32;",
     "shr.u32 %x1, %t, 5; and.b32 %x2, %x1, 3; setp.ne.u32 %q, %x2, 0; bar.sync 0; ld.shared.u32 %x8, [%bar];",

@@ -1,6 +1,7 @@
-"""Truth table of CTAs of a cluster that talk through memory: scopes (PTX ISA 8.5), and who has started yet.
+"""Truth table of CTAs of a cluster that communicate through memory: scopes (PTX ISA 8.5), CTAs not yet
+started.
 
-Also states of an mbarrier, which are of the current phase or of the one before (9.7.13.15.16).
+Also mbarrier states, which belong to the current phase or to the one before (9.7.13.15.16).
 """
 
 from __future__ import annotations

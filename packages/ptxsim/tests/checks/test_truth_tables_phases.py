@@ -1,5 +1,5 @@
-"""Truth table of phases that pass or are missed by luck: waits and arrivals that only this run puts where
-they belong (PTX ISA 9.7.13.15.16, 9.7.13.1).
+"""Truth table of phases that pass or are missed by chance: waits and arrivals that are in their phase only in
+this run (PTX ISA 9.7.13.15.16, 9.7.13.1).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TEST = "T: mbarrier.test_wait.parity.shared.b64 %q, [%bar], 1;"
 
 
 def only(guard: str, text: str, label: str) -> str:
-    """These lines for the warps of a predicate."""
+    """The lines, executed only by the warps of a predicate."""
     return f"@!{guard} bra {label}; {text} {label}:"
 
 

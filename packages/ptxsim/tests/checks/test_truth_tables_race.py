@@ -1,4 +1,4 @@
-"""Truth table of the race detector: what it must not forget, and what the lanes of a warp do together."""
+"""Truth table of the race detector: what it must not forget, and collective accesses of a warp's lanes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 EARLY = ("uninitialized",)
 RESULT = "st.global.u32 [%myout], %r0;"
 
-# seven warps read a word and tell warp 7, which overwrites it; in the broken program, warp 0 does not
+# seven warps read a word and signal warp 7, which overwrites it; in the broken program warp 0 does not signal
 SHARED_READERS = lines(
     "@%lead st.shared.u32 [%sm], %t; mov.u32 %x2, 256; mov.u32 %x3, 9;",
     "shr.u32 %x1, %t, 5; bar.sync 0; setp.eq.u32 %p, %x1, 7; @%p bra WRITER;",

@@ -255,7 +255,7 @@ LEGAL = (
         lines("cvt.u64.u32 %y1, %t; add.u64 %y1, %out, %y1;", "st.global.u8 [%y1], %t;"),
     ),
     Rule(
-        "last-block-adds-up",  # each CTA writes a word; who counts second reads them all
+        "last-block-adds-up",  # each CTA writes a word; the last one to count reads them all
         lines(
             NUMBER,
             "mul.wide.u32 %y1, %x1, 4; add.u64 %y1, %out, %y1; @%lead st.global.u32 [%y1+64], 3;",
@@ -283,7 +283,7 @@ def test_broken(rule, order):
 
 @pytest.mark.parametrize("order", ["program", "adverse"])
 def test_tiles_with_masks_of_their_own_act_apart(order):
-    """Each half of a warp votes, reduces and shuffles for itself."""
+    """Each half of a warp votes, reduces and shuffles separately."""
     text = """and.b32 %x0, %t, 16; mov.b32 %x1, 0xffff; shl.b32 %x1, %x1, %x0; setp.lt.u32 %p, %t, 3;
     vote.sync.ballot.b32 %o0, %p, %x1; redux.sync.add.u32 %o1, %t, %x1;
     shfl.sync.bfly.b32 %o2, %t, 1, 0x101f, %x1;"""

@@ -37,7 +37,7 @@ GIVEN_BACK = lines(
 )
 WARPS = {"threads": 160}
 
-# lane 0 comes to tcgen05.alloc from another side than lanes 1 to 31, as compilers arrange it
+# lane 0 reaches tcgen05.alloc on another path than lanes 1 to 31, as compilers arrange it
 FROM_TWO_SIDES = lines(
     "@!%lead bra OTHERS; mov.u32 %x3, 1; bra.uni TOGETHER; OTHERS: @!%w0 bra PAST;",
     "TOGETHER: bar.warp.sync -1;",
@@ -136,7 +136,7 @@ LIFE = (
         PASSED_ON,
         (STORE, STORE.replace("[%x8]", "[%x8+2097152]")),
         "tmem-alloc",
-        severity="review",  # chips do not look at the bits of other quarters
+        severity="review",  # chips ignore the bits of other quarters
         **WARPS,
     ),
     Rule(
@@ -172,7 +172,7 @@ ORDER = (
     Rule("before-fence", PASSED_ON, (BEFORE + " // 1", ""), "race", "review", words="tcgen05.fence", **WARPS),
     Rule("after-fence", PASSED_ON, (AFTER, ""), "race", "review", words="tcgen05.fence", **WARPS),
     Rule("barrier-between", PASSED_ON, (MEET, ""), "race", also=("uninitialized",), **WARPS),
-    Rule(  # the use of the register is in order (9.7.16.6.4.5), the dealloc behind it is not
+    Rule(  # the use of the register is ordered (9.7.16.6.4.5), the dealloc after it is not
         "load-awaited-before-freed",
         PASSED_ON,
         (LOADED, ""),
@@ -364,7 +364,7 @@ def test_broken(rule, order):
     check_broken(rule, order)
 
 
-# warp 1 leaves out the fence for more cells than a look-up notes; warp 2 reads others
+# warp 1 omits the fence for more cells than a look-up records; warp 2 reads others
 MANY = lines(
     *(step.replace("64;", "128;") for step in BEGIN),
     "shr.u32 %x1, %t, 5; setp.eq.u32 %q, %x1, 2;",

@@ -1,7 +1,6 @@
-"""Two buffers in a ring of barriers: a wrong index of one buffer, of the wait, or a wrong barrier of a load
-is told apart at every depth, in every order.
-
-A thread loads both buffers of element after element, another stores both to global memory.
+"""Two buffers in a ring of barriers: a wrong index of one buffer, a wrong index of the wait, and a wrong
+barrier of a load are distinguished at every depth, in every order. A thread loads both buffers of element
+after element, another stores both to global memory.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from truth import ORDERS, START, lines
 import ptxsim
 
 BUFFER = ".shared .align 1024 .b8 buffer[32768];"
-VARIABLES = " ".join(  # the barriers lie 8192 B behind the first buffer
+VARIABLES = " ".join(  # the barriers are 8192 B after the first buffer
     f".shared .align {align} .b{bits} {name}[{size}];"
     for name, align, bits, size in (
         ("X", 1024, 8, 4096), ("Y", 1024, 8, 4096), ("full", 64, 64, 8), ("free", 64, 64, 8),
@@ -41,7 +40,7 @@ DONE = "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
 SECOND_LOAD = NEXT + load("%x6+4096", "%y1+4096")
 SECOND_STORE = NEXT + store("%x6+4096", "%y2+4096")
 ITS_BARRIER = NEXT + "add.u32 %x6, %x6, 8192;" + load("%x2+4096", "%y1+4096", "%x6")
-MISTAKES = {  # name -> (loads, wait of the consumer, stores, what may be said of an index)
+MISTAKES = {  # name -> (loads, wait of the consumer, stores, permitted words about an index)
     "the second load one element on": ([LOADS[0], SECOND_LOAD], FULL, STORES, {"buffer"}),
     "the second store one element on": (LOADS, FULL, [STORES[0], SECOND_STORE], {"buffer"}),
     "the second load's barrier one on": ([LOADS[0], ITS_BARRIER], FULL, STORES, {"load-apart"}),

@@ -1,4 +1,4 @@
-"""What threads do to a `__device__` variable is checked as what they do to an array."""
+"""Accesses to a `__device__` variable are checked like accesses to an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read unwritten is told with the parts of its buffer that are written."""
+"""A read of unwritten memory is reported with the parts of its buffer that are written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Truth tables of the checks: a program that keeps a rule, and the one line that breaks it.
 
-A `Rule` is a program of a few lines and a change of one of them. `check_kept` wants the program clean under
-every order, `check_broken` wants the changed one to lead to its finding, and to no other.
+A `Rule` is a program of a few lines and a change of one of them. `check_kept` requires the program to be
+clean under every order, `check_broken` requires the changed one to give its finding, and no other.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ cvt.u64.u32 %y0, %x0; add.u64 %myin, %in, %y0; add.u64 %myout, %out, %y0;
 class Rule:
     name: str
     text: str  # one step per line
-    change: tuple[str, str] = ("", "")  # part of one line, and what stands there in the broken program
-    kind: str = ""  # of the finding that the broken program leads to
+    change: tuple[str, str] = ("", "")  # part of one line, and its replacement in the broken program
+    kind: str = ""  # of the broken program's finding
     severity: str = "error"
     words: str = ""  # in its message
-    also: tuple[str, ...] = ()  # kinds that come with it, in some order
-    orders: tuple = ORDERS  # in which the broken program shows it
+    also: tuple[str, ...] = ()  # kinds of further findings, in some order
+    orders: tuple = ORDERS  # in which the broken program shows the finding
     threads: int = 64
     ctas: int = 1  # of the grid
     cluster: int = 1

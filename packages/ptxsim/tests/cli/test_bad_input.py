@@ -1,6 +1,6 @@
 """Bad input to each command: one line that says what is wrong, exit code 2, never a traceback.
 
-Words are put together by machine: each kind of bad file with each command, each bad word in each place.
+The command lines are generated: each kind of bad file with each command, each bad word in each place.
 """
 
 import random
@@ -64,7 +64,7 @@ EXEC = """
 
 @pytest.fixture
 def refused(command, tmp_path):  # noqa: F811
-    """refused(words ..): the one line that they give."""
+    """refused(words ..): the one line that the command prints."""
     for name, data in FILES.items():
         (tmp_path / name).write_bytes(data)
     for name, array in ARRAYS.items():
@@ -129,9 +129,9 @@ def test_the_number_of_processes(refused, monkeypatch, jobs):
 
 @pytest.mark.parametrize("name", ["exec", "run", "show", "predict", *LANGUAGES])
 def test_every_option_that_a_command_has(refused, name, tmp_path):
-    """Misspelt, a flag with a value, one that wants a value without it; and numbers that are none."""
+    """Misspelt, a flag with a value, an option without its value, and invalid numbers."""
     (tmp_path / "good.py").write_text("")
-    own_words = name in ("exec", *LANGUAGES)  # all behind the program are its own
+    own_words = name in ("exec", *LANGUAGES)  # all words after the program are its own
     words = {"exec": ["/bin/true"], "show": ["good.ptx"]}.get(name, ["good.ptx", *ARGS])
     words = ["good.py"] if name in LANGUAGES else words
     options = [p for p in typer.main.get_command(app).commands[name].params if p.opts[0].startswith("--")]

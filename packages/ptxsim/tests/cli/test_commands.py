@@ -1,4 +1,4 @@
-"""`ptxsim run`, `show`, `predict`: what they print, how they end, and one line for bad input."""
+"""`ptxsim run`, `show`, `predict`: their output, their exit codes, and one line for bad input."""
 
 import json
 import sys
@@ -31,7 +31,9 @@ RACE = HEAD + SCALE.format(name="scale", barrier="")
 
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
-    """command(words ..) -> (exit code, stdout, stderr), in a folder with files; compiling is not told."""
+    """command(words ..) -> (exit code, stdout, stderr), in a folder with files;
+    compiling is not announced.
+    """
     monkeypatch.setenv(code_cache.ANNOUNCED, "1")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.ptx").write_text(GOOD)
@@ -122,7 +124,7 @@ def test_show_tells_what_would_be_refused(command, tmp_path):
 
 
 def test_run_tells_a_modifier_that_it_does_not_know_in_one_line(command, tmp_path):
-    """Whatever else was asked for: in every order, and compared with numbers that nobody could compute."""
+    """Whatever else was requested: in every order, and compared with values that nobody could compute."""
     text = GOOD.replace("ld.global.f32", "ld.global.sideways.f32")
     (tmp_path / "odd.ptx").write_text(text)
     line = next(n for n, row in enumerate(text.splitlines(), 1) if "sideways" in row)
@@ -185,7 +187,7 @@ def test_words_of_arguments():
     assert (tensor.dims, tensor.box, tensor.swizzle, tensor.fill) == ((64, 128), (64, 32), 128, "nan")
 
 
-KEPT = [  # nvcc's words, those that become of them
+KEPT = [  # nvcc's arguments, the arguments that result
     (["-arch=sm_90a", "x.cu"], ["-gencode", "arch=compute_90a,code=compute_90a", "x.cu"]),
     (["-arch", "sm_80", "x.cu"], ["-gencode", "arch=compute_80,code=compute_80", "x.cu"]),
     (["-gencode", "arch=compute_90,code=sm_90"], ["-gencode", "arch=compute_90,code=compute_90"]),

@@ -1,4 +1,4 @@
-"""`ptxsim exec`: a program in C that calls CUDA's driver and runtime, with the stand-in as its only CUDA."""
+"""`ptxsim exec`: a C program that calls CUDA's driver and runtime, with the stand-in as its only CUDA."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def program(tmp_path_factory) -> Path:
 
 
 def execute(program: Path, part: str, *options: str, ptx: str = ADD):
-    """(what the command ended as, the launches that it wrote down)."""
+    """(the command's exit code, the launches that it recorded)."""
     text, report = program.with_name("kernel.ptx"), program.with_name("report.json")
     text.write_text(ptx)
     report.unlink(missing_ok=True)
@@ -204,7 +204,7 @@ print(first, loaded, add(), code.value == ptx)
 
 
 def test_nvjitlink_gives_the_ptx_that_it_gets(program):
-    """numba-cuda 0.30 links so; a second text is refused."""
+    """numba-cuda 0.30 links this way; a second text is refused."""
     words = ["exec", "--quiet", sys.executable, "-c", LINK, str(program.with_name("add.ptx"))]
     done = subprocess.run([sys.executable, "-m", "ptxsim", *words], capture_output=True, text=True)
     assert done.stdout == "(0, 0, 0) (0, 0) 3 True\n"
@@ -240,7 +240,7 @@ int main(void) {
 
 
 def test_a_runtime_linked_into_a_library_that_is_loaded_later_is_replaced(tmp_path):
-    """As CuPy's are. The library is found by the program's RUNPATH; its kernels were not registered here."""
+    """As in CuPy. The library is found by the program's RUNPATH; its kernels were not registered here."""
     (tmp_path / "own.c").write_text(OWN_RUNTIME)
     (tmp_path / "loads.c").write_text(LOADS)
     own, program = tmp_path / "libown.so", tmp_path / "loads"

@@ -1,4 +1,4 @@
-"""Fat binaries: which PTX runs on which chip, packed texts, and what is told where there is none."""
+"""Fat binaries: which PTX runs on which chip, packed texts, and the message if there is none."""
 
 import contextlib
 import ctypes
@@ -30,7 +30,7 @@ def ptx(target: str) -> bytes:
     return entry(fatbin.PTX, int("".join(c for c in target if c.isdigit())), text(target).encode() + b"\0")
 
 
-CHOICES = [  # targets in the binary, capability of the chip, the one that runs (None: none)
+CHOICES = [  # targets in the binary, capability of the chip, the target that runs (None: none)
     (["sm_80", "sm_90a"], 90, "sm_90a"),
     (["sm_80", "sm_90a"], 100, "sm_80"),
     (["sm_90", "sm_90a"], 90, "sm_90a"),
@@ -65,7 +65,7 @@ def test_machine_code_alone_says_how_to_build():
 
 
 def packed_lz4(data: bytes, rng: random.Random) -> bytes:
-    """A legal LZ4 block: literals, and matches at random distances that overlap what they make."""
+    """A valid LZ4 block: literals, and matches at random distances that overlap their own output."""
     out, at, literals = bytearray(), 0, bytearray()
 
     def sequence(match: int, distance: int) -> None:

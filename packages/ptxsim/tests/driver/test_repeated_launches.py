@@ -1,4 +1,4 @@
-"""A launch that repeats one is not run again: same outcome, same memory, and only where nothing differs."""
+"""A repeated launch is not run again: same outcome, same memory, and only if nothing differs."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_a_loop_of_equal_launches_runs_until_nothing_changes():
 
 @pytest.mark.parametrize("times", [1, 2, 3, 7])
 def test_changes_are_made_again(times):
-    """A counter that the program sets back before each launch, as it does for atomics."""
+    """A counter that the program resets before each launch, as is done for atomics."""
     loop = Loop(counted, fresh())
     for _ in range(times):
         loop.memory[64][:] = 0
@@ -71,8 +71,8 @@ def test_other_arguments_run():
 
 
 @pytest.mark.parametrize("memory, seconds", [
-    (fresh(), 0.0),  # quicker than to look
-    ({0: np.zeros(MOST // 2, np.uint8), 64: np.zeros(MOST // 2 + 1, np.uint8)}, 9.0),  # too much of it
+    (fresh(), 0.0),  # faster to run than to compare
+    ({0: np.zeros(MOST // 2, np.uint8), 64: np.zeros(MOST // 2 + 1, np.uint8)}, 9.0),  # too much memory
 ])  # fmt: skip
 def test_what_does_not_pay_runs(memory, seconds):
     loop = Loop(lambda memory: None, memory, seconds)

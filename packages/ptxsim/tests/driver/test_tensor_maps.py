@@ -1,4 +1,4 @@
-"""What cuTensorMapEncode* of the stand-in driver writes, beside the maps of ptxsim with the same meaning."""
+"""Maps written by the stand-in driver's cuTensorMapEncode*, against ptxsim's maps with the same meaning."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_both_write_the_same_bytes_and_read_them_back(im2col):
 
 
 def test_a_bit_that_cutlass_clears_means_nothing():
-    """Bit 21 of the second word, in every map of a tensor below 128 KB; chips read such maps as they were."""
+    """Bit 21 of the second word, in every map of a tensor below 128 KB; chips read such maps the same way."""
     for im2col in (False, True):
         m = drawn(random.Random(3), im2col)
         data = np.frombuffer(by_the_driver(m, 0)[1], np.uint64).copy()

@@ -1,4 +1,4 @@
-"""Listeners read records: none looks at the modifiers of an instruction when an event reaches it."""
+"""Listeners read records: none inspects the modifiers of an instruction when an event reaches it."""
 
 import ast
 import functools
@@ -12,7 +12,7 @@ from ptxsim.events.bus import EVENTS
 
 SOURCE = Path(ptxsim.__file__).parent
 ROOMS = ("checks", "trace", "timing", "grid", "report", "causes")
-BEFORE_A_RUN = {"start"}  # what a program holds may be asked once, before it runs
+BEFORE_A_RUN = {"start"}  # a program may be inspected once, before it runs
 
 
 @functools.cache
@@ -28,7 +28,9 @@ def listeners() -> tuple[tuple[str, ast.ClassDef], ...]:
 
 
 def classes(node: ast.AST) -> Iterator[ast.ClassDef]:
-    """Those of a module, also in functions and branches; expressions, most of a module, hold none."""
+    """The classes of a module, also in functions and branches; expressions,
+    most of a module, contain none.
+    """
     for one in ast.iter_child_nodes(node):
         if isinstance(one, ast.ClassDef):
             yield one
@@ -37,7 +39,7 @@ def classes(node: ast.AST) -> Iterator[ast.ClassDef]:
 
 
 def decodes(handler: ast.AST) -> list[str]:
-    """Looks at what an instruction says: its modifiers, operands, or which one it is."""
+    """The places where a handler inspects an instruction: its modifiers, operands, or which one it is."""
     return [
         n.attr for n in ast.walk(handler) if isinstance(n, ast.Attribute) and n.attr in ("mods", "operands")
     ]

@@ -1,4 +1,6 @@
-"""What units tell of their work: spans and cells are those of the operands, and equal work is one object."""
+"""What units report of their work: spans and cells are those of the operands,
+and equal work is one object.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,7 @@ def code(text: str) -> str:
 
 @pytest.mark.parametrize("name", ["tcgen05.cp", "tcgen05.shift"])
 def test_a_unit_is_one_file(name):
-    """No listener, and nothing else of the simulator, knows the instruction or imports its unit."""
+    """No listener, and nothing else in the simulator, names the instruction or imports its unit."""
     named = re.compile(rf"{re.escape(name)}\b|{name.replace('.', '_')}\b")
     texts = {file.name: file.read_text() for file in SOURCE.rglob("*.py")}
     files = [file for file, text in texts.items() if named.search(text) and named.search(code(text))]

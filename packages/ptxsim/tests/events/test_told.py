@@ -1,4 +1,4 @@
-"""What units tell while a kernel runs: the records of an instruction, and of one that differs by a word."""
+"""What units report while a kernel runs: the records of an instruction, and of one that differs by a word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ mapa.shared::cluster.u32 %z, %sm, 1; mapa.shared::cluster.u32 %zb, %x1, 1;
 fence.mbarrier_init.release.cluster; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
 """
 TX = "mbarrier::complete_tx::bytes"
-SM = 1024  # where shared memory begins in the window
+SM = 1024  # offset of shared memory in the window
 BAR = SM + 8192
 
 

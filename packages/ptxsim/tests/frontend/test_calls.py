@@ -1,4 +1,6 @@
-"""Device functions, printf and assert, clocks: calls as NVRTC and by hand; what is refused, and where."""
+"""Device functions, printf and assert, clocks: calls as NVRTC writes them and by hand; refusals with their
+line.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_declaration_qualifiers():
         ".entry k(.param .u64 .ptr .global .align 16 a, .param .align 8 .b8 b[12]) { ret; }"
     ).functions["k"]
     assert fn.params[0].attributes == ("ptr", "ptr.global") and fn.params[1].size == 12
-    assert [p.align for p in fn.params] == [8, 8]  # .ptr .align tells of the memory behind the pointer
+    assert [p.align for p in fn.params] == [8, 8]  # .ptr .align is that of the target's memory
 
 
 def test_function_directives_and_prototypes():

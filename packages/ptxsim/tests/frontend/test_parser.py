@@ -1,4 +1,4 @@
-"""ptxsim.parser: real NVRTC output prints back as written; operands, constants, scopes."""
+"""ptxsim.parser: real NVRTC output prints back unchanged; operands, constants, scopes."""
 
 from __future__ import annotations
 
@@ -157,7 +157,9 @@ def test_real_initialisers():
 
 
 def test_real_inline_asm_scopes():
-    """Two asm blocks repeat labels and predicates, the second nests a third P1; each branch stays at home."""
+    """Two asm blocks repeat labels and predicates, the second nests a third P1; each branch stays in its
+    scope.
+    """
     fn = parse(sample_ptx("language-sm_90a")).functions["language"]
     predicates = [name for name in fn.regs if fn.renamed.get(name, name) == "P1"]
     assert len(predicates) == 3 and {fn.regs[name] for name in predicates} == {"pred"}

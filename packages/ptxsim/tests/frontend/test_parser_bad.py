@@ -68,7 +68,9 @@ def test_error_names_line_and_text():
 
 
 def calls_to_parse(lines: int) -> int:
-    """Python function calls, C functions included, that a kernel of so many lines costs the parser."""
+    """Number of Python function calls, including C functions, that parsing a
+    kernel of so many lines takes.
+    """
     pair = "\tmad.lo.s32 \t%r{}, %r{}, {}, %r3;\n\tst.shared.v2.b32 [%rd1+{}], {{%r1, %r2}};"
     body = "\n".join(pair.format(n % 900, n % 77, n, n) for n in range(lines // 2))
     text = HEAD + ".entry k() {\n.reg .b32 %r<10000>;\n.reg .b64 %rd<10000>;\n" + body + "\n}\n"

@@ -12,7 +12,7 @@ from ptx_samples import compile_ptx
 import ptxsim
 from ptxsim.grid import processes
 
-BODIES = {  # what each CTA does to out -> its verdict
+BODIES = {  # what each CTA does to `out` -> the verdict
     "own tile": ("out[blockIdx.x * 32 + t] = t;", "clean"),
     "tiles of two CTAs": ("out[(blockIdx.x + 1) / 2 * 32 + t] = blockIdx.x + t;", "error"),
     "one word too far": (
@@ -66,10 +66,10 @@ def test_the_finding_names_both_ctas(monkeypatch):
 
 @pytest.mark.parametrize("checks", [False, True])
 def test_many_short_runs_leave_no_clusters_behind(checks):
-    """Clusters lie in cycles. Each run looks for its own: no full collection, which takes longer, is due. One
-    that nobody listened to is kept for the next.
+    """Clusters form reference cycles. Each run collects its own, without a full collection, which takes
+    longer. A cluster without listeners is kept for the next run.
     """
-    script = [sys.executable, "-c", COUNTED, SHORT, "checks" * checks]  # here are too many objects to count
+    script = [sys.executable, "-c", COUNTED, SHORT, "checks" * checks]  # this process has too many objects
     more, full = subprocess.run(script, check=True, capture_output=True, text=True).stdout.split()
     assert int(more) <= 0 and int(full) <= 1
 

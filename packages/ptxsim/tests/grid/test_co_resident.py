@@ -71,7 +71,7 @@ def test_chain_in_reverse_order():
 
 
 def test_more_clusters_than_fit_deadlock():
-    """A barrier of the whole grid hangs on a chip if the grid does not fit on it."""
+    """A grid-wide barrier hangs on a chip if the grid does not fit on it."""
     fit = resident.SMS * 2  # 1024 threads each
     args = [np.zeros(1, np.int32), np.zeros((fit + 1, 1024), np.int32), np.zeros((fit + 1, 1024), np.int32)]
     result = launch(BARRIER, grid=fit + 1, block=1024, args=args, checks=False)
@@ -86,7 +86,7 @@ def test_flag_that_nobody_sets():
 
 
 def test_atomics_of_all_clusters_count(monkeypatch):
-    """Also where there are many processes: kernels with global atomics stay in one."""
+    """Also with many processes: kernels with global atomics stay in one."""
     monkeypatch.setattr("ptxsim.grid.processes.WORTHWHILE", 0)
     total, part = np.zeros(1, np.int32), np.zeros(4, np.float32)
     result = launch(COUNT, grid=40, block=96, args=[total, part], checks=False, jobs=4)
@@ -130,7 +130,7 @@ extern "C" __global__ void k(int* mutex, const int* x, int* total) {
 
 @pytest.mark.parametrize("order", ["program", "adverse"])
 def test_a_long_loop_that_only_reads_waits_for_nobody(order, monkeypatch):
-    """It has no effect for long, as a poll has none; but what it reads nobody writes while it runs."""
+    """It has no effect for a long time, as in a poll; but nobody writes what it reads while it runs."""
     monkeypatch.setattr("ptxsim.machine.watchdog.IMPATIENT", 50)
     x, total = np.arange(4096, dtype=np.int32), np.zeros(1, np.int32)
     result = launch(LONG_SUM, grid=6, block=32, args=[np.zeros(1, np.int32), x, total], order=order, jobs=1)

@@ -1,4 +1,6 @@
-"""What identifies an event: its arguments and the state of its barrier, but no place in global memory."""
+"""What identifies an event: its arguments and the state of its barrier, but not its addresses in global
+memory.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,8 @@ ARRIVALS = {  # event -> its arrival, and another one
     "cp_async_signal": (CopyArrival(((0, 64),), True), CopyArrival(((1, 64),), True)),
 }
 ARRIVALS["cp_async_arrive"] = ARRIVALS["cp_async_signal"]
-ROW = dict.fromkeys(("fence", "cluster", "works"))  # the row fixes them, or see below
-OTHERS = ROW | {  # parameter -> another value, where it is no number
+ROW = dict.fromkeys(("fence", "cluster", "works"))  # determined by the row, or tested below
+OTHERS = ROW | {  # parameter -> another value, if it is not a number
     "place": (0, 128),
     "kind": "load",
     "waiting": [],

@@ -1,4 +1,4 @@
-"""The first run: what the checks call is compiled by another process, for the types that a run has."""
+"""The first run: another process compiles what the checks call, for the argument types that a run uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of bytes have what a log accessed in global memory, no more and no less; rows have the rest."""
+"""Runs of bytes contain exactly the log's accesses to global memory; rows contain the rest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def logged(rng, accesses: int) -> np.ndarray:
 
 
 def touched(spans) -> dict[tuple, set[int]]:
-    """(group, is it written) -> bytes; spans: (row, is it written, first, last)."""
+    """(group, whether it is written) -> bytes; spans: (row, whether it is written, first, last)."""
     found: dict[tuple, set[int]] = {}
     for row, write, first, last in spans:
         found.setdefault((int(GROUPS[row]), int(write)), set()).update(range(first, last))

@@ -1,4 +1,4 @@
-"""A launch that is killed leaves none of its processes behind."""
+"""A launch that is killed leaves none of its processes running."""
 
 import os
 import select

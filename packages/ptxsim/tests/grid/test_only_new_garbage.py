@@ -1,4 +1,4 @@
-"""When the collector looks for cycles while runs come and go."""
+"""When the garbage collector looks for cycles while runs start and end."""
 
 import gc
 import itertools
@@ -10,7 +10,7 @@ from ptxsim.grid.processes import only_new_garbage
 
 
 def test_of_runs_in_several_threads_one_tells_the_collector():
-    """Else the end of each would have the next collect all that there is, as often as it ends."""
+    """Otherwise the end of each run would trigger a full collection in the next."""
     with only_new_garbage():
         before = gc.get_freeze_count(), gc.get_threshold()
         for _ in range(2):
@@ -22,7 +22,7 @@ def test_of_runs_in_several_threads_one_tells_the_collector():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Of the processor; a full collection takes a second. What it has seen: when there was one."""
+    """Processor time, in which a full collection takes a second; records when one ran."""
     now, full, frozen = [0.0], [], []
 
     def collect():

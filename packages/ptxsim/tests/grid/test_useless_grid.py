@@ -1,4 +1,6 @@
-"""Grids that are far too long end with a finding; long ones that work, or leave at once, run to their end."""
+"""Grids that are far too long end with a finding; long ones that do work, or
+exit at once, run to their end.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 import ptxsim
 from ptxsim.grid import useless_grid
 
-# %q: this CTA is past the tile it shall write; each loops for a while, and CTAs up to `last` write
+# %q: this CTA is past the tile that it should write; each loops for a while, and CTAs up to `last` write
 KERNEL = """.version 9.0
 .target sm_90a
 .address_size 64

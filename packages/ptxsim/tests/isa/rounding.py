@@ -1,6 +1,6 @@
 """Exact reference arithmetic for the float tests: rationals, rounded once into any small format.
 
-Independent of ptxsim: a number is a sign and a `fractions.Fraction` (or "inf", "nan"), a format is told by
+Independent of ptxsim: a number is a sign and a `fractions.Fraction` (or "inf", "nan"); a format is defined by
 its fraction bits, the exponent of its smallest normal number, and three codes.
 """
 
@@ -58,7 +58,7 @@ class Number:
 
 
 def decode(code: int, fmt: Format) -> Number:
-    """The number that a bit pattern stands for."""
+    """The number that a bit pattern represents."""
     sign = fmt.bits - 1
     negative, code = bool(code >> sign & 1), code & ((1 << sign) - 1)
     if code == fmt.infinity:
@@ -168,7 +168,7 @@ def sqrt(a: Number) -> Number:
 
 
 def flush(a: Number, fmt: Format) -> Number:
-    """A subnormal number as a zero of its sign."""
+    """The number, with a subnormal one replaced by a zero of its sign."""
     tiny = not (a.is_nan or a.is_inf) and a.magnitude < Fraction(2) ** fmt.emin
     return Number(a.negative, Fraction(0)) if tiny else a
 

@@ -29,7 +29,7 @@ MASK = {"8": 0xFF, "16": 0xFFFF, "32": 0xFFFFFFFF, "64": 2**64 - 1}
 
 
 def instr(name: str, count: int = 3, pair: bool = False) -> Instr:
-    """An instruction of that spelling with `count` register operands, the first one `p|q` if `pair`."""
+    """An instruction of this spelling with `count` register operands, the first one `p|q` if `pair`."""
     op, *mods = name.split(".")
     operands = [Reg(f"%r{i}") for i in range(count)]
     if pair:
@@ -71,12 +71,12 @@ def compiled(op: scalar.ScalarOp):
     exec("\n".join(lines), scope)
     made = njit(pipeline_class=WHOLE, no_cfunc_wrapper=True)(scope["run"])
     made.compile((uint64,) * (len(op.src) + 1))
-    made.disable_compile()  # an int of Python is no int64 here
+    made.disable_compile()  # a Python int is not an int64 here
     return made, len(outs)
 
 
 def thin(cases, step: int) -> list:
-    """Test cases of which every `step`-th always runs; the rest are slow: each is compiled anew."""
+    """Test cases of which every `step`-th always runs; the rest are slow, since each is compiled."""
     return [
         pytest.param(
             *(c if isinstance(c, tuple) else (c,)), marks=[pytest.mark.slow] * bool(i % step), id=_id(c)

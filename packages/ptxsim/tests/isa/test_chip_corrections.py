@@ -1,4 +1,4 @@
-"""What an H200 did otherwise than ptxsim at first: each difference keeps its case here."""
+"""Results in which an H200 at first differed from ptxsim: each difference keeps its case here."""
 
 from __future__ import annotations
 

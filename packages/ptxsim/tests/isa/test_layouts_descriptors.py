@@ -85,7 +85,7 @@ def test_descriptor_fields():
     ("bits", "message"),
     [
         (3 << 61 | 1 << 46, "swizzle field 3 is reserved"),
-        (64 << 32, "bits 46-48"),  # forgiven with a swizzle alone
+        (64 << 32, "bits 46-48"),  # forgiven only with a swizzle
         (2 << 61 | 2 << 46, "bits 46-48"),
         (2 << 61 | 3 << 46, "bits 46-48"),
         (1 << 55 | 1 << 46, "bits 53-60"),

@@ -38,7 +38,7 @@ def integers(kind: str) -> list[int]:
 
 
 def register(kind: str) -> int:
-    """Mask of what the result leaves in a 32-bit register: small signed types are sign-extended there."""
+    """Mask of the result's bits in a 32-bit register: small signed types are sign-extended there."""
     return (1 << max(32, width(kind))) - 1 if kind[0] == "s" else (1 << width(kind)) - 1
 
 
@@ -227,7 +227,9 @@ SMALL = {"e4m3": 8, "e5m2": 8, "e2m3": 8, "e3m2": 8, "e2m1": 4}
 
 
 def narrow(bits: int, kind: str, relu: bool, source: ref.Format = ref.F32) -> int:
-    """An element of a packed format: always .satfinite; NaN where there is none is the largest number."""
+    """An element of a packed format: always .satfinite; NaN becomes the largest number if the format has no
+    NaN.
+    """
     x = ref.decode(bits, source)
     if relu and x.negative and not x.is_nan:
         x = ref.Number(False, Fraction(0))

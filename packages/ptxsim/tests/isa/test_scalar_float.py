@@ -270,7 +270,7 @@ def test_min_max_of_three(name):
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
 def test_sign_operations(kind):
-    """Of numbers; what becomes of NaNs stands in test_chip_fuzz.py."""
+    """Sign operations on numbers; NaNs are tested in test_chip_fuzz.py."""
     (column,), sign = patterns(kind, 1, 300), 1 << (ref.FORMATS[kind].bits - 1)
     column = [x for x in column if not ref.decode(x, ref.FORMATS[kind]).is_nan]
     assert run(f"neg.{kind}", column).tolist() == [x ^ sign for x in column]
@@ -368,7 +368,7 @@ def test_approximate_division_by_huge_numbers_is_zero():
 
 @pytest.mark.parametrize("op, count", [("add", 2), ("sub", 2), ("fma", 3)])
 def test_mixed_precision(op, count):
-    """A half-precision operand of a float32 operation counts as the number it is."""
+    """A half-precision operand of a float32 operation counts as its exact value."""
     halves_, singles = patterns("f16", count - 1, 400), patterns("f32", 1, 400)
     got = run(f"{op}.rz.f32.f16", *halves_, *singles)
     for row, bits in enumerate(zip(*halves_, *singles, strict=True)):

@@ -18,7 +18,7 @@ def width(kind: str) -> int:
 
 
 def value(raw: int, kind: str) -> int:
-    """A raw pattern as the Python integer it stands for."""
+    """A raw pattern as the Python integer that it represents."""
     w = width(kind)
     raw &= (1 << w) - 1
     return raw - (1 << w) if kind[0] == "s" and raw >> (w - 1) else raw
@@ -31,7 +31,7 @@ def clamp(x: int, kind: str) -> int:
 
 
 def truncated(a: int, b: int) -> int:
-    """C division: towards zero."""
+    """C division: rounded towards zero."""
     q = abs(a) // abs(b)
     return -q if (a < 0) != (b < 0) else q
 
@@ -152,7 +152,7 @@ def reverse(w: int):
     return lambda a: int(f"{a:0{w}b}"[::-1], 2)
 
 
-ORACLE = {  # spelling -> (types of the sources, type of the result, what it means)
+ORACLE = {  # spelling -> (types of the sources, type of the result, meaning)
     **{f"add.{t}": ((t, t), t, lambda a, b: a + b) for t in ("u16", "s32", "u64")},
     **{f"sub.{t}": ((t, t), t, lambda a, b: a - b) for t in ("s16", "u32", "s64")},
     "add.sat.s32": (("s32", "s32"), "s32", lambda a, b: clamp(a + b, "s32")),
@@ -312,7 +312,7 @@ def edges(kind: str) -> list[int]:
 
 
 def read(raw: int, kind: str) -> int:
-    """A source as the oracle sees it; small numbers are signed for fns and do not care elsewhere."""
+    """A source as the oracle sees it; for fns small numbers are signed, elsewhere it does not matter."""
     return raw if kind in SPECIAL else value(raw, kind)
 
 

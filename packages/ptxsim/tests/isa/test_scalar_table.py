@@ -145,7 +145,7 @@ def test_hot_operations_exist():
 
 
 def registers(kind: str) -> str:
-    """The register class that ptxas wants for a type."""
+    """The register class that ptxas requires for a type."""
     if kind in ("pred", "f32", "f64"):
         return {"pred": "%p", "f32": "%f", "f64": "%fd"}[kind]
     bits = int(re.sub(r"\D", "", kind))

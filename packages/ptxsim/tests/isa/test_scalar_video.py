@@ -17,7 +17,7 @@ COMPARISONS = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le"
 
 
 def video(operation, bits: int, signs: str, end: str):
-    """By parts of a and b: packed, cut to their width by .sat, or all of them added to c."""
+    """By parts of a and b: packed, saturated to their width by .sat, or all of them added to c."""
 
     def apply(a, b, c):
         pairs = zip(parts(a, signs[1], bits, 32 // bits), parts(b, signs[2], bits, 32 // bits), strict=True)

@@ -1,4 +1,4 @@
-"""What is made once of the sources is made again when it is damaged, or of something else."""
+"""Files derived from the sources are rebuilt if they are damaged or derived from something else."""
 
 import ast
 import sys
@@ -32,7 +32,7 @@ def test_what_was_made_is_remembered_until_it_is_damaged(monkeypatch, tmp_path):
 
 
 def test_a_cache_that_cannot_be_written_to_is_no_error(monkeypatch, tmp_path):
-    """As in a container whose image holds what was compiled, on a disk that is read-only."""
+    """As in a container whose image contains the compiled code, on a read-only disk."""
     monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path / "missing")
     monkeypatch.setattr(code_cache, "_temporary", lambda: tmp_path)
     assert code_cache.remembered("numbers", (), lambda: [1]) == [1]
@@ -54,14 +54,14 @@ def test_the_numbers_on_disk_are_those_of_the_table():
 
 
 def test_whatever_generated_code_imports_is_in_its_hash():
-    """Else a change of that file would leave the old compiled code in use."""
+    """Otherwise a change of that file would leave the old compiled code in use."""
     package = Path(code_cache.__file__).parents[1]
     hashed = {path for pattern in code_cache._SOURCES for path in package.glob(pattern)}
     todo, seen = [package / "jit" / "loop_template.py"], set()
     while todo:
         path = todo.pop()
         if path in seen or not path.exists() or path.is_relative_to(package / "frontend"):
-            continue  # of the front end, only the class of an immediate
+            continue  # from the front end, only the class of an immediate
         seen.add(path)
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("ptxsim."):
@@ -71,7 +71,7 @@ def test_whatever_generated_code_imports_is_in_its_hash():
 
 
 def test_a_long_compilation_is_announced_until_its_code_is_kept(tmp_path, monkeypatch, capsys):
-    """The file of the source alone does not count: who stops the first run compiles again."""
+    """The source file alone does not count: a first run that was interrupted compiles again."""
     monkeypatch.setattr(code_cache, "cache_directory", lambda: tmp_path)
 
     def said(slow: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""A scalar operation outside the main loop is compiled when it is first met; then the main loop calls it."""
+"""A scalar operation outside the main loop is compiled on first use; then the main loop calls it."""
 
 from __future__ import annotations
 
@@ -49,4 +49,4 @@ def test_python_is_asked_once_for_each(checks, monkeypatch):
     assert (out == x).all() and 0 < len(asked) <= 3
     assert {c["warp_instructions"] for c in counts} == {
         3 * (9 + 5 * TURNS + 2 + 1)
-    }  # and a row where lanes meet
+    }  # and a row where lanes reconverge

@@ -1,4 +1,4 @@
-"""Compiled code on disk is that of the sources at hand, whatever file a change is in."""
+"""Compiled code on disk matches the current sources, whichever file has changed."""
 
 import os
 import pickle
@@ -47,7 +47,7 @@ def later(x):
 print(run(Pair(100, 200)))
 print(sum(run.stats.cache_hits.values()))
 """
-CHANGES = {  # of the helper's file -> what run(Pair(100, 200)) gives then
+CHANGES = {  # change of the helper's file -> the result of run(Pair(100, 200))
     ("", ""): 328,
     ("FACTOR, TABLE = 3", "FACTOR, TABLE = 4"): 429,
     ("[10, 20]", "[10, 30]"): 338,
@@ -58,7 +58,7 @@ CHANGES = {  # of the helper's file -> what run(Pair(100, 200)) gives then
 
 
 def run_beside(folder) -> list[int]:
-    """What another process prints that runs user.py."""
+    """The output of another process that runs user.py."""
     path = os.pathsep.join([str(folder), *sys.path])
     environment = os.environ | {
         "PYTHONPATH": path,
@@ -132,8 +132,8 @@ print(int("numba.np.random.generator_core" in sys.modules))
 
 
 def test_kept_code_is_loaded_without_what_numba_compiles_with():
-    """Its registries take a quarter of a second, in every process that runs a kernel."""
-    ptxsim.warm_up()  # now all that it needs is kept
+    """numba's registries take a quarter of a second, in every process that runs a kernel."""
+    ptxsim.warm_up()  # now everything that it needs is cached
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("0\n", "")
 

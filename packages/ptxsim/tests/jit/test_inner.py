@@ -1,4 +1,6 @@
-"""What only compiled code calls is compiled with its callers; called from Python it does the same."""
+"""Functions that only compiled code calls are compiled with their callers; called from Python they do the
+same.
+"""
 
 import numba
 import pytest

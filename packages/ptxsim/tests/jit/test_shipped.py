@@ -1,4 +1,4 @@
-"""Code that a wheel brings along is found by processors that run it, and by no others."""
+"""Code that a wheel includes is used on processors that can run it, and on no others."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ RUNS_HERE = binding.get_process_triple() == shipped.TRIPLE and all(
 
 
 def run(folder, state: str, factor: int, **more: str) -> list[int]:
-    """What a process prints whose cache is empty: the value, and how many functions it found."""
+    """The output of a process with an empty cache: the value, and the number of functions that it found."""
     (folder / "user.py").write_text(USER)
     environment = os.environ | {"PTXSIM_CACHE": str(folder / f"cache-{state}-{factor}"), **more}
     environment |= {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -42,7 +42,7 @@ def test_what_is_shipped_is_found_where_nothing_else_differs(tmp_path):
     made_for = {"NUMBA_CPU_NAME": shipped.PROCESSOR, "NUMBA_CPU_FEATURES": ""}
     assert run(tmp_path, "unusable", 3, PTXSIM_CACHE=str(tmp_path / "shipped"), **made_for) == [6, 0]
     assert run(tmp_path, "usable", 3) == [6, 1]
-    assert run(tmp_path, "usable", 4) == [8, 0]  # made of something else
+    assert run(tmp_path, "usable", 4) == [8, 0]  # made of other sources
     assert run(tmp_path, "unused", 3) == [6, 0]
 
 

@@ -1,4 +1,4 @@
-"""Tiles move as numpy and ml_dtypes move them: operands out of shared memory, results to cells."""
+"""Tiles move as in numpy and ml_dtypes: operands out of shared memory, results to cells."""
 
 import ml_dtypes
 import numpy as np

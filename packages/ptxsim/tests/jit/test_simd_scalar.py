@@ -1,4 +1,4 @@
-"""Operations written as vector code give what the lane loop gives, for any mask, also in place."""
+"""Operations in vector code give the same results as the lane loop, for any mask, also in place."""
 
 import numba
 import numpy as np

@@ -1,4 +1,4 @@
-"""What a program does with the answer of a wait, by its text."""
+"""What a program does with the result of a wait, by its text."""
 
 import pytest
 
@@ -15,7 +15,7 @@ HEAD = """.version 9.0
 mov.u32 %r1, bars; ld.param.u64 %out, [pout];
 """
 ASK = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;\n"
-CASES = {  # text -> (control comes back to the question, the answer decides nothing)
+CASES = {  # text -> (control returns to the wait, its result decides nothing)
     "loop": ("A: " + ASK + "@%p1 bra B; bra A; B:\n", True, False),
     "loop with a word in between": (
         "A: " + ASK + "selp.b32 %r2, 1, 0, %p1; setp.eq.u32 %p2, %r2, 0; @%p2 bra A;\n", True, False

@@ -1,6 +1,8 @@
-"""Lanes of a warp that part and meet again: branches, loops, returns, jump tables, lanes that wait for lanes.
+"""Lanes of a warp that diverge and reconverge: branches, loops, returns, jump tables, lanes that wait for
+lanes.
 
-Most kernels are CUDA, compiled by NVRTC, and are compared with the same function in Python per thread.
+Most kernels are CUDA, compiled by NVRTC, and are compared with the same function run in Python for each
+thread.
 """
 
 from __future__ import annotations
@@ -100,7 +102,7 @@ def test_loops_with_divergent_trip_counts(order):
 
 
 def test_lanes_meet_again_behind_a_loop():
-    """A full-mask shuffle behind a divergent loop needs no help: all lanes are back together."""
+    """A full-mask shuffle after a divergent loop needs no help: all lanes have reconverged."""
     source = """k(const int* x, int* out) {
       int v = x[threadIdx.x], n = 0;
       while (v > 1) { v = v & 1 ? 3 * v + 1 : v / 2; n++; }
@@ -195,7 +197,7 @@ def test_predication_touches_only_its_lanes():
 
 
 def test_exit_frees_the_lanes_that_wait():
-    """Lanes 0-15 wait behind the branch; the last of the others leaves the kernel instead of coming back."""
+    """Lanes 0-15 wait after the branch; the last of the others exits the kernel instead of reconverging."""
     text = """
     mov.u32 %o0, 5; setp.lt.u32 %p, %t, 16;
     @%p bra MEET;
@@ -210,7 +212,7 @@ def test_exit_frees_the_lanes_that_wait():
 
 
 def test_lanes_that_leave_while_others_wait_in_a_collective():
-    """Lanes 0-7 stand at the shuffle; lanes 8.. exit one by one; the shuffle then has all that are left."""
+    """Lanes 0-7 wait at the shuffle; lanes 8.. exit one by one; the shuffle then has all remaining lanes."""
     text = """
     setp.lt.u32 %p, %t, 8;
     @%p bra MEET;
@@ -245,7 +247,7 @@ LOCK = """k(const int* x, int* out) {
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_spin_lock_in_one_warp(order):
-    """The lane that holds the lock stands at the meeting point of the loop while the others spin."""
+    """The lane that holds the lock waits at the reconvergence point of the loop while the others spin."""
     x = inputs(40, 100)
     out = run_cuda(LOCK, x, order, outputs=41)
     assert out[40] == x[1::4].sum() and 0 in out[1:40:4] and len(set(out[1:40:4].tolist())) > 5

@@ -15,14 +15,14 @@ MOST = 9  # blocks
 
 @st.composite
 def graphs(draw) -> list[list[int]]:
-    """Successors of each block; EXIT among them."""
+    """Successors of each block, including EXIT."""
     count = draw(st.integers(1, MOST))
     some = st.lists(st.integers(EXIT, count - 1), min_size=1, max_size=3, unique=True)
     return [draw(some) for _ in range(count)]
 
 
 def blocks_of(leads: list[list[int]]) -> list[Block]:
-    """One instruction each."""
+    """Blocks of one instruction each."""
     return [Block(b, b + 1, after) for b, after in enumerate(leads)]
 
 
@@ -38,7 +38,7 @@ def reached(root: int, leads: dict[int, list[int]], without: int | None = None) 
 
 
 def immediate(root: int, leads: dict[int, list[int]]) -> dict[int, int]:
-    """By definition: of the nodes without which the root does not reach a node, the one that is last."""
+    """By definition: the last of the nodes without which the root does not reach a node."""
     nodes = reached(root, leads)
     cuts = {node: {a for a in nodes if node not in reached(root, leads, a)} - {node} for node in nodes}
     return {node: max(above, key=lambda a: len(cuts[a])) for node, above in cuts.items() if above}
@@ -54,7 +54,7 @@ def test_dominators_are_those_of_the_definition(leads):
 
 @given(graphs())
 def test_post_dominators_are_those_of_the_reversed_graph(leads):
-    """Of every block that can leave the kernel; of the others only that they have a place to meet."""
+    """For every block that can reach the exit; for the others only that they have a reconvergence point."""
     posts = post_dominators(leads)
     back: dict[int, list[int]] = {b: [] for b in range(EXIT, len(leads))}
     for b, after in enumerate(leads):

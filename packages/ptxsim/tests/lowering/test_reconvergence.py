@@ -1,4 +1,4 @@
-"""Where lanes meet again after odd branches: emptied ones, loops without an exit, early returns."""
+"""Where lanes reconverge after unusual branches: empty ones, loops without an exit, early returns."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ EARLY = {
 
 
 def lane_zero_may_return(early: str, who: int, rest: str) -> str:
-    """Lane 0 does `early`, in which thread `who` returns; then all of the warp do the rest."""
+    """Lane 0 executes `early`, in which thread `who` returns; then the whole warp executes the rest."""
     start = f"setp.eq.u32 %p, %t, 0; setp.eq.u32 %q, %t, {who}; mov.u32 %x1, 0;"
     return register_kernel(f"{start} {early} {rest} bra.uni STORE; OUT: ret; STORE:", 1, 1)
 

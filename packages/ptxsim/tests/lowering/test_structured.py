@@ -1,7 +1,7 @@
-"""Random structured kernels, their blocks in any order: lanes that did not return are together at the end.
+"""Random structured kernels with blocks in any order: lanes that did not return have reconverged at the end.
 
-Branches, loops with breaks, and returns inside them, of none or of some lanes; `bar.sync` stands behind them
-all. What each thread computes is compared with Python's own run of the same program.
+Branches, loops with breaks, and returns inside them, by no lanes or by some; a `bar.sync` comes after all of
+them. Each thread's result is compared with Python's own run of the same program.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Test = tuple[str, int]
 
 
 class Returned(Exception):
-    """A thread has left the kernel."""
+    """Raised when a thread has left the kernel."""
 
 
 class Broken(Exception):
-    """A thread has left its loop."""
+    """Raised when a thread has left its loop."""
 
 
 def draw(rng: random.Random, depth: int, inside: bool) -> list[tuple]:
-    """Statements; `inside` a loop, where a break may stand."""
+    """Random statements; `inside` a loop, where a break is allowed."""
     return [draw_one(rng, depth, inside) for _ in range(rng.randint(1, 3))]
 
 
@@ -65,7 +65,7 @@ RETURNS = {"at once": "", "jumps": "st.global.b32 [%out], %t; bra.uni OUT;", "re
 
 @dataclass
 class Thread:
-    """What Python makes of a program."""
+    """A thread of the program, run by Python."""
 
     t: int
     x: int
@@ -114,7 +114,7 @@ class Compiler:
 
     blocks: list[list[str]] = field(default_factory=list)
     depth: int = 0  # of loops
-    exits: list[int] = field(default_factory=list)  # where the loops go on
+    exits: list[int] = field(default_factory=list)  # where control continues after each loop
 
     def block(self) -> int:
         self.blocks.append([f"B{len(self.blocks)}:"])

@@ -1,4 +1,4 @@
-"""Memory that a thread takes while it runs, and gives back when a function returns or the text says so."""
+"""Memory that a thread allocates while it runs, and frees when a function returns or the program says so."""
 
 from __future__ import annotations
 

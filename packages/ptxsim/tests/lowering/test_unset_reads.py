@@ -1,4 +1,4 @@
-"""Registers that a kernel may read before it has written them, told from its text."""
+"""Registers that a kernel may read before it has written them, found in its text."""
 
 from __future__ import annotations
 

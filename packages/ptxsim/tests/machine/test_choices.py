@@ -1,4 +1,4 @@
-"""Each unkind choice of docs/choices.md shows in a run, and no other row says that it makes one."""
+"""Each unkind choice of docs/choices.md shows in a run, and no other row claims to make one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SHOWN = {
 
 
 def _rows() -> dict[str, str]:
-    """Choice -> what `adverse` does, of the first table of the page."""
+    """Choice -> the column `adverse`, from the first table of the page."""
     table = PAGE.read_text().split("## Choices of a run")[1].split("\n## ")[0]
     lines = [line.split("|") for line in table.splitlines() if line.startswith("| ")][1:]
     return {cells[1].strip(): cells[4].strip() for cells in lines}

@@ -1,4 +1,4 @@
-"""Clusters that run one after the other in compiled code do what they do when Python starts each of them."""
+"""Clusters that run one after the other in compiled code behave as if Python started each of them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ BODIES = {
 
 
 def launched(body: str, cluster: int, order: str, ctas: int = 8, block: int = 72):
-    """(what it wrote, its counts, its findings, what it printed)."""
+    """(its output, its counts, its findings, its printed text)."""
     data = np.random.default_rng(5).integers(100, 1 << 20, ctas * block, np.uint32)
     out = np.zeros_like(data)
     module = ptxsim.load(HEAD + body + TAIL)

@@ -1,4 +1,4 @@
-"""An elected lane that only has work for the tensor core keeps the turn of its warp."""
+"""An elected lane that only has work for the tensor core keeps its warp's time slice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ st.global.b32 [%out], %x; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32; 
 
 
 def launched(products: int):
-    """(column 0 of D, lanes 0 to 31; the Result) of so many sums of 16 ones, each behind an elect.sync."""
+    """(column 0 of D, lanes 0 to 31; the Result) of so many sums of 16 ones, each after an elect.sync."""
     bits = encode_matrix_descriptor(MatrixDescriptor(1024, 128, 256, 0))
     ones = "".join(ONES.format(at=at) for at in range(0, 4096, 128))
     work = "setp.eq.u32 %p, %t, %t;\n".join(MMA.format(i=i) for i in range(products))

@@ -1,4 +1,4 @@
-"""Loops that never end get a verdict that names the loop; those that others can end are given time."""
+"""Loops that never end get a verdict that names the loop; loops that others can end are given time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x; mov.u32 %sm, bu
 ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; setp.eq.u32 %first, %t, 0;
 """
 ORDERS = ["program", "adverse", 5]
-# a tile loop that forgets to go on to the next tile: stores, barriers, but always the same
+# a tile loop that never advances to the next tile: stores, barriers, but always the same
 SAME_TILE = """
 // @src kernel.py:10
 mov.u32 %x0, %c;
@@ -33,7 +33,7 @@ setp.lt.u32 %p, %x0, 100;
 // @src kernel.py:15
 @%p bra TILE;
 """
-# Triton's barrier of a grid: CTA 0 waits, with bar.sync in its loop, until all the others have come
+# Triton's grid barrier: CTA 0 waits, with bar.sync in its loop, until all the others have arrived
 GRID_BARRIER = """
 @%first atom.global.add.u32 %x0, [%out], 1;
 AGAIN:
@@ -72,7 +72,7 @@ def test_a_loop_over_the_same_tile_is_named(order, checks):
     assert "kernel.py:12 to 15" in finding.message and "warps 0, 1 never leave" in finding.message
 
 
-# one lane of the first warp, which the others wait for, has something of its own to do in the loop
+# one lane of the first warp, for which the others wait, does work of its own in the loop
 ONE_LANE = """
 // @src kernel.py:10
 mov.u32 %x0, %c; mov.u32 %x3, 0;
@@ -94,7 +94,7 @@ bar.sync 0; setp.lt.u32 %p, %x0, 100;
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_lanes_that_wait_for_others_of_their_warp_do_not_keep_it_going(order):
-    """They are let go, come together again, and the cluster is as it was: so each time round."""
+    """They are released, reconverge, and the cluster is in its old state, in every iteration."""
     result, _ = run(ONE_LANE, order)
     finding = next(f for f in result.findings if f.kind == "deadlock")
     assert "kernel.py:12 to 15" in finding.message and "warps 0, 1 never leave" in finding.message
@@ -106,7 +106,7 @@ def test_the_same_loop_that_goes_on_to_the_next_tile_ends():
 
 
 def test_a_run_longer_than_asked_for_is_incomplete():
-    text = SAME_TILE.replace("setp.lt", "add.u32 %x3, %x3, 1; setp.lt")  # a counter: no state comes again
+    text = SAME_TILE.replace("setp.lt", "add.u32 %x3, %x3, 1; setp.lt")  # a counter: no state repeats
     result, _ = run(text, max_instructions=50_000)
     finding = next(f for f in result.findings if f.kind == "deadlock")
     assert finding.severity == "incomplete" and "max_instructions=50000" in finding.message
@@ -163,7 +163,9 @@ def test_a_poll_that_counts_for_ever_is_a_deadlock():
 
 @pytest.mark.parametrize("inside, ends", [("", True), ("ld.volatile.global.u32 %x1, [%out];", False)])
 def test_a_long_loop_that_ends_is_no_wait(monkeypatch, inside, ends):
-    """Work in registers has no effect that others see: only who polls, too, waits for what never comes."""
+    """Work in registers has no effect that others see: only a warp that also polls waits for something that
+    never comes.
+    """
     monkeypatch.setattr("ptxsim.machine.watchdog.IMPATIENT", 500)
     monkeypatch.setattr("ptxsim.machine.watchdog.ENDLESS", 4000)
     loop = f"AGAIN: {inside} add.u32 %x0, %x0, 1; setp.lt.u32 %p, %x0, 100000; @%p bra AGAIN;"

@@ -47,7 +47,7 @@ BUSY: setp.eq.u32 %p, %y, 0; @%p bra TRY;""",
 
 
 def launched(body: str, order: str):
-    """(what it wrote, its findings)."""
+    """(its output, its findings)."""
     data = np.random.default_rng(5).integers(100, 1 << 20, 64, np.uint32)
     out = np.zeros_like(data)
     module = ptxsim.load(HEAD + body + TAIL)

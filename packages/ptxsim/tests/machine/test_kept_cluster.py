@@ -1,5 +1,5 @@
-"""Unchecked launches of one kernel and shape share a cluster (machine/arena.py): nothing of one may show in
-the next, and nothing of it is held.
+"""Unchecked launches of one kernel and shape share a cluster (machine/arena.py): nothing of one launch may
+show in the next, and no reference to it is kept.
 """
 
 import gc
@@ -10,7 +10,7 @@ import pytest
 
 import ptxsim
 
-BARRIERS = 80  # more than the table of mbarriers has room for at first
+BARRIERS = 80  # more than the table of mbarriers can hold at first
 KERNEL = """.version 9.0
 .target sm_90a
 .address_size 64
@@ -50,7 +50,7 @@ ret;
 
 
 def launched(module, block: int, grid: int, barriers: int, seed: int):
-    """(what it wrote, its counts) of an unchecked launch on numbers of its own."""
+    """(its output, its counts) for an unchecked launch on its own numbers."""
     data = np.random.default_rng(seed).integers(0, 1 << 30, block, np.uint32)
     out = np.zeros(block, np.uint32)
     args = [data, out, np.uint32(barriers)]

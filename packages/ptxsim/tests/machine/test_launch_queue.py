@@ -1,4 +1,4 @@
-"""Clusters that wait to start, and what running ones take of them."""
+"""Clusters that wait to start, and how running ones take them over."""
 
 from ptxsim.machine.launch_queue import LaunchQueue
 
@@ -20,7 +20,7 @@ def test_what_is_undone_is_first_in_line_again():
 
 
 def test_a_share_that_is_given_back_can_be_taken_again():
-    waiting = queue("program")  # four begin by themselves, and each may take two of the rest
+    waiting = queue("program")  # four start by themselves, and each may take over two of the rest
     waiting.begin(0)
     before = waiting.snapshot()
     assert [waiting.take(0) for _ in range(3)] == [1, 2, None]

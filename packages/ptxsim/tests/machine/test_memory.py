@@ -1,4 +1,4 @@
-"""Loads and stores of every space, width and vector; generic, peer and parameter addresses; what faults."""
+"""Loads and stores of every space, width and vector; generic, peer and parameter addresses; faults."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_load_extends_to_the_register(space, kind, width):
 @pytest.mark.parametrize("kind", ["u8", "b16", "u32"])
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_a_whole_warp_stores_what_its_lanes_store(space, kind):
-    """Two lanes store to one place, and the last of them counts; in vector code and lane by lane."""
+    """Two lanes store to one place, and the last of them wins; in vector code and lane by lane."""
     size, found = int(kind[1:]) // 8, []
     place = f"shr.u32 %x0, %t, 1; mul.lo.u32 %x0, %x0, {size}; "
     if space == "shared":
@@ -223,7 +223,7 @@ def test_static_and_dynamic_shared_memory_lie_apart():
 
 
 def test_local_memory_is_private_and_fresh():
-    """Each thread has its own; what was never written is the same poison in every CTA."""
+    """Each thread has its own; unwritten memory holds the same poison in every CTA."""
     source = r"""
     extern "C" __global__ void k(int* out, int n) {
       int frame[16];
@@ -302,7 +302,7 @@ def run_faulty(text: str, out=None):
 
 @pytest.mark.parametrize("text, kind", BAD)
 def test_bad_addresses_are_findings(text, kind):
-    """The access is skipped, a load gives 0, the run goes on; the finding counts and names the place."""
+    """The access is skipped, a load gives 0, the run continues; the finding counts and names the place."""
     out = np.zeros((1, 32), np.uint32)
     result = run_faulty(text, out)
     assert kind in [f.kind for f in result.findings] and result.verdict == "error"

@@ -1,4 +1,4 @@
-"""Reserved shared memory, where libraries keep what they need for tiles of several warps."""
+"""Reserved shared memory, where libraries keep their state for tiles of several warps."""
 
 import numpy as np
 import pytest

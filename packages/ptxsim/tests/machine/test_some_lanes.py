@@ -1,4 +1,4 @@
-"""Loads and stores of some lanes of a warp, of every space, and where lanes meet that a branch has parted."""
+"""Loads and stores by some lanes of a warp, in every space, and where lanes reconverge after a branch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALUES = np.random.default_rng(4).integers(0, 2**64, (2, 32), dtype=np.uint64)
 
 
 def at(space: str) -> str:
-    """PTX that sets %y0 to where an access of %x0 bytes from the start of a buffer goes."""
+    """PTX that sets %y0 to the address of an access %x0 bytes from the start of a buffer."""
     where = {
         "global": "mul.wide.u32 %y2, %t, 8; sub.u64 %y1, %out, %y2; add.u64 %y1, %y1, 512;",
         "shared": "cvt.u64.u32 %y1, %sm;",
@@ -27,7 +27,7 @@ def at(space: str) -> str:
 
 
 def launched(text: str, checks: bool):
-    """(what it wrote, the launch). `text` may use a predicate %m, and frame, its local memory."""
+    """(its output, the launch). `text` may use a predicate %m, and frame, its local memory."""
     text = f"{{ .reg .pred %m; .local .align 16 .b8 frame[1024]; mov.u64 %o1, 0; {text} }}"
     ptx = register_kernel(text, 2, 2, 64, 1024)
     out = np.zeros((4, 32), np.uint64)  # two rows for the registers, and two for accesses
@@ -48,7 +48,7 @@ def loaded(value: int, kind: str) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("space", SPACES)
 def test_each_lane_of_a_mask_gets_its_own(space, kind, checks):
-    """Lanes store where another one's place would be, and load it again; the others keep what they have."""
+    """Lanes store to another lane's place, and load it again; the other lanes keep their values."""
     size, word = int(kind[1:]) // 8, space.split()[0] + "."
     word = "" if "generic" in space else word
     for mask in MASKS:
@@ -75,7 +75,7 @@ def test_vectors_of_some_lanes(space, checks):
 
 @pytest.mark.parametrize("space", ["shared", "local"])
 def test_one_lane_of_a_mask_outside(space):
-    """The others' accesses are done."""
+    """The other lanes' accesses are performed."""
     text = f"""{chosen(0x5A3C_0F81)} shl.b32 %x0, %t, 3; setp.eq.u32 %p, %t, 7; @%p add.u32 %x0, %x0, 1048576;
     {at(space)} mov.u64 %o0, 7; @%m st.{space}.b64 [%y0], %r0; @%m ld.{space}.b64 %o0, [%y0];"""
     out, result = launched(text, True)
@@ -88,7 +88,7 @@ def test_one_lane_of_a_mask_outside(space):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("space", ["local", "local generic"])
 def test_lanes_that_load_what_they_have_not_written(space, kind, guard, lanes):
-    """Those of the mask have written it."""
+    """The lanes of the mask have written it."""
     word = "local." if space == "local" else ""
     text = f"""{chosen(0x0FFF_FFF0)} mov.u32 %x0, 16; {at(space)} mov.u64 %o0, 7;
     @%m st.{word}{kind} [%y0], %r0; {guard}ld.{word}{kind} %o0, [%y0];"""

@@ -1,4 +1,4 @@
-"""Torch tensors start where they would on a GPU."""
+"""Torch tensors start at the alignment that they would have on a GPU."""
 
 import ctypes
 
@@ -11,7 +11,7 @@ _ENOMEM = 12
 
 
 def allocate(alignment: int, size: int) -> tuple[int, int]:
-    """(what posix_memalign says, the address)"""
+    """(return value of posix_memalign, the address)"""
     place = ctypes.c_void_p()
     answer = _LIBRARY.posix_memalign(ctypes.byref(place), ctypes.c_size_t(alignment), ctypes.c_size_t(size))
     if not answer:
@@ -22,7 +22,7 @@ def allocate(alignment: int, size: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("alignment, least", [(64, ALIGNMENT), (4096, 4096)])
 def test_memory_is_aligned_as_on_a_gpu_inside_the_block_only(alignment, least):
-    with as_on_a_gpu(), as_on_a_gpu():  # a block inside of another
+    with as_on_a_gpu(), as_on_a_gpu():  # a block inside another
         kept = [allocate(alignment, 40 + 16 * i) for i in range(50)]
     assert all(answer == 0 and address and address % least == 0 for answer, address in kept)
     assert {allocate(64, 40 + 16 * i)[1] % ALIGNMENT for i in range(50)} != {0}

@@ -9,7 +9,7 @@ from ptxsim.plugins.driver_maps import made_again, tiled
 from ptxsim.plugins.torch_on_cpu import Storages
 from ptxsim.units.tensormap import MARK, RECORD
 
-# Words 2 to 14 of the map; then type, extents, strides, box, steps, swizzle, fill as it was asked for.
+# Words 2 to 14 of the map; then the requested type, extents, strides, box, steps, swizzle, fill.
 SEEN = [
     (
         "00006310 00000020 0 0 0 0 000000ff 000000ff 0 0 0 3f000000 0000007f",
@@ -46,7 +46,7 @@ SEEN = [
 def storage():
     array, memory = np.zeros(1 << 28, np.uint8), Storages()
     memory.add_bytes(array.ctypes.data, array.nbytes, "array")
-    return array.ctypes.data + 64 & -64, memory, array  # the array is to live
+    return array.ctypes.data + 64 & -64, memory, array  # keeps the array alive
 
 
 def map_of(address: int, words: str) -> bytes:

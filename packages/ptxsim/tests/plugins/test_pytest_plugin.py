@@ -1,4 +1,4 @@
-"""The fixture `ptxsim`: clean launches pass, others fail with their findings, in every order asked for."""
+"""The fixture `ptxsim`: clean launches pass, others fail with their findings, in every requested order."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def run(folder: Path, *options: str) -> str:
 def run_pytest(folder: Path, *options: str) -> str:
     environment = os.environ | {
         "PYTHONPATH": str(Path(ptxsim.__file__).resolve().parents[1]),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # an installed ptxsim brings the plugin by itself
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # an installed ptxsim registers the plugin itself
     }
     command = [sys.executable, "-m", "pytest", "-p", "ptxsim.plugins.pytest_plugin", "-p", "no:cacheprovider"]
     return subprocess.run(

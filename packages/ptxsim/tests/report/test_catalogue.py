@@ -1,4 +1,4 @@
-"""The catalogue of causes: ids, texts and hints hold together."""
+"""The catalogue of causes: ids, texts and hints are consistent."""
 
 from __future__ import annotations
 
