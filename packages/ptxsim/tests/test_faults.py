@@ -1,4 +1,4 @@
-"""A mistake of ptxsim's own is told as one, and is no word about the kernel."""
+"""A bug in ptxsim is reported as such, and says nothing about the kernel."""
 
 import numpy as np
 import pytest

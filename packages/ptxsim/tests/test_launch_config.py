@@ -1,4 +1,4 @@
-"""What a launch is asked for: extents of any length, what no chip can launch; it never changes."""
+"""The request for a launch: extents of any length, launches that no chip can run; it is immutable."""
 
 from dataclasses import FrozenInstanceError, replace
 
@@ -10,7 +10,7 @@ import ptxsim
 from ptxsim.launch_config import LaunchConfig, RunConfig, extents
 
 GOOD = {"grid": 4, "block": 32, "cluster": 2, "shared_bytes": 0}
-WRONG = {  # what differs from a good launch -> part of the message
+WRONG = {  # change of a valid launch -> part of the message
     "block of 2048": ({"block": 2048}, "a CTA has at most 1024"),
     "odd grid": ({"grid": 3}, "not a multiple of cluster"),
     "cluster of 32": ({"grid": 32, "cluster": 32}, "at most 16"),

@@ -1,4 +1,6 @@
-"""What a module is, between launches: its kernels, its variables, the memory that each kernel is charged."""
+"""The state of a module between launches: its kernels, its variables, the
+memory that each kernel is charged.
+"""
 
 import struct
 
@@ -51,7 +53,7 @@ def test_a_variable_keeps_what_launches_leave_in_it():
 
 
 def test_the_parameters_of_each_kernel_are_listed():
-    """Also of one that is not modelled."""
+    """Also those of one that is not modelled."""
     other = """.visible .entry other(.param .align 64 .b8 map[128], .param .f32 scale) {
   .reg .b32 %x; tex.1d.v4.s32.s32 {%x, %x, %x, %x}, [map, {%x}]; ret;
 }
@@ -181,7 +183,7 @@ WAIT:
 
 
 def test_a_tensor_map_inside_a_struct_with_a_stride_of_zero():
-    """A batch of one has any stride, and 0 is what CUTLASS passes (cuTensorMapEncodeTiled takes it)."""
+    """A batch of one may have any stride, and CUTLASS passes 0 (cuTensorMapEncodeTiled accepts it)."""
     data, out = np.arange(16, dtype=np.uint32).reshape(4, 4), word()
     tensor = ptxsim.TensorMap(data, box=(4, 4, 1), dims=(4, 4, 1), strides=(16, 0))
     result = ptxsim.load(TMA).launch("k", args=[[(64, tensor)], out])
@@ -218,7 +220,9 @@ def test_a_trap_ends_the_launch():
 
 
 def test_the_barrier_of_a_grid_lies_where_cooperative_groups_look():
-    """%envreg1:%envreg2 name {bytes, counter} in global memory (CUDA's cooperative_groups, driver_abi.h)."""
+    """%envreg1:%envreg2 point to {bytes, counter} in global memory (CUDA's
+    cooperative_groups, driver_abi.h).
+    """
     text = (
         HEAD
         + """.visible .entry k(.param .u64 p) { .reg .b64 %p, %w; .reg .b32 %x, %l, %h;

@@ -1,4 +1,4 @@
-"""Names of C++ as findings have them, and the name of what lies past the end of shared memory."""
+"""C++ names as findings show them, and the name of an address past the end of shared memory."""
 
 import pytest
 

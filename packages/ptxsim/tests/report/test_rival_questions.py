@@ -1,4 +1,4 @@
-"""A hint names what else would leave the same record; where the record shows the cause, it asks nothing."""
+"""A hint names other causes of the same record; if the record shows the cause, the hint asks nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings on code of strangers: file, line, function and inlining of the source, its words, one per line."""
+"""Findings on arbitrary code: file, line, function and inlining of the source; its wording; one per line."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_the_words_are_those_of_the_source(file, words):
 
 
 def test_a_front_end_hands_in_its_own_words():
-    """A table of hints by cause, and words for messages; an id that no cause has is refused."""
+    """A table of hints by cause, and words for messages; an id without a cause is refused."""
     hints = ptxsim.Hints({"aligned": "nobody may skip sync_all()"}, {"bar.sync 0": "sync_all()"})
     text = HEAD + DIVERGED.replace(", 64", "")
     (told, *_) = ptxsim.load(text).launch("k", block=64, hints=hints).findings
@@ -111,7 +111,7 @@ UNROLLED = """.visible .entry k() { .reg .b32 %s;
 
 
 def test_what_differs_in_a_number_is_one_finding_for_a_line():
-    """An unrolled loop tells the same of each of its copies."""
+    """An unrolled loop gives the same finding for each of its copies."""
     findings = ptxsim.load(HEAD + UNROLLED + '.file 1 "kernel.cu"\n').launch("k", block=1).findings
     told = [(f.where["source_line"], f.count) for f in findings if "not 8-byte aligned" in f.message]
     assert told == [(7, 2), (8, 1)]

@@ -1,4 +1,4 @@
-"""What a line of the source leads to again and again, with other numbers, is told once."""
+"""A finding that a source line causes repeatedly, with other numbers, is reported once."""
 
 from ptxsim.report.findings import Finding, told_once
 

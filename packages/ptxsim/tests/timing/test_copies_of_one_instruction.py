@@ -13,7 +13,7 @@ from ptxsim.timing.script import script
 from ptxsim.timing.steps import Issue
 from ptxsim.units.tensormap import encoded
 
-DATA, MAP = 0x7200_0000_0000, 0x7300_0000_0000  # where they lie
+DATA, MAP = 0x7200_0000_0000, 0x7300_0000_0000  # their addresses
 START = """.visible .entry k(.param .u64 pmap) {
 .reg .b32 %t, %tile, %bar, %x; .reg .b64 %m; .reg .pred %lead, %done;
 .shared .align 128 .b8 tile[512]; .shared .align 8 .b8 full[8];

@@ -1,4 +1,4 @@
-"""When a run of plain instructions needs a register, and when it gives one."""
+"""When a run of plain instructions needs a register, and when it provides one."""
 
 import pytest
 from hypothesis import given, settings
@@ -55,7 +55,9 @@ names = st.sampled_from("abcdef")
 @settings(deadline=None)
 @given(st.lists(st.tuples(names, names, names), min_size=1, max_size=12))
 def test_nothing_is_there_before_what_it_comes_from(rows):
-    """Of every prefix: registers come one latency after the last that they read, and after their own turn."""
+    """For every prefix: a register is ready one latency after the last register it reads, and after its own
+    slot.
+    """
     slots, needed, ready = run(*(add(*row) for row in rows))
     assert slots == len(rows) and all(0 <= due < slots for due in needed.values())
     _, _, before = run(*(add(*row) for row in rows[:-1])) if rows[1:] else (0, {}, {})
@@ -65,7 +67,7 @@ def test_nothing_is_there_before_what_it_comes_from(rows):
 
 
 def ends(*instrs: Instr, turns: int = 1) -> float:
-    """When a warp ends that loads %x from shared memory and then plays the run so often."""
+    """When a warp ends that loads %x from shared memory and then replays the run `turns` times."""
     load = instr("ld", "shared", "x", "address")
     steps = [MemoryAccess(0, True, False, 128, 1), *[Run(1, len(instrs))] * turns]
     tape = Tape([load, *instrs], 1, 1, [steps])
@@ -81,7 +83,7 @@ def test_a_run_goes_on_until_it_reads_what_is_not_there():
 
 
 def test_sums_that_are_read_at_the_end_of_a_run_let_the_next_one_begin():
-    """As in plain `bodies`: the sums of the body before are the last that a body reads."""
+    """As in plain `bodies`: a body reads the sums of the previous body last."""
     body = [add("a", "x", "x"), *(add("a", "a", "a") for _ in range(8)), add("sum", "sum", "a")]
     ninth, eighth = ends(*body, turns=9), ends(*body, turns=8)
     chain = 10 * LATE
@@ -100,6 +102,6 @@ def test_a_warp_waits_as_long_as_the_machine_code_says(stalls, waits):
 
 
 def test_a_stall_says_nothing_of_the_slow_pipe():
-    """Who reads what ex2 gives waits for a scoreboard, however short the stall behind ex2 is."""
+    """A reader of ex2's result waits for a scoreboard, however short the stall after ex2 is."""
     slots, waits, _, ready = in_order([instr("ex2", "f32", "a", "p"), add("b", "a", "a")], [1, 1])
     assert ready["%a"] == 5 * LATE and slots + waits == 5 * LATE + 1

@@ -1,4 +1,4 @@
-"""What passes the load unit of an SM, and what ptxas makes of loads: each law with its measured answer."""
+"""What passes the load unit of an SM, and what ptxas does with loads: each law with its measured value."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_lanes_that_ask_for_the_same_sixteen_bytes_take_two_passes():
     assert shared_passes(LANES * 0, np.full(32, 4)) == 1
 
 
-# ---- what ptxas makes of loads ----
+# ---- what ptxas does with loads ----
 
 
 def run(slots: int, reads=(), writes=(), branches: bool = False):
@@ -125,7 +125,7 @@ def words(*addresses: int, lanes=LANES * 0) -> Tape:
     [
         ((0, 4, 8, 12), [2]),
         ((0, 4), [1]),  # 8 bytes
-        ((4, 8), [2]),  # only 16 bytes hold both
+        ((4, 8), [2]),  # only 16 bytes contain both
         ((12, 16), [1, 1]),
         ((0, 0), [1]),  # the same word again
         ((0, 4, 0, 4, 32, 0), [1, 1]),
@@ -158,7 +158,7 @@ def played(tape: Tape, instances: int = 1):
 
 
 def copies(count: int, passes: int) -> Tape:
-    """One warp that issues so many cp.async, and loads a word of shared memory."""
+    """One warp that issues `count` cp.async, and loads a word of shared memory."""
     tape = Tape([ADD, LOAD], 1, 1, [[]])
     for number in range(0, 2 * count, 2):
         tape.events.append(Event(0, "warp 0", "issue", "cp.async"))
@@ -209,7 +209,7 @@ def test_no_warp_passes_a_barrier_before_its_products_are_issued():
     tape.events.append(Event(0, "warp 0", "issue", "cta_sync: arrive"))
     products = [Unit(0) for _ in range(40)]
     tape.warps[0] += products
-    assert played(tape).ends[0] < 50  # they stand in the queue
+    assert played(tape).ends[0] < 50  # they are queued
     tape.warps[0].append(Unit(-1, 0))
     assert played(tape).ends[0] == pytest.approx(39 * H200.mma_sync_cycles, abs=10)
 

@@ -1,4 +1,6 @@
-"""What recorded loads, stores and atomics of global memory make of HBM, L2 and L1: one small kernel each."""
+"""The HBM, L2 and L1 traffic of recorded loads, stores and atomics of global
+memory: one small kernel each.
+"""
 
 from dataclasses import replace
 
@@ -78,7 +80,7 @@ BYTES = (
 
 @pytest.mark.parametrize("stores, share", [(1, 1.0), (2, 0.5), (4, 0.25)])
 def test_l2_puts_stores_of_parts_of_a_sector_together(stores, share):
-    """Each CTA writes a sector, so often: HBM gets it once."""
+    """Each CTA writes a sector several times: HBM receives it once."""
     found = predict(sample(launch(BYTES + "st.global.b8 [%rd4], %r1;" * stores, COUNT // 8), sms=132), H200)
     assert list(found.locality.once.values()) == [share]
 
@@ -95,12 +97,12 @@ def test_what_is_read_after_l2_was_overwritten_waits_until_that_is_written_back(
     assert evicted(H200, 2**25, 0) == evicted(flushed, 0, 2**25) == 0.0
     longer = [read * evicted(flushed, read, 0) / H200.hbm_write_rate for read in (2**25, 2**27, 2**28)]
     assert longer == pytest.approx([3.3e-6, 8.7e-6, 8.7e-6], rel=0.1)
-    assert evicted(flushed, 2**27, 2**27) == evicted(flushed, 2**28, 0)  # writes take their place, too
+    assert evicted(flushed, 2**27, 2**27) == evicted(flushed, 2**28, 0)  # writes evict lines, too
 
 
 @pytest.mark.parametrize("readers, since", [(4, 7 * 4096), (2, 3 * 4096), (1, 4096)])
 def test_what_a_cta_has_read_since_is_what_its_readers_read_not_all_its_warps(readers, since):
-    """Eight loads of 1 KiB, and the first again: with one producer warp the others push nothing out of L1."""
+    """Eight loads of 1 KiB, and the first again: with one producer warp the others evict nothing from L1."""
     loads = "".join(f"ld.global.b32 %r3, [%rd4+{16384 * i}];" for i in (*range(8), 0))
     body = f"""shr.u32 %r4, %r1, 5; setp.ge.u32 %p1, %r4, {readers}; @%p1 ret;
         mul.wide.u32 %rd3, %r1, 128; add.s64 %rd4, %rd1, %rd3; {loads}"""
@@ -153,6 +155,6 @@ turn:
 
 
 def test_local_memory_that_nobody_has_written_is_no_traffic():
-    """A checked run tells of it; here the load is an instruction as others are."""
+    """A checked run reports it; here the load is an ordinary instruction."""
     body = ".local .align 4 .b8 frame[16]; ld.local.u32 %r1, [frame]; st.global.u32 [%rd4], %r1;"
     assert predict(sample(launch(body, 132), sms=132), H200).cycles > 0

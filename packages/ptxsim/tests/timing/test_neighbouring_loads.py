@@ -1,4 +1,4 @@
-"""Which loads of shared memory the model joins: those whose addresses differ by a constant that is known."""
+"""Which loads of shared memory the model joins: those whose addresses differ by a known constant."""
 
 import numpy as np
 import pytest
@@ -52,12 +52,12 @@ def test_sums_with_constants_have_the_same_part_however_they_are_written():
         mad.lo.s32 %r8, %r7, 4, %r2;
         ld.shared.f32 %f3, [%r8];
     """)
-    assert first == second == third and not first[1]  # nor does it change in a way that is not known
+    assert first == second == third and not first[1]  # and it does not change in an unknown way
 
 
 @pytest.mark.parametrize("step", ["and.b32 %r5, %r4, 255;", "shr.u32 %r5, %r4, 1;", "rem.u32 %r5, %r4, %r0;"])
 def test_what_a_bitwise_step_makes_is_no_neighbour(step):
-    """As in p[(i + k) & 2047]: in memory neighbours, but the assembler does not know."""
+    """As in p[(i + k) & 2047]: neighbours in memory, but the assembler does not know."""
     after = step.replace("%r4", "%r7").replace("%r5", "%r8")
     first, second = parts(f"""
         add.s32 %r4, %r3, %r1;
@@ -79,7 +79,7 @@ def test_an_opaque_part_that_the_loop_does_not_change_divides_no_turns():
         mad.lo.s32 %r6, %r5, 4, %r2;
         ld.shared.f32 %f1, [%r6];
     """)
-    assert len(part[0]) == 2 and not part[1]  # the place of the array, and what is left of %tid.x
+    assert len(part[0]) == 2 and not part[1]  # the address of the array, and the rest of %tid.x
 
 
 def test_an_address_that_is_loaded_changes_with_each_turn():
@@ -93,7 +93,7 @@ LANES = np.arange(32) * 32
 
 
 def joined(width: int, kinds=None, branch: bool = False) -> int:
-    """Loads that are left of two neighbours, by two rows of a program or by two turns of one."""
+    """The number of loads left of two neighbours, in two rows of a program or in two iterations of one."""
     load = Instr(None, "ld", ("shared", "b32"), (Reg("%x"), Mem(Reg("%r"), 0, ())), 1, "")
     jump = Instr(None, "bra", (), (), 1, "")
     tape = Tape([load, load, jump], 1, 1, [[]], sass_counts=[1, 1, 1], parts=kinds)

@@ -1,4 +1,4 @@
-"""Which pipe an instruction passes, and how long a run of them takes a sub-partition."""
+"""Which pipe an instruction uses, and how long a run of instructions takes a sub-partition."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def slots(*rows: str, sass_counts: int = 1) -> float:
 
 
 @pytest.mark.parametrize(
-    "row, lanes",  # of an SM and cycle: CUDA C++ guide, compute capability 9.0
+    "row, lanes",  # per SM and cycle: CUDA C++ guide, compute capability 9.0
     [
         ("fma.rn.f32", 128), ("fma.rn.f16x2", 128), ("fma.rn.f64", 64), ("mad.lo.s32", 64), ("min.s32", 64),
         ("min.f32", 64), ("setp.lt.f32", 64), ("setp.lt.s32", 64), ("shr.u32", 64), ("xor.b32", 64),
@@ -31,7 +31,7 @@ def test_a_pipe_takes_a_warp_for_as_long_as_its_lanes_say(row, lanes):
 
 
 def test_pipes_work_side_by_side():
-    """As a random number by xorshift: shifts to the left beside what only ALU does."""
+    """As in a random number by xorshift: left shifts next to operations that only the ALU does."""
     assert slots(*["shl.b32", "xor.b32"] * 4) == 8
     assert slots(*["mad.lo.s32", "xor.b32"] * 4) == 8
     assert slots(*["popc.b32", *["fma.rn.f32"] * 8]) == 9

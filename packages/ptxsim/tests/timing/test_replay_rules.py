@@ -44,7 +44,7 @@ class Made:
         return number
 
     def product(self, warp: int, columns: int) -> int:
-        """A warp's share of a wgmma of so many columns."""
+        """A warp's share of a wgmma with this many columns."""
         issue = self.by_warp(warp, "issue", "wgmma")
         return self.event(TENSOR, "mma", "wgmma", [issue], amount=256 * columns)
 
@@ -161,7 +161,7 @@ def ring(stages: int, steps: int) -> Made:
 
 
 def test_a_ring_of_two_stages_takes_half_the_round_of_one_stage():
-    """Of one stage: load, product and two barriers in turn; of two: two such rounds overlap."""
+    """With one stage: load, product and two barriers in turn; with two: two such rounds overlap."""
 
     def pace(stages):
         (short,), (long,) = play(ring(stages, 16)).ends, play(ring(stages, 48)).ends
@@ -262,7 +262,7 @@ def test_a_faster_chip_is_never_slower(shape, what, miss):
 
 
 def test_a_read_waits_the_longer_the_busier_hbm_is_and_longer_still_beside_writes():
-    """70 cycles at half of the rate; beside writes 1200 times their share of it."""
+    """70 cycles at half of the rate; with concurrent writes 1200 times their share of it."""
 
     def waits(load: float, write: bool) -> float:
         server = Share(1.0, 600, H200.hbm_queue, H200.hbm_drain)
@@ -289,7 +289,7 @@ def test_a_barrier_takes_longer_the_more_warps_arrive(threads, cycles):
 def test_schedulers_go_round_so_a_short_run_does_not_wait_for_the_end_of_a_long_one():
     scheduler = Scheduler()
     assert [scheduler.take_turns(0, slots) for slots in (500, 10, 20)] == [0, 10, 40]
-    assert scheduler.take_turns(500, 500) == 530  # what slipped in was the long one's time
+    assert scheduler.take_turns(500, 500) == 530  # the other run fits into the long one's time
     equal = Scheduler()
     assert [equal.take_turns(0, 5) for _ in range(4)] == [0, 5, 10, 15]
 
@@ -298,4 +298,4 @@ def test_who_has_ended_takes_no_more_turns():
     scheduler = Scheduler()
     scheduler.take_turns(0, 500)
     assert scheduler.take_turns(0, 10) == 10
-    assert scheduler.take_turns(100, 10) == 110  # beside the long one alone
+    assert scheduler.take_turns(100, 10) == 110  # next to the long one only

@@ -1,6 +1,6 @@
-"""What ptxas left is counted in its machine code: of a loop that it unrolled four times.
+"""ptxas's instructions, counted in its machine code: those of a loop that it unrolled four times.
 
-`assembled/loop.cubin.xz` is what `assembled(loop.ptx, "sm_90a")` gave, ptxas of CUDA 13.0, and
+`assembled/loop.cubin.xz` is the output of `assembled(loop.ptx, "sm_90a")`, ptxas of CUDA 13.0, and
 `roles.cubin.xz` that of `assembled(roles.ptx, "sm_100a")`: jobs by a table, a branch by a uniform condition.
 """
 
@@ -51,7 +51,7 @@ def test_an_iteration_has_its_share_of_an_unrolled_loop(start, count):
 
 @pytest.mark.parametrize(("start", "cycles"), [("add.f32", (4 + 4 + 4 + 1) / 4), ("ld.global", 9 / 4)])
 def test_the_machine_code_says_how_long_a_warp_waits_behind_each_row(start, cycles):
-    """Four sums that need one another: the warp stands still for the four cycles of each but the last."""
+    """Four dependent sums: the warp stalls for the four cycles of each but the last."""
     found = Counted(PROGRAM, code(CUBIN)).stalls
     (row,) = (r for r, i in enumerate(PROGRAM.instrs) if i is not None and i.text.startswith(start))
     assert found[row] == cycles
@@ -83,7 +83,7 @@ def test_what_is_no_machine_code_is_not_counted(cubin):
 
 
 def test_machine_code_before_sm_90_is_not_read():
-    """Its branches are encoded otherwise. The flags of the file say which it is."""
+    """Its branches are encoded differently. The flags of the file say which encoding it has."""
     older = bytearray(CUBIN)
     older[49] = 80
     assert CUBIN[49] == 90 and code(bytes(older)) is None

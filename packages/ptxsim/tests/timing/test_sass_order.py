@@ -1,6 +1,6 @@
 """The steps of a warp in the order of the machine code: small blocks whose order can be read off.
 
-`assembled/loop.cubin.xz` is what ptxas of CUDA 13.0 made of `loop.ptx`: it joins four iterations.
+`assembled/loop.cubin.xz` is the output of ptxas of CUDA 13.0 for `loop.ptx`: it joins four iterations.
 """
 
 import lzma
@@ -64,7 +64,9 @@ def plain(row: int, *names: str):
 
 
 def told(parts, places, times=1, counts=()):
-    """The steps of some rows, each a place in the machine code: loads and shuffles by what they fill."""
+    """The steps of some rows, each with a position in the machine code: loads
+    and shuffles by what they fill.
+    """
     instrs, steps, out = ([*column] for column in zip(*parts, strict=True))
     rows = Rows(instrs, counts or [1.0] * len(instrs), 4.2)
     costs = partial(lambda rows, uses, branches: _stretch(*rows.in_order(uses), branches), rows)
@@ -110,14 +112,14 @@ def test_what_ptxas_put_before_a_wait_for_tensor_memory_does_not_stand_behind_it
 
 
 def test_what_has_no_instruction_stands_before_its_first_reader():
-    """A copy of what was loaded does not wait for it where PTX has the copy."""
+    """A copy of a loaded value does not wait for it at the copy's place in PTX."""
     parts = [load("a", 0), plain(1, "c", "a", "a"), load("b", 2), plain(3, "d", "c", "b")]
     found = told(parts, at(1, None, 2, 3), counts=[1.0, 0.0, 1.0, 1.0])
     assert names(found) == ["%a", "%b", "Stretch"] and {*found[2].needed} == {"%a", "%b"}
 
 
 def test_nothing_is_played_before_what_it_reads():
-    """Where the table of lines says otherwise."""
+    """Even if the table of lines says otherwise."""
     assert names(told([load("a", 0), store("a", 1)], at(2, 1))) == ["%a", "Shared"]
 
 

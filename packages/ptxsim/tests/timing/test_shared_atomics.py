@@ -1,4 +1,4 @@
-"""Atomics on shared memory: one instruction of a warp, with the passes that SASS takes."""
+"""Atomics on shared memory: one instruction per warp, with the passes that SASS takes."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def atom(value, kind: str = "u32", op: str = "add") -> Instr:
 
 
 def lanes(*words: int) -> list[MemoryAccess]:
-    """What the recorder notes: the lanes of a warp one by one."""
+    """The recorder's entries: the lanes of a warp one by one."""
     return [MemoryAccess(0, True, True, 4, 1, at=4 * word, width=4) for word in words]
 
 
@@ -34,7 +34,7 @@ def lanes(*words: int) -> list[MemoryAccess]:
         (OTHER, "u32", [7] * 32, Atomic(0, 32)),
         (OTHER, "u32", [0, 32, 0, 5], Atomic(0, 3)),
         (OTHER, "f32", range(32), Atomic(0, 1, 1)),
-        (OTHER, "f32", [3, 3, 3, 4], Atomic(0, 1, 3)),  # as often as lanes meet
+        (OTHER, "f32", [3, 3, 3, 4], Atomic(0, 1, 3)),  # as often as lanes collide
         (OTHER, "f32", [0, 32, 0, 32], Atomic(0, 2, 2)),
     ],
 )

@@ -1,4 +1,4 @@
-"""What ptxas spilled is read off the machine code and costs what it does: issue slots, and waiting for L1."""
+"""Spills by ptxas are read off the machine code and have their cost: issue slots, and waiting for L1."""
 
 import struct
 
@@ -16,11 +16,11 @@ FFMA = 0x223
 
 
 def elf(*opcodes: int) -> bytes:
-    """A file with one section of such instructions, and one with the names of sections."""
+    """A file with one section of these instructions, and one with the names of sections."""
     code = b"".join(struct.pack("<H14x", 0x7000 | opcode) for opcode in opcodes)
     names = b"\0.text.kernel\0.names\0"
-    head = b"\x7fELF\2\1\1" + bytes(9)  # 64 bits, the lowest byte first
-    sizes = 64, 0, 0, 64, 2, 1  # of headers; of sections there are two, the second has the names
+    head = b"\x7fELF\2\1\1" + bytes(9)  # 64 bits, little-endian
+    sizes = 64, 0, 0, 64, 2, 1  # of headers; there are two sections, the second has the names
     head += struct.pack("<HHIQQQI6H", 2, 190, 1, 0, 0, 64 + len(code) + len(names), 0, *sizes)
     places = [(1, 1, 64, len(code)), (14, 3, 64 + len(code), len(names))]
     sections = [struct.pack("<IIQQQQIIQQ", *p[:2], 0, 0, *p[2:], 0, 0, 1, 0) for p in places]

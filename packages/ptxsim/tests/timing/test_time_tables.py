@@ -1,4 +1,4 @@
-"""The constants: every one of every chip has a value, a unit and a source; the laws made of them."""
+"""The constants: each one of each chip has a value, a unit and a source; the laws derived from them."""
 
 from dataclasses import MISSING, fields, replace
 
@@ -64,7 +64,7 @@ def test_the_clock_falls_until_the_power_is_that_of_the_cap():
 
 
 def test_a_harness_that_writes_memory_between_launches_leaves_them_more_power():
-    """Over both together the power is that of the cap."""
+    """Averaged over both, the power equals the cap."""
     quick = 2e12 / 900e12
     flushing = replace(H200, flushed=2e9)
     ghz = settled_clock(WORK, quick, 1.755, flushing)
@@ -113,7 +113,7 @@ def test_a_last_wave_that_is_not_full_reads_less_again():
 
 @pytest.mark.parametrize("share, left", [(0.5, 1.0), (0.96, 0.37), (1.6, 0.0), (10, 0.0)])
 def test_a_stream_finds_itself_in_a_cache_if_it_fits_and_not_at_all_if_it_is_much_larger(share, left):
-    """memory.cu: all of 32 MiB, a quarter of 48, nothing of 79, of the 50 MiB of L2."""
+    """memory.cu: all of 32 MiB, a quarter of 48, nothing of 79, with an L2 of 50 MiB."""
     assert survives(share * H200.l2_whole, H200.l2_whole) == pytest.approx(left, abs=0.02)
 
 

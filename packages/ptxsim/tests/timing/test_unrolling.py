@@ -1,4 +1,4 @@
-"""Iterations of a loop that ptxas joins, and loads that move up past what stood before them."""
+"""Iterations of a loop that ptxas joins, and loads that move up past earlier instructions."""
 
 import pytest
 
@@ -11,7 +11,7 @@ LOAD = MemoryAccess(0, False, False, 128, 4, 1, lines=1)
 
 
 def loop(iterations: int) -> list:
-    """A load in row 0, and rows 1 to 5 with the branch back."""
+    """A load in row 0, and rows 1 to 5 with the backward branch."""
     return [LOAD, Run(1, 5)] * iterations
 
 

@@ -1,4 +1,4 @@
-"""A launch may run, and trace, a part of the grid that begins anywhere."""
+"""A launch may run, and trace, a part of the grid that starts anywhere."""
 
 import numpy as np
 import pytest

@@ -15,7 +15,7 @@ from ptxsim.trace.scale import marks, step_of, words
 from ptxsim.trace.schedule import BARRIERS, LOADS, TENSOR, Costs, Event, Lane, Timeline, schedule, summarise
 
 SVG = "{http://www.w3.org/2000/svg}"
-REQUIRED = {  # ph -> keys that the Trace Event Format asks for
+REQUIRED = {  # ph -> keys that the Trace Event Format requires
     "X": {"name", "cat", "pid", "tid", "ts", "dur"},
     "i": {"name", "cat", "pid", "tid", "ts", "s"},
     "M": {"name", "pid", "tid", "args"},
@@ -55,7 +55,7 @@ def pipeline(turns: int, unit: str = "ticks") -> Timeline:
     lanes += [Lane(0, f"warp {4 + i}", f"WG1 warp {i} (write-back)", ("write-back",)) for i in range(4)]
     ticks = schedule(events, Costs())
     made = Timeline(events, [summarise(events, ticks, lane) for lane in lanes], ticks, Costs(), True)
-    made.unit = unit  # as a time model gives it
+    made.unit = unit  # as from a time model
     return made
 
 
@@ -156,7 +156,7 @@ def test_a_picture_of_a_long_run_is_bounded():
 
 
 def pointing(root: xml.Element) -> list[tuple[str, str]]:
-    """(path, what is said of it) of each arrow."""
+    """(path, tooltip) of each arrow."""
     (group,) = [g for g in root.iter(SVG + "g") if "marker-end" in g.attrib]
     return [(path.attrib["d"], g.findtext(SVG + "title", "")) for g in group for path in g.iter(SVG + "path")]
 

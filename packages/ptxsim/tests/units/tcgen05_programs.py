@@ -1,5 +1,5 @@
-"""A kernel that puts bytes into shared memory and words into tensor memory, lets one thread do something with
-them, and writes out tensor memory.
+"""A kernel that fills shared memory and tensor memory, lets one thread execute some work on them, and stores
+tensor memory to the output.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 import ptxsim
 from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor
 
-START = 1024  # of the kernel's bytes in the shared window
+START = 1024  # offset of the kernel's bytes in the shared window
 COLUMNS = 512
 
 _TEXT = """
@@ -115,7 +115,7 @@ _PAIR = {
 
 
 def descriptor(offset: int, leading: int = 0, stride: int = 0, swizzle=0) -> int:
-    """A matrix descriptor of bytes `offset` of the tile."""
+    """A matrix descriptor for bytes `offset` of the tile."""
     return encode_matrix_descriptor(MatrixDescriptor(START + offset, leading, stride, swizzle))
 
 
@@ -123,7 +123,7 @@ def run(work: str, tile: np.ndarray, cells: np.ndarray | None = None, group: int
     """(tensor memory afterwards (CTAs, 128, columns) as uint32, the Result).
 
     work: PTX of one thread; %r8 is the first column of tensor memory. tile: bytes of shared memory, (CTAs,
-    size). cells: what tensor memory holds before, (CTAs, 128, columns) uint32.
+    size). cells: initial tensor memory, (CTAs, 128, columns) uint32.
     """
     tile = np.ascontiguousarray(tile).view(np.uint8).reshape(group, -1)
     if cells is None:
@@ -146,7 +146,7 @@ def run(work: str, tile: np.ndarray, cells: np.ndarray | None = None, group: int
 
 
 def _columns(wide: int) -> dict:
-    """How so many columns of a lane come and go at once."""
+    """The modifiers and registers that move so many columns of a lane at once."""
     words = [f"%v{i}" for i in range(wide)]
     load = " ".join(f"ld.global.b32 {word}, [%d7+{4 * i}];" for i, word in enumerate(words))
     store = " ".join(f"st.global.b32 [%d8+{4 * i}], {word};" for i, word in enumerate(words))

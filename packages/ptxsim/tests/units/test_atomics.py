@@ -1,4 +1,4 @@
-"""atom and red: a warp at once gives what lanes one after the other give, bit for bit; and what that is."""
+"""atom and red: a whole warp at once gives what lane after lane gives, bit for bit, and the right values."""
 
 import ml_dtypes
 import numpy as np
@@ -30,12 +30,12 @@ HALVES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
 def bits_of(form: str) -> int:
-    """Of a register that holds an element, or a pair of halves."""
+    """Bits of a register that holds an element, or a pair of halves."""
     return 32 if form.endswith("x2") else int(form[-2:])
 
 
 def kernel(form: str, space: str, returns: bool) -> str:
-    """Each thread whose index is not negative updates word index[t] of 8 words; out[t]: what was there."""
+    """Each thread with a non-negative index updates word index[t] of 8 words; out[t]: the old value."""
     bits = bits_of(form)
     base, where = SPACES[space]
     where = ".global" if space == "global" else where
@@ -67,7 +67,7 @@ END: ret;
 
 
 def words(rng, form: str, count: int) -> np.ndarray:
-    """Bits of numbers: small ones that collide; of floats zeros, subnormal numbers, infinities, NaNs too."""
+    """Bits of numbers: small ones that collide; for floats also zeros, subnormals, infinities and NaNs."""
     bits, kind = bits_of(form), form.split(".")[-1]
     if kind.removesuffix("x2") in HALVES:
         dtype, each = HALVES[kind.removesuffix("x2")], 2 if kind.endswith("x2") else 1
@@ -100,7 +100,7 @@ INTEGERS = {
 
 
 def sum_of(old: int, b: int, bits: int, shared: bool) -> int:
-    """add.f32 and add.f64 as PTX ISA 9.7.13.6 and an H200 have them; NaNs of f64 by who adds."""
+    """add.f32 and add.f64 as in PTX ISA 9.7.13.6 and on an H200; NaNs of f64 depend on which operand adds."""
     if bits == 32 and not shared:  # subnormal numbers count as zeros of their sign
         old, b = (x if x & 0x7F80_0000 else x & 0x8000_0000 for x in (old, b))
     with np.errstate(all="ignore"):
@@ -142,7 +142,7 @@ def inputs(seed: int, form: str) -> tuple[np.ndarray, ...]:
 
 
 def expected(seed: int, form: str, shared: bool) -> tuple[list[int], list[int]]:
-    """Memory and what the lanes get, lane after lane."""
+    """Memory and the values that the lanes get, lane after lane."""
     memory, index, b, c = (array.tolist() for array in inputs(seed, form))
     out = [0] * 32
     for lane, place in enumerate(index):
@@ -163,7 +163,7 @@ def outcome(text: str, seed: int, form: str) -> tuple[list[int], list[int]]:
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("form", FORMS)
 def test_lanes_update_one_after_the_other(form, space, monkeypatch):
-    """Random words, some lanes off, many on one word; with checks, without, and each access by itself."""
+    """Random words, some lanes off, many on one word; with checks, without, and one access at a time."""
     for returns in (True, False):
         if not returns and form.startswith(("exch", "cas")):
             continue

@@ -1,4 +1,4 @@
-"""Atomics on 16 bytes: lanes one after the other, all of the bytes or none."""
+"""Atomics on 16 bytes: lanes one after the other, and all 16 bytes or none."""
 
 import numpy as np
 import pytest

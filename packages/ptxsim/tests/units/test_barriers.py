@@ -98,7 +98,7 @@ def test_votes_of_a_barrier(order):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_warps_that_exited_do_not_count(order):
-    """Warp 1 exits before, warp 2 after it has arrived elsewhere; the others still meet."""
+    """Warp 1 exits before, warp 2 after it has arrived elsewhere; the others still synchronise."""
     text = """
     shr.u32 %x0, %t, 5; setp.eq.u32 %p, %x0, 1; @%p exit;
     bar.sync 0; setp.eq.u32 %p, %x0, 2; @%p exit;
@@ -110,7 +110,7 @@ def test_warps_that_exited_do_not_count(order):
 
 @pytest.mark.parametrize("barrier", ["bar.sync 0;", "barrier.sync 0;"])
 def test_lanes_that_exited_do_not_count(barrier):
-    """16 lanes of each of two warps are gone: that is not one whole warp."""
+    """16 lanes of each of two warps have exited: that does not make one whole warp."""
     text = f"and.b32 %x0, %t, 31; setp.ge.u32 %p, %x0, 16; @%p exit; {EXCHANGE.format(barrier=barrier)}"
     out = run(text.replace("sub.u32 %x1, %n, %t; sub.u32 %x1, %x1, 1;", "xor.b32 %x1, %t, 47;"), 64)[0]
     lanes = np.arange(64)
@@ -118,7 +118,7 @@ def test_lanes_that_exited_do_not_count(barrier):
 
 
 def test_lanes_arrive_one_by_one_where_alignment_is_not_asked():
-    """barrier.sync without .aligned: the two sides of a branch are one warp's arrival."""
+    """barrier.sync without .aligned: the two sides of a branch make one warp's arrival."""
     text = """setp.lt.u32 %p, %t, 20; mov.u32 %x1, 0; shl.b32 %x0, %t, 2; add.u32 %x0, %x0, %sm;
     st.shared.u32 [%x0], %r0;
     @%p bra LOW; barrier.sync 0; ld.shared.u32 %o0, [%sm+4]; bra OUT;
@@ -161,7 +161,7 @@ def test_cluster_barrier(order, leave):
 
 
 def test_one_early_cta_does_not_stand_for_another():
-    """CTA 0 arrives and exits; CTA 1, still on its way, must not be let through by that."""
+    """CTA 0 arrives and exits; this must not let CTA 1 through, which has not arrived yet."""
     ptx = f"""{HEAD}.visible .entry k(.param .u64 out) .reqnctapercluster 3, 1, 1
     {{ .reg .b32 %r<6>; .reg .pred %p<3>; .reg .b64 %o; .shared .align 4 .b8 word[4];
     ld.param.u64 %o, [out]; mov.u32 %r0, %cluster_ctarank; mov.u32 %r1, word; mov.u32 %r4, 0;
@@ -178,7 +178,7 @@ def test_one_early_cta_does_not_stand_for_another():
 
 
 def test_lanes_on_their_way_out_are_waited_for():
-    """`if (t >= 48) return; __syncthreads();`: the barrier counts who is left, in any order."""
+    """`if (t >= 48) return; __syncthreads();`: the barrier counts the remaining threads, in any order."""
     source = """k(const int* x, int* out) {
       __shared__ int s[64];
       int t = threadIdx.x;

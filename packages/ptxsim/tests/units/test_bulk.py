@@ -12,7 +12,7 @@ import ptxsim
 ORDERS = ["program", "adverse", 1]
 TX = "mbarrier::complete_tx::bytes"
 LOAD = f"cp.async.bulk.shared::cluster.global.{TX}"
-# %x0: my word in shared memory; %x1: mbarrier with one arrival; %y0, %y1: pin and pout; %p: thread 0
+# %x0: this thread's word in shared memory; %x1: one-arrival mbarrier; %y0, %y1: pin and pout; %p: thread 0
 SETUP = """
 ld.param.u64 %y0, [pin]; ld.param.u64 %y1, [pout]; cvta.to.global.u64 %y0, %y0; cvta.to.global.u64 %y1, %y1;
 shl.b32 %x0, %t, 2; add.u32 %x0, %sm, %x0; add.u32 %x1, %sm, 8192; setp.eq.u32 %p, %t, 0;
@@ -80,7 +80,7 @@ def test_reduction_into_global_memory(operation, kind, order):
     assert np.array_equal(out, NUMPY[operation.split(".")[0]](old, new).astype(kind))
 
 
-# CTA 0 acts on CTA 1: %x4 and %x5 are its buffer and mbarrier; CTA 1 writes what it has to pout
+# CTA 0 acts on CTA 1: %x4 and %x5 are its buffer and mbarrier; CTA 1 copies its buffer to pout
 PEER = """
 mov.u32 %x3, %cluster_ctarank; mapa.shared::cluster.u32 %x4, %sm, 1; mapa.shared::cluster.u32 %x5, %x1, 1;
 mul.wide.u32 %y2, %t, 4; add.u64 %y3, %y0, %y2; ld.global.u32 %x6, [%y3]; st.shared.u32 [%x0], %x6;
@@ -115,7 +115,7 @@ def test_to_another_cta(send, result, order):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_multicast(order):
-    """CTA 0 fetches 128 bytes for both; each CTA writes its copy at its own place."""
+    """CTA 0 fetches 128 bytes for both; each CTA writes its copy to its own place."""
     text = f"""
     mov.u32 %x3, %cluster_ctarank; {ANNOUNCE.format(128)}
     barrier.cluster.arrive; barrier.cluster.wait;

@@ -1,5 +1,5 @@
-"""Unit instructions that the main loop does by compiled code, where nobody listens: of random operands the
-same bits as their handlers make, and no handler is asked.
+"""Unit instructions that the main loop executes in compiled code if nobody listens: for random operands the
+same bits as their handlers give, and no handler is called.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ptxsim.machine.tensor_memory import POISON
 @pytest.fixture
 def both(monkeypatch):
     """`both(ptx, arrays, name)`: a launch leaves the same in the arrays with compiled code and without, and
-    with it asks no handler of an instruction of that name.
+    with it calls no handler of an instruction of that name.
     """
     asked = []
 
@@ -53,7 +53,7 @@ def both(monkeypatch):
 
 
 def bits(rng, count: int, width: int = 32) -> np.ndarray:
-    """(count, 32) random patterns, NaNs and infinities of all types among them."""
+    """(count, 32) random patterns, including NaNs and infinities of all types."""
     some = rng.integers(0, 2**width, (count, 32), np.uint64)
     special = rng.choice(np.array([0, 0x7C007C00, 0xFC01FC00, 0x7F800000, 0x7FC00001], np.uint64), some.shape)
     return np.where(rng.random(some.shape) < 0.05, special, some).astype(f"u{width // 8}")
@@ -115,7 +115,7 @@ def test_cp_async(both, copy):
 @pytest.mark.parametrize("registers", [False, True])
 @pytest.mark.parametrize("kinds", WGMMA_TYPES)
 def test_wgmma(both, kinds, registers, scale):
-    """Chains on the same accumulators, of random bits in all layouts, with all that may follow them."""
+    """Chains on the same accumulators, of random bits in all layouts, with every combination of options."""
     rng = np.random.default_rng([5, registers, *map(ord, "".join(kinds))])
     ptx, data, count = wgmma_chain(rng, kinds, registers, scale)
     both(ptx, [data, np.zeros((count, 128), np.uint32)], "wgmma", block=128)
@@ -135,7 +135,7 @@ REDUCTIONS = [
 
 @pytest.mark.parametrize("form", REDUCTIONS)
 def test_redux(both, form):
-    """The last two are of NaNs alone, and of zeros of both signs."""
+    """The last two consist of NaNs only, and of zeros of both signs."""
     given = bits(np.random.default_rng(6), 8)
     given[6:] = np.full(32, 0x7F80_0001), np.where(np.arange(32) % 5, 0x8000_0000, 0)
     text = "".join(f"redux.sync.{form} %o{i}, %r{i}, -1;" for i in range(8))
@@ -149,7 +149,7 @@ def test_a_whole_warp_that_meets(both):
 
 
 def wgmma_chain(rng, kinds: tuple[str, ...], registers: bool, scale: str):
-    """(PTX, input, outputs) of two wgmma on registers of any bits, in shared memory of any bits."""
+    """(PTX, input, outputs) of two wgmma on random register bits and random bits in shared memory."""
     n, (d, a, b) = int(rng.choice([8, 24, 64, 96, 256])), kinds
     k, count, halves = DEPTH[a], n // (4 if d == "f16" else 2), a in ("f16", "bf16")
     fields = rng.integers(0, 64, 6).tolist()  # strides of up to a kilobyte: some rows lie in the same place
@@ -172,7 +172,7 @@ def wgmma_chain(rng, kinds: tuple[str, ...], registers: bool, scale: str):
 
 @pytest.mark.parametrize("lanes", ["lt.u32 %q, %t, 1", "ge.u32 %q, %t, 1", "eq.u32 %q, %t, 33"])
 def test_a_warp_that_has_parted_and_met_again_joins_its_group(both, lanes):
-    """It goes on in another split than it began with."""
+    """The warp continues in another split than the one it started with."""
     rng = np.random.default_rng(9)
     ptx, data, count = wgmma_chain(rng, ("f32", "f16", "f16"), False, "%p")
     part = f"setp.{lanes}; @%q bra ONE; add.u32 %x9, %t, 1; bra BOTH; ONE: mov.u32 %x9, 7; BOTH:"
@@ -181,7 +181,7 @@ def test_a_warp_that_has_parted_and_met_again_joins_its_group(both, lanes):
 
 
 def test_a_warp_that_stays_away_leaves_wgmma_to_the_handler():
-    """It says what the three others wait for, and a copy of pending accumulators gets its value."""
+    """The handler says what the three others wait for, and a copy of pending accumulators gets its value."""
     skip = "setp.lt.u32 %q, %t, 96; @!%q bra END;"
     text = f"{PREPARE} {DESC} {ZERO} {FENCE} {skip} {MMA} {COMMIT} wgmma.wait_group.sync.aligned 0; END:"
     args = [np.zeros(4, np.uint32), np.zeros((4, 128), np.uint32)]
@@ -191,7 +191,7 @@ def test_a_warp_that_stays_away_leaves_wgmma_to_the_handler():
 
 
 def test_a_copy_under_way_is_for_its_handler():
-    """In the order `adverse` a copy comes as late as it may: not before its thread waits."""
+    """In the order `adverse` a copy arrives as late as possible: not before its thread waits."""
     text = f"{SETUP} cp.async.ca.shared.global [%x1], [%y0], 4; ld.shared.b32 %o0, [%x1]; cp.async.wait_all;"
     ptx, out = register_kernel(text, 0, 1, shared=512), np.zeros((1, 32), np.uint32)
     args = [np.ones((32, 4), np.uint32), out]
@@ -249,7 +249,7 @@ AGAIN: atom.global.cas.b32 %x, [%p], 1, 2; setp.ne.u32 %q, %x, 1; @%q bra AGAIN;
 
 
 def test_an_atomic_that_changes_nothing_is_a_poll():
-    """The deadlock is seen after a few turns, not after many million instructions."""
+    """The deadlock is found after a few iterations, not after many million instructions."""
     result = ptxsim.load(SPIN).launch("k", block=64, args=[np.zeros(1, np.uint32)], checks=False)
     assert [f.kind for f in result.findings] == ["deadlock"]
     assert result.stats["warp_instructions"] < 10_000

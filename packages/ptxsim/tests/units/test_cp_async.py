@@ -1,4 +1,4 @@
-"""cp.async: what is copied, and when the copy may be relied on, under every order."""
+"""cp.async: what is copied, and from when on the copy may be relied on, under every order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warp_kernels import register_kernel
 import ptxsim
 
 ORDERS = ["program", "adverse", 1, 2]
-OLD = 0xFFFF_FFFF  # what shared memory holds before anything is written
+OLD = 0xFFFF_FFFF  # initial contents of shared memory
 
 # A kernel's `in` is the source of the copies; thread t copies from source + 16 t to %sm + 16 t.
 SETUP = """
@@ -55,7 +55,7 @@ def test_src_size_fills_with_zeros(order):
 
 
 def test_src_size_zero_reads_nothing():
-    """Lanes that read no byte may hold any address (the guard of a tile that reaches over the edge)."""
+    """Lanes that read no byte may hold any address (the guard of a tile that extends past the edge)."""
     copy = """
     setp.lt.u32 %p, %t, 8; selp.b32 %x2, 16, 0, %p; mul.wide.u32 %y2, %t, 65536;
     @!%p add.u64 %y0, %y0, %y2;

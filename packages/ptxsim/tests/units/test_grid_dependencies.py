@@ -1,4 +1,4 @@
-"""griddepcontrol (PTX ISA 9.7.13) on targets of Hopper and Blackwell: a grid alone waits for none."""
+"""griddepcontrol (PTX ISA 9.7.13) on targets of Hopper and Blackwell: a single grid waits for no other."""
 
 import numpy as np
 import pytest

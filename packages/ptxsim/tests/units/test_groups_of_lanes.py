@@ -1,4 +1,4 @@
-"""Lanes of one warp that meet in groups of their own, wherever they are: each group by its member mask."""
+"""Lanes of one warp that synchronise in separate groups, wherever they are: each group by its member mask."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ END:
     ret;
 }}
 """
-MEETS = {  # what the lanes of a group learn of each other -> from the numbers of its lanes
+MEETS = {  # what the lanes of a group exchange -> its value from their lane numbers
     "redux.sync.max.u32 %o, %t, %m;": max,
     "redux.sync.add.u32 %o, %t, %m;": sum,
     "vote.sync.ballot.b32 %o, 1, %m;": lambda lanes: sum(1 << lane for lane in lanes),

@@ -1,4 +1,4 @@
-"""clusterlaunchcontrol (PTX ISA 9.7.13.17): every cluster's work is done once, whoever takes it."""
+"""clusterlaunchcontrol (PTX ISA 9.7.13.17): every cluster's work is done once, whoever takes it over."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_vector_form():
 def test_rules(change, words):
     assert run("program")[2].verdict == "clean"
     late = change.get("late")
-    if late:  # its answer is waited for, so that only the rule is broken
+    if late:  # its answer is awaited, so that only the rule is broken
         wait = "TAIL: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r4; @!%p2 bra TAIL;"
         expect = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;"
         change = {"late": f"{expect} {late} {wait}"}
@@ -113,7 +113,7 @@ def test_rules(change, words):
 
 
 def test_an_answer_that_never_came():
-    """The barrier is told of the bytes by the threads themselves: nobody has written an answer."""
+    """The threads themselves announce the bytes to the barrier: nobody has written an answer."""
     ask = "mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [%r2], 16;"
     found = run("program", ask=ask)[2].findings
     assert any("no answer of try_cancel" in f.message for f in found)
@@ -126,7 +126,7 @@ READS = """ld.global.u32 %r5, [%d4];
 
 @pytest.mark.parametrize("clusters, ends", [(12, [True] * 5), (9, [True] * 2), (13, [True] * 3 + [False])])
 def test_clusters_that_take_others_are_compared(clusters, ends, monkeypatch):
-    """They write what they do not read. Of 13 the last one finds nothing to take."""
+    """They do not read what they write. Of 13 clusters the last one finds none to take over."""
     monkeypatch.setattr(sys.modules[__name__], "KERNEL", KERNEL.replace(READS, "st.global.u32 [%d4], 1;"))
     seen, repeats = [], Runner._repeats
     monkeypatch.setattr(Runner, "_repeats", lambda *a: [seen.append(repeats(*a)), seen[-1]][1])

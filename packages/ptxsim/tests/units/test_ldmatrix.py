@@ -1,4 +1,4 @@
-"""ldmatrix, stmatrix and movmatrix against the element tables of the ISA, written out here once more."""
+"""ldmatrix, stmatrix and movmatrix against the element tables of the ISA, written out independently here."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_stmatrix_then_read(data, modifiers, count):
     store = f"{REVERSED} stmatrix.sync.aligned.{modifiers} [%x2], {vector('r', 0, count)}; bar.sync 0;"
     read = "shl.b32 %x0, %t, 4; add.u32 %x1, %sm, %x0; ld.shared.v4.b32 {%o0, %o1, %o2, %o3}, [%x1];"
     ptx = register_kernel(f"{store} {read}", 4, 4, shared=512, target="sm_100a")
-    # where fewer rows are stored than read, the checks say that the others hold nothing
+    # if fewer rows are stored than read, the checks report that the others are uninitialised
     out = run_registers(ptx, data, 4, expect="clean" if count == 4 else None)
     rows = rows_of(out)
     assert (rows[8 * count :] == 0xFF).all()

@@ -1,4 +1,4 @@
-"""mapa of 64-bit addresses: of the shared window as PTX has it, and of a generic one as chips have it."""
+"""mapa of 64-bit addresses: of the shared window as in PTX, and of a generic one as on chips."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def findings(text: str, threads: int = 32) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("threads", [32, 128])
 def test_parity_over_five_phases(order, threads):
-    """Every thread writes its cell, arrives, waits, reads its neighbour's; two barriers take turns."""
+    """Every thread writes its cell, arrives, waits, reads its neighbour's; two barriers alternate."""
     rounds = ""
     for i in range(5):
         rounds += f"""
@@ -61,7 +61,7 @@ def test_parity_over_five_phases(order, threads):
     "form", ["try_wait.shared::cta.b64", "test_wait.shared.b64", "try_wait.acquire.cta.b64"]
 )
 def test_tokens(form, order):
-    """A thread waits for the phase in which it arrived, also after the barrier went on (one phase)."""
+    """A thread waits for the phase in which it arrived, also after the barrier has advanced one phase."""
     generic = "acquire" in form
     address = "cvta.shared.u64 %y2, %y1;" if generic else ""
     body = wait("%y0", form) if not generic else wait("%y0", form).replace("[%sm+0]", "[%y2]")
@@ -94,7 +94,7 @@ def test_fresh_barrier_has_passed_parity_one():
 @pytest.mark.parametrize("checks", [True, False])
 @pytest.mark.parametrize("parity", [0, 1, 2, 3, 0xFFFF_FFFF])
 def test_a_parity_is_0_or_1(parity, checks, form):
-    """Others act by their lowest bit, in both tiers, and are told (9.7.13.15.16)."""
+    """Other values act by their lowest bit, in both tiers, and are reported (9.7.13.15.16)."""
     arrive = "" if parity & 1 else "@%p mbarrier.arrive.shared.b64 _, [%sm];"
     text = f"{INIT.format(count=1)} {arrive} mov.u32 %x0, {parity}; {wait('%x0', form)} mov.u32 %o0, 7;"
     x = np.zeros((1, 32), np.uint32)

@@ -1,5 +1,5 @@
-"""mbarrier instructions that the main loop does by itself: random programs leave what a model of a few lines
-says, and what the handlers make of them.
+"""mbarrier instructions that the main loop executes itself: random programs give the result of a small model
+and of the handlers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GENERIC = "cvt.u64.u32 %y1, %x1; cvta.shared.u64 %y1, %y1;"
 
 @dataclass
 class Barrier:
-    """PTX ISA 9.7.13.15, once more."""
+    """An independent model of PTX ISA 9.7.13.15."""
 
     expected: int
     pending: int = field(init=False)
@@ -40,7 +40,7 @@ class Barrier:
 
 
 class Program:
-    """A random program of one warp: its text, and what its registers then hold."""
+    """A random program of one warp: its text, and the resulting registers."""
 
     def __init__(self, seed: int):
         self.rng = np.random.default_rng([11, seed])
@@ -68,7 +68,7 @@ class Program:
         )
 
     def _signals(self, lanes: range, which: np.ndarray, arrivals: np.ndarray, sizes: np.ndarray, drop=False):
-        """The state that each lane gets; None if one may not do this."""
+        """The state that each lane gets; None if a lane may not do this."""
         for i, barrier in enumerate(self.barriers):
             mine = [lane for lane in lanes if which[lane] == i]
             if sum(arrivals[mine]) > barrier.pending or drop and sum(arrivals[mine]) >= barrier.expected:
@@ -81,7 +81,9 @@ class Program:
         return states
 
     def arrive(self) -> None:
-        """Of some lanes, with or without a count, or bytes that one of them announces and brings."""
+        """An arrival by some lanes, with or without a count, or with bytes that one of them announces and
+        delivers.
+        """
         made, space, operand, which = self._operand()
         lanes, kind = (
             range(int(self.rng.choice([1, 1, 2, 3, 32]))),
@@ -117,7 +119,7 @@ class Program:
         self.expected.append(states * np.uint64(arrives))
 
     def parity(self) -> None:
-        """A wait for a phase that is over."""
+        """A wait for a phase that is complete."""
         number, form = int(self.rng.integers(BARRIERS)), self.rng.choice(["test_wait", "try_wait"])
         barrier = self.barriers[number]
         parity = barrier.phase - 1 & 1
@@ -131,7 +133,7 @@ class Program:
         self.expected.append(np.ones(32, np.uint64))
 
     def again(self) -> None:
-        """Invalidates a barrier and makes another one of it; the memory holds its first state then."""
+        """Invalidates a barrier and initialises it again; the memory holds the first state then."""
         number, count = int(self.rng.integers(BARRIERS)), int(self.rng.choice(COUNTS))
         at, out = f"[%sm+{8 * number}]", len(self.expected)
         self.barriers[number] = Barrier(count)
@@ -155,7 +157,7 @@ def test_random_programs(both, seed):  # noqa: F811
 
 
 def test_a_table_that_is_full_grows():
-    """The loop makes 64 barriers, the handler the next one, and all go on."""
+    """The loop initialises 64 barriers, the handler the next one, and all continue."""
     text = """mad.lo.u32 %x1, %t, 8, %sm; mov.b64 %o0, 0;
     mbarrier.init.shared.b64 [%x1], 1; mbarrier.init.shared.b64 [%x1+256], 1; bar.sync 0;
     mbarrier.init.shared.b64 [%x1+512], 1; bar.sync 0; mbarrier.arrive.shared.b64 _, [%x1];
@@ -190,7 +192,7 @@ def test_what_is_wrong_is_left_to_the_handler_which_says_so(broken, said):
 
 
 def test_a_phase_that_is_open_has_not_passed():
-    """By its state and by its parity; after the last arrival it has."""
+    """By its state and by its parity; after the last arrival it has passed."""
     by_state = "mbarrier.test_wait.shared.b64 %q, [%sm], %y2; selp.b64 %o{}, 1, 0, %q;"
     by_parity = "mbarrier.test_wait.parity.shared.b64 %q, [%sm], 0; selp.b64 %o{}, 1, 0, %q;"
     text = f"""setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [%sm], 33; bar.warp.sync -1;

@@ -1,4 +1,4 @@
-"""mbarrier.init by several threads (PTX ISA 9.7.13.15.9): lanes that write the same are reviewed."""
+"""mbarrier.init by several threads (PTX ISA 9.7.13.15.9): lanes that write the same value get a review."""
 
 from __future__ import annotations
 

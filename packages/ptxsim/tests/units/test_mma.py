@@ -1,4 +1,4 @@
-"""mma.sync of every dense shape against numpy products of the matrices that the registers spell."""
+"""mma.sync of every dense shape against numpy products of the matrices that the registers represent."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_part_of_the_warp_is_reported():
 
 
 def test_accumulators_that_were_never_set():
-    """A chip adds to what the registers happen to hold."""
+    """A chip adds to whatever the registers hold."""
     operands = OPERANDS.replace("%r6, %r7, %r8, %r9", "%o0, %o1, %o2, %o3")
     text = f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {operands};"
     zero = "".join(f"mov.b32 %o{i}, 0;" for i in range(4))

@@ -1,6 +1,6 @@
 """Every instruction refuses modifiers that its syntax box does not have, whatever its handler looks at.
 
-The cases are made by machine from the boxes themselves, which is what keeps a new unit from forgetting.
+The cases are generated from the boxes themselves, so no new unit can be forgotten.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BOXES = {name: (spec.forms, spec.section) for name, spec in UNITS.items()}
 BOXES |= {name: (forms, "9.7.9") for name, forms in memory_access.FORMS.items()}
 BOXES |= {name: (forms, section) for name, (section, forms) in address._FORMS.items()}
 BOXES |= instruction_selection._CONTROL
-MOST = 20  # spellings tried of each form
+MOST = 20  # spellings tried per form
 
 
 def instr(parts: tuple[str, ...], operands: int) -> Instr:
@@ -38,7 +38,7 @@ def spellings(name: str) -> list[tuple[tuple[str, ...], int]]:
         for _ in range(MOST):
             words = [rng.choice(slot.words + ("",) * bool(slot.brace)) for slot in form.slots]
             parts = (*form.name, *filter(None, words))
-            if form.arrange(parts) == parts:  # else it holds a part of what braces hold
+            if form.arrange(parts) == parts:  # otherwise it holds only a part of a braced group
                 found[parts] = form.operand_counts(parts)[0] or int(form.operands is None)
     return list(found.items())
 

@@ -1,5 +1,5 @@
-"""The address of a kernel parameter is one of .param space: ld.param takes it, everything else takes what
-cvta.param makes of it (PTX ISA 5.1.6.1, 9.7.9.20). An H200 stops at a generic use of the bare one.
+"""The address of a kernel parameter is in .param space: ld.param accepts it, everything else needs the result
+of cvta.param (PTX ISA 5.1.6.1, 9.7.9.20). An H200 stops at a generic use of the bare address.
 """
 
 from __future__ import annotations

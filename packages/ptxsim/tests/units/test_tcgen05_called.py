@@ -1,5 +1,5 @@
-"""tcgen05 instructions that the main loop does by itself, where nobody listens: their handlers leave the same
-bits, and none is asked.
+"""tcgen05 instructions that the main loop executes itself if nobody listens: their handlers leave the same
+bits, and none is called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FREE = "bar.sync 0; @%q tcgen05.dealloc.cta_group::1.sync.aligned.b32 %x9, 512;"
 
 
 def access(rng, shape: str, stores: bool) -> str:
-    """A load or store of all warps, of as many registers as it may have."""
+    """A load or store by all warps, of as many registers as the shape allows."""
     each, width, most = LOAD_SHAPES[shape]
     count = int(rng.choice([n for n in (1, 2, 4, 8, 16, 32, 64) if n <= most and n * each <= MOST]))
     packed = "" if rng.random() < 0.5 else ".unpack::16b" if stores else ".pack::16b"
@@ -35,7 +35,7 @@ def access(rng, shape: str, stores: bool) -> str:
 @pytest.mark.parametrize("loaded", LOAD_SHAPES)
 @pytest.mark.parametrize("stored", LOAD_SHAPES)
 def test_cells(both, stored, loaded, seed):  # noqa: F811
-    """Two stores, one over the other, and a load that sees what each leaves, and what nobody wrote."""
+    """Two overlapping stores, and a load that sees what each leaves, and unwritten cells."""
     rng = np.random.default_rng([12, seed, *map(ord, stored + loaded)])
     stores = "".join(access(rng, shape, True) for shape in (stored, loaded))
     clear = "".join(f"mov.b32 %o{i}, 0;" for i in range(MOST))

@@ -1,4 +1,6 @@
-"""Registers of a tcgen05.ld that are copied before its wait: the copies get what was loaded in any order."""
+"""Registers of a tcgen05.ld that are copied before its wait: the copies get the
+loaded values in any order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of tensor memory that is not there: columns past an allocation, or one in each round."""
+"""Findings about unallocated tensor memory: columns past an allocation, or a new column in each round."""
 
 from __future__ import annotations
 

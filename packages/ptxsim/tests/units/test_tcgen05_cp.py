@@ -65,7 +65,7 @@ def test_each_cta_of_a_pair_copies_its_own_bytes():
 @pytest.mark.parametrize("bits, kind", [(4, ml_dtypes.float4_e2m1fn), (6, ml_dtypes.float6_e3m2fn)])
 def test_narrow_elements_get_a_byte_each(bits, kind):
     codes = np.random.default_rng(4).integers(0, 1 << bits, (32, 16), np.uint8)
-    tile = np.full((32, 16), 0xA5, np.uint8)  # what pads a group does not count
+    tile = np.full((32, 16), 0xA5, np.uint8)  # the padding of a group does not count
     for row, values in zip(tile, codes, strict=True):
         number = sum(int(v) << bits * i for i, v in enumerate(values))
         row[: 2 * bits] = list(number.to_bytes(2 * bits, "little"))
@@ -83,7 +83,9 @@ def test_columns_that_are_not_there_are_named():
 
 
 def test_a_read_without_the_commit_is_a_race():
-    """One line apart: the first thread reads the columns back before anything says that the copy is done."""
+    """One line apart: the first thread reads the columns back before anything signals that the copy is
+    complete.
+    """
     work = issue("32x128b.warpx4", descriptor(0, 0, 128))
     _, result = run(work, np.zeros(1024, np.uint8))
     assert not serious(result)

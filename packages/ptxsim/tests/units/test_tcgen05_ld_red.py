@@ -1,4 +1,4 @@
-"""tcgen05.ld.red against numpy: the least and the greatest of each thread's registers, NaNs and all."""
+"""tcgen05.ld.red against numpy: the minimum and maximum of each thread's registers, including NaNs."""
 
 from __future__ import annotations
 

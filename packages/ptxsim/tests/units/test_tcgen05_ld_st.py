@@ -1,5 +1,5 @@
-"""tcgen05.ld and .st: the cells of each shape, and what packing does to the second half of .16x32bx2
-(PTX ISA 9.7.16.8.1).
+"""tcgen05.ld and .st: the cells of each shape, and the effect of packing on the second half of .16x32bx2 (PTX
+ISA 9.7.16.8.1).
 """
 
 from __future__ import annotations

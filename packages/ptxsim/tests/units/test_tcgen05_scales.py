@@ -30,7 +30,9 @@ def codes(rng, rows: int, depth: int, kind: tuple) -> np.ndarray:
 
 
 def stored(elements: np.ndarray, bits: int, packed: bool) -> np.ndarray:
-    """uint8 (rows, 32): a row as shared memory holds it: two a byte, or 16 in 16 bytes with padding."""
+    """uint8 (rows, 32): a row as stored in shared memory: two elements per byte, or 16 in 16 bytes with
+    padding.
+    """
     rows = []
     for row in elements:
         out = b""
@@ -75,7 +77,7 @@ def values(elements: np.ndarray, form, factors: np.ndarray, scale: str) -> np.nd
 
 
 def product(kind, vector, form_a, form_b, n, scale, count, a_id=0, b_id=0, group=1, seed=0):
-    """(tensor memory after the instruction, what D ought to be, the Result)."""
+    """(tensor memory after the instruction, the expected D, the Result)."""
     rng, packed = np.random.default_rng(seed), kind != "mxf8f6f4"
     depth, rows = 64 if packed else 32, 128
     a, b = codes(rng, rows, depth, form_a), codes(rng, n, depth, form_b)
@@ -131,7 +133,7 @@ def test_four_bits(kind, vector, scale, count, ids, n):
 
 
 def test_a_factor_that_is_no_number():
-    """0xFF of ue8m0 is NaN: its row of D is, and no other."""
+    """0xFF of ue8m0 is NaN: its row of D is NaN, and no other."""
     rng = np.random.default_rng(0)
     a, b = codes(rng, 128, 64, FOUR), codes(rng, 8, 64, FOUR)
     of_a, of_b = np.full((128, 2), 127, np.uint8), np.full((8, 2), 127, np.uint8)

@@ -1,4 +1,4 @@
-"""tcgen05.shift: rows of 32 lanes move by one, the last stays; tcgen05.cp puts the next one behind them."""
+"""tcgen05.shift: rows of 32 lanes move by one, the last stays; tcgen05.cp adds the next one after them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_rows_move(lane, group):
 
 
 def test_a_copy_puts_the_next_row_behind():
-    """What a convolution does: four new rows, one for each 32 lanes, after the shift of all."""
+    """As in a convolution: four new rows, one for each 32 lanes, after the shift of all."""
     cells, tile = random_cells(7), np.random.default_rng(8).integers(0, 256, 1024, np.uint8)
     shifts = "".join(
         f"add.u32 %r12, %r8, {lane << 16}; tcgen05.shift.cta_group::1.down [%r12];"

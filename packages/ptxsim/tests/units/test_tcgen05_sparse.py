@@ -28,7 +28,7 @@ def lies(kind: str, row: int, chunk: int) -> tuple[int, int, int]:
 
 
 def sparse(rng, kind: str, stored: np.ndarray, together: int = 1):
-    """(A with zeros, tensor memory with its metadata), with random indices; `together` elements go as one."""
+    """(A with zeros, tensor memory with its metadata), with random indices; `together` elements share one."""
     rows, count = stored.shape
     width = 2 if kind == "tf32" else 4
     chunks = 2 * count // (width * together)

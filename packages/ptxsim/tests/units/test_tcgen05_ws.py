@@ -1,4 +1,6 @@
-"""tcgen05.mma.ws against numpy: where D lies for each M, and A from shared or tensor memory (9.7.16.10.5)."""
+"""tcgen05.mma.ws against numpy: the place of D for each M, and A from shared or
+tensor memory (9.7.16.10.5).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor maps of 4-bit elements, two a byte (.b4x16, type 16U4_ALIGN8B of CUDA), and a map's 128 bytes."""
+"""Tensor maps of 4-bit elements, two per byte (.b4x16, type 16U4_ALIGN8B of CUDA), and a map's 128 bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def halved(start: tuple[int, int]) -> tuple[int, int]:
 @pytest.mark.parametrize("swizzle, box", FORMS)
 @pytest.mark.parametrize("start", STARTS)
 def test_a_coordinate_counts_half_bytes(swizzle, box, start):
-    """A load and a store at column 2 c of half bytes are those at column c of bytes."""
+    """A load and a store at column 2 c of half bytes equal those at column c of bytes."""
     by_byte, source = TensorMap(matrix(), box, swizzle), np.random.default_rng(4)
     by_half = dataclasses.replace(by_byte, packed=2)
     size = room(by_byte)
@@ -85,7 +85,7 @@ REPLACE = """mov.u32 %x, 256; tensormap.replace.tile.global_dim.global.b1024.b32
 
 
 def test_64_bytes_hold_all_but_extents_and_strides():
-    """FlashInfer's gdn_cp_prefill copies so many of a map, then sets its address, extents and strides."""
+    """FlashInfer's gdn_cp_prefill copies 64 bytes of a map, then sets its address, extents and strides."""
     data, out = matrix(), np.zeros(1, np.uint32)
     copied = np.full(128, 0xEE, np.uint8)
     copied[:64] = np.frombuffer(encoded(TensorMap(data, (16, 4)), MEMORY), np.uint8)[:64]

@@ -1,4 +1,4 @@
-"""cp.async.bulk.tensor against numpy: ranks, swizzles, strides, boxes that hang over, fills, reductions."""
+"""cp.async.bulk.tensor against numpy: ranks, swizzles, strides, boxes past the edge, fills, reductions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def expected_load(tmap: TensorMap, start: tuple[int, ...], size: int) -> np.ndar
 @settings(max_examples=120, deadline=None)
 @given(boxes(), st.sampled_from(["program", "adverse"]))
 def test_load(case, order):
-    """In program order the main loop does it, else the handler."""
+    """In program order the main loop executes it, otherwise the handler."""
     tmap, start = case
     size = room(tmap)
     out, result = load_box(tmap, start, size, order=order)
@@ -87,7 +87,7 @@ def test_store(case, order):
 @pytest.mark.parametrize("target, severity", [("sm_90a", "error"), ("sm_100a", "review")])
 @pytest.mark.parametrize("column, found", [(8, False), (4, True)])
 def test_a_copy_starts_at_a_multiple_of_16_bytes(target, severity, column, found):
-    """An H200 ends with an illegal instruction at others; no later chip was asked."""
+    """An H200 ends with an illegal instruction at others; no later chip was tried."""
     array, out = np.zeros((8, 64), np.float16), np.zeros(1024, np.uint8)
     text = load_text(2).replace("sm_100a", target)
     args = [TensorMap(array, (16, 8)), np.array([column, 0, 0, 0, 0], np.int32), out, 1024, 256]
@@ -98,7 +98,7 @@ def test_a_copy_starts_at_a_multiple_of_16_bytes(target, severity, column, found
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 def test_swizzle_of_a_tile(swizzle):
-    """What the pattern is, written out for 16 rows: unit u of row r goes to u ^ (r * row bytes / 128)."""
+    """The pattern, written out for 16 rows: unit u of row r goes to u ^ (r * row bytes / 128)."""
     inner = swizzle or 128
     array = np.arange(16 * inner // 2, dtype=np.int16).reshape(16, -1)
     out, _ = load_box(TensorMap(array, (inner // 2, 16), swizzle), (0, 0), 16 * inner)
@@ -111,7 +111,7 @@ def test_swizzle_of_a_tile(swizzle):
 
 @pytest.mark.parametrize("swizzle, piece", [("128_atom32", 32), ("128_atom64", 64)])
 def test_swizzle_of_larger_pieces(swizzle, piece):
-    """Piece u of row r goes to u ^ r, as far as there are pieces in a row of 128 bytes (PTX ISA 5.5.6)."""
+    """Piece u of row r goes to u ^ r, as far as a row of 128 bytes has pieces (PTX ISA 5.5.6)."""
     array, count = np.arange(16 * 32, dtype=np.float32).reshape(16, 32), 128 // piece
     out, _ = load_box(TensorMap(array, (32, 16), swizzle), (0, 0), 2048)
     pieces, rows = out.view(np.float32).reshape(16, count, -1), array.reshape(16, count, -1)
@@ -139,7 +139,7 @@ def test_reductions(operation, dtype, order):
     array = rng.integers(0, 100, (12, 128 // dtype.itemsize)).astype(dtype)
     data = rng.integers(0, 100, (8, 128 // dtype.itemsize)).astype(dtype)
     expected = array.copy()
-    expected[6:] = FOLD[operation](array[6:], data[:6])  # two rows hang over
+    expected[6:] = FOLD[operation](array[6:], data[:6])  # two rows are past the edge
     form = f"cp.reduce.async.bulk.tensor.{operation}.tile"
     result = store_box(
         TensorMap(array, (128 // dtype.itemsize, 8)),
@@ -174,7 +174,7 @@ ENTRY = (
 @pytest.mark.parametrize("order", ["program", "adverse", *range(6)])
 @pytest.mark.parametrize("pending", [0, 1, 2])
 def test_waiting_for_reads(pending, order):
-    """A source may be overwritten once its group has been waited for; adverse order shows who did not."""
+    """A source may be overwritten once its group has been waited for; adverse order shows a missing wait."""
     array = np.zeros((2, 32), np.int32)
     module = ptxsim.load(ENTRY.format(GROUPS.replace("WAIT", str(pending))))
     result = module.launch("k", block=32, shared_bytes=256, args=[TensorMap(array, (32, 1))], order=order)
@@ -211,12 +211,12 @@ setp.eq.u32 %k, %r3, 3; @!%k ld.shared.b32 %r8, [%r7+384]; @!%k st.global.b32 [%
 barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret; }}"""
 
 
-ORDERS = [("program", False), ("program", True), ("adverse", True), (4, True)]  # and whether it is checked
+ORDERS = [("program", False), ("program", True), ("adverse", True), (4, True)]  # (order, checked)
 
 
 @pytest.mark.parametrize("order, checks", ORDERS)
 def test_multicast(order, checks):
-    """Each CTA sends its row to the three others, whose own barriers hear of it."""
+    """Each CTA sends its row to the three others, whose own barriers count it."""
     array, out = np.arange(128, dtype=np.int32).reshape(4, 32), np.full((4, 4, 32), -1, np.int32)
     args = [TensorMap(array, (32, 1)), out]
     result = ptxsim.load(MULTICAST).launch(

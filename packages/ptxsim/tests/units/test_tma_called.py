@@ -1,5 +1,5 @@
-"""Tensor copies that the main loop does by itself where nobody listens: no handler is asked, and what Python
-counts of them is right. What they copy: test_tma.py, which compares both ways with numpy.
+"""Tensor copies that the main loop executes itself if nobody listens: no handler is called, and Python's
+counts of them are right. What they copy is tested in test_tma.py, which compares both ways with numpy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_several_ctas(no_handler, text, ctas):
 
 
 def test_a_loop_that_copies_the_same_tile_is_seen():
-    """Python hears of the copies: a loop without end is told as one, long before all patience is over."""
+    """Python learns of the copies: an endless loop is reported as one, long before the limits are reached."""
     copy = "@%q cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%m, {%c0, %c1}], [%r3];"
     text = entry(f"AGAIN: {copy} cp.async.bulk.commit_group; bar.sync 0; bra AGAIN;")
     args = [TensorMap(np.zeros((8, 64), np.int32), (32, 4)), np.zeros(5, np.int32), np.zeros(4), 0, 0]
@@ -65,7 +65,7 @@ def test_a_loop_that_copies_the_same_tile_is_seen():
 
 
 def test_a_map_in_other_bytes_takes_the_place_of_the_one_before():
-    """What compiled code compares with memory belongs to the map that was decoded last."""
+    """The bytes that compiled code compares with memory belong to the map that was decoded last."""
     data, memory = np.zeros(128, np.uint8), GlobalMemory()
     address = memory.add(data, "map")
     table = MapTable(np.zeros(CONTROL_WORDS, np.int64))

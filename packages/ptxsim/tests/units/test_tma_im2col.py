@@ -13,7 +13,7 @@ from ptxsim import Im2colMap, TensorMap
 from ptxsim.units.tensormap import encoded
 
 MEMORY = 0x7200_0000_0000
-CHANNELS = 8  # of a copy: 16 bytes of float16
+CHANNELS = 8  # per copy: 16 bytes of float16
 
 
 @functools.cache
@@ -54,7 +54,7 @@ def pixels_in(data: np.ndarray, count: int, swizzle: int) -> np.ndarray:
 
 
 def pixels_of(array, start, count, lower, upper, steps, offsets) -> list[tuple]:
-    """Positions (n, .., w) that a copy takes, in order: the text's walk, one pixel after the other."""
+    """Positions (n, .., w) of a copy's pixels, in order: the ISA's walk, one pixel after the other."""
     spatial = array.shape[1:-1][::-1]  # W, H, D
     at, image, found = list(start[1:-1]), start[-1], []
     for _ in range(count):
@@ -106,12 +106,12 @@ def test_loads(case, swizzle):
     found = pixels_in(out, count, swizzle)
     positions = pixels_of(array, start, count, lower, upper, steps, offsets)
     np.testing.assert_array_equal(found, [value(array, p, 0) for p in positions])
-    # what stands between narrow rows is moved out, too, and was written by nobody
+    # the gaps between narrow rows are copied out, too, and nobody has written them
     assert [f.kind for f in result.findings] == ["uninitialized"] * (swizzle > 0), result.findings
 
 
 def test_a_map_in_global_memory_is_that_of_its_bytes():
-    """As a program hands it over that encodes its own maps."""
+    """As from a program that encodes its own maps."""
     array = np.random.default_rng(4).normal(size=(3, 5, 7, 16)).astype(np.float16)
     tmap = Im2colMap(array, (CHANNELS, 20), lower=(-1, -1), upper=(-1, -1))
     module, size, found = load_module(4, "im2col", (1, 2)), 20 * CHANNELS * 2, []
@@ -163,7 +163,7 @@ def test_stores(form):
 
 
 def test_a_copy_that_begins_outside_of_the_tensor_may_store_inside():
-    """Its first pixel lies behind the row, the next in the next image: a copy is judged as a whole."""
+    """Its first pixel is after the row, the next one in the next image: a copy is checked as a whole."""
     array = np.zeros((4, 3, 16), np.float16)
     tmap = Im2colMap(array, (CHANNELS, 3), lower=(0,), upper=(2,), element_strides=(1, 3, 1))
     data = np.full((3, CHANNELS), 7, np.float16)

@@ -1,4 +1,6 @@
-"""A TMA load by several lanes: each a tile of its own is as many loads; one tile to one place, in vain."""
+"""A TMA load by several lanes: with different tiles these are several loads; with one tile they are
+redundant.
+"""
 
 from __future__ import annotations
 

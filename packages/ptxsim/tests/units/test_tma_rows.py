@@ -1,4 +1,4 @@
-"""tile::gather4 and tile::scatter4 against numpy (PTX ISA 5.5.3.4): four rows of a matrix, any four."""
+"""tile::gather4 and tile::scatter4 against numpy (PTX ISA 5.5.3.4): any four rows of a matrix."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_rows(swizzle, order, rows):
     for row, values in zip(rows[::-1], got, strict=True):
         if 0 <= row < 20:
             want[row, 16 : 16 + width] = values
-    if len(set(rows)) == 4:  # two stores to one row come in some order
+    if len(set(rows)) == 4:  # two stores to one row have no order
         np.testing.assert_array_equal(target, want)
         assert result.verdict == "clean"
 

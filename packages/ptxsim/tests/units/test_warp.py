@@ -1,4 +1,4 @@
-"""shfl, vote, match, redux, elect, activemask, bar.warp.sync: whole warps, partial masks, lanes apart."""
+"""shfl, vote, match, redux, elect, activemask, bar.warp.sync: whole warps, partial masks, diverged lanes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_lanes_of_two_branches_meet_in_one_shuffle():
 
 
 def test_a_whole_warp_stays_in_the_main_loop_under_the_checks(monkeypatch):
-    """Except where somebody wants every instruction in its place, as a trace does."""
+    """Except where a listener, such as a trace, wants every instruction at its own time."""
     text = """elect.sync %x0|%p, 0xffffffff; vote.sync.any.pred %q, %p, 0xffffffff;
     vote.sync.ballot.b32 %o0, %q, 0xffffffff; shfl.sync.bfly.b32 %o0, %o0, 1, 31, 0xffffffff;"""
     handled: list[str] = []
@@ -259,7 +259,7 @@ OUT: mov.u32 %o1, 1; bar.sync 0;"""
     ("barrier.cluster.arrive.aligned;", "collective"),
 ])  # fmt: skip
 def test_lanes_that_never_come(op, kind):
-    """Lanes 0-3 go around; they wait where the branches meet."""
+    """Lanes 0-3 branch around it; they wait where the branches reconverge."""
     result = ptxsim.load(register_kernel(MISSING.format(op=op), 1, 2)).launch(
         "k", block=32, args=[np.zeros((1, 32), np.uint32), np.zeros((2, 32), np.uint32)]
     )
@@ -267,7 +267,7 @@ def test_lanes_that_never_come(op, kind):
 
 
 LOWER_LANES = """{ .reg .pred %p; .reg .b32 %m; setp.ne.u32 %p, %r0, 0; mov.u32 %m, %lanemask_lt;
-vote.sync.ballot.b32 %o0, %p, %m; }"""  # each lane gives another mask, which leaves it out: an H200 refuses
+vote.sync.ballot.b32 %o0, %p, %m; }"""  # each lane's mask leaves itself out: an H200 refuses
 
 
 @pytest.mark.parametrize("text, named", [
@@ -316,7 +316,7 @@ def test_lanes_that_have_left_are_missing_too(leave, first, found):
     "redux.add.sync.u32 %o0, %r0, -1;",
 ])  # fmt: skip
 def test_sync_may_stand_anywhere(text):
-    """As ptxas takes it, and CUB's radix sort writes it."""
+    """As ptxas accepts it, and CUB's radix sort writes it."""
     op, *mods = text.split()[0].split(".")
     mods.remove("sync")
     mods.sort(key=lambda mod: mod[-1].isdigit())  # the type last

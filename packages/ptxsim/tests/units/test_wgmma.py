@@ -13,7 +13,7 @@ from ptxsim.isa.layouts.fragments import wgmma_a, wgmma_d
 
 ORDERS = ["program", "adverse", 3]
 A_AT, B_AT, SHARED = 0, 32768, 65536  # bytes from the start of the buffer
-START = 1024  # where a kernel's first 1024-byte aligned shared buffer lies
+START = 1024  # offset of a kernel's first 1024-byte aligned shared buffer
 DEPTH = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
 FENCE = "fence.proxy.async.shared::cta; bar.sync 0; wgmma.fence.sync.aligned;"
 FILL = """
@@ -27,7 +27,7 @@ setp.eq.u32 %p, %t, %t;
 
 
 def layout(rows: int, depth: int, size: int, mn: bool, swizzle: int, start: int) -> MatrixDescriptor:
-    """A dense canonical layout: strides that put 8-row atoms behind each other."""
+    """A dense canonical layout: strides that place 8-row atoms one after another."""
     span = swizzle or 16
     if swizzle == 0:
         # core matrices of 8 rows x 16 bytes; along the contiguous dimension first
@@ -82,7 +82,7 @@ def product(
     wgmma.mma_async.sync.aligned.m64n{n}k{k}.{".".join(kinds)}
     {vector("o", 0, count)}, {ptx_a}, %y3, %{tail};
     wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"""
-    # the shared image comes first in the input, the registers of C behind it
+    # the shared image comes first in the input, the registers of C after it
     registers_in = np.zeros((SHARED // 512 + count, 128), np.uint32)
     registers_in[: SHARED // 512] = memory.view(np.uint32).reshape(-1, 128)
     if c is not None:
@@ -106,7 +106,7 @@ TYPES = [
 
 
 def tail(kinds, registers=False) -> str:
-    """The operands behind the matrices: scale-d, signs, transpositions."""
+    """The operands after the matrices: scale-d, signs, transpositions."""
     if kinds[0] == "s32":
         return "p"
     return "p, 1, 1" + (", 0" * (1 if registers else 2) if kinds[1] in ("f16", "bf16") else "")
@@ -155,7 +155,9 @@ def test_accumulates_unless_scale_d_is_false(kinds, scale, order):
 
 
 def test_a_row_of_the_128_byte_swizzle_is_where_tma_puts_it():
-    """Row r of 128 bytes lies at 128 r, its chunk i of 16 bytes at i ^ (r % 8): no function of ours here."""
+    """Row r of 128 bytes is at 128 r, its 16-byte chunk i at i ^ (r % 8);
+    written without ptxsim's functions.
+    """
     a = np.random.default_rng(2).integers(-3, 4, (64, 64)).astype(np.float16)
     memory = np.zeros((64, 8, 8), np.float16)
     for r in range(64):
@@ -210,7 +212,7 @@ def test_accumulators_before_the_wait_are_not_the_result():
     early, _ = run_ones(f"{ZERO} {FENCE} {MMA} {COMMIT}", "program")
     assert np.isnan(late).all()
     right = (early.reshape(4, 4, 32) == 16).all(axis=(0, 2))
-    assert right.sum() == 1  # the warp that came last: there the instruction could run at once
+    assert right.sum() == 1  # the warp that came last: its instruction could run at once
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -274,7 +276,7 @@ def test_a_warp_that_stays_away_is_a_deadlock():
 
 
 def test_accumulators_that_were_never_set():
-    """A chip adds to what the registers happen to hold; the first K step must not add, or they are zeroed."""
+    """A chip adds to whatever the registers hold; the first K step must not add, or they must be zeroed."""
     out, result = run_ones(f"{FENCE} {MMA} {COMMIT} {wait(0)}")
     assert [f.kind for f in result.findings] == ["uninitialized"] and np.isnan(out).all()
     assert "never written: %o0 and 3 more" in result.findings[0].message

@@ -1,4 +1,4 @@
-"""wmma against numpy and against mma.sync, and what is found where a rule is broken."""
+"""wmma against numpy and against mma.sync, and the findings where a rule is broken."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_integer_overflow_wraps_or_saturates(more, most):
 
 
 def test_f16_of_a_sum_in_f32_is_rounded_twice():
-    """2049 + 2^-14 is above the middle of two halves; as f32 it is the middle, and that goes to 2048."""
+    """2049 + 2^-14 is above the midpoint of two halves; as f32 it is the midpoint, which rounds to 2048."""
     a, b, c = np.zeros((16, 16)), np.ones((16, 16)), np.full((16, 16), 2049.0)
     a[:, 0] = 2.0**-14
     kinds = {"a": (a, "f16"), "b": (b, "f16"), "c": (c, "f32"), "d": (c, "f16")}
@@ -76,18 +76,18 @@ def test_f16_of_a_sum_in_f32_is_rounded_twice():
 
 # ---- fragments ----
 
-TWINS = {  # mma.sync that two of make a product, by shape
+TWINS = {  # by shape, the mma.sync of which two make a product
     **{(shape, kind): "m16n8k16" for shape in WIDE for kind in ("f16", "bf16", "s8")},
     ("m16n16k8", "tf32"): "m16n8k8",
 }
 
 
 def twins(shape: str, kind: str, c: str) -> str:
-    """The two mma.sync that a wmma.mma is: m8n32k16 takes B for A and A for B, as transposes."""
+    """The two mma.sync that a wmma.mma becomes: m8n32k16 takes B for A and A for B, as transposes."""
     m, n, k = sizes(shape)
     registers = {"a": m * k * BITS[kind] // 1024, "b": k * n * BITS[kind] // 1024}  # without copies
     high, low = ("b", "a") if m == 8 else ("a", "b")
-    wide = registers[high] * 1024 // BITS[kind] // k == 32  # two blocks of 16 rows, else of 8 columns
+    wide = registers[high] * 1024 // BITS[kind] // k == 32  # two blocks of 16 rows, otherwise of 8 columns
     count, text = counts(shape, kind, c, c)["c"] // 2, ""
     for i in range(2):
         left, right = registers[high] // (1 + wide), registers[low] // (2 - wide)
@@ -122,14 +122,16 @@ def test_every_element_has_one_place(shape, kind, d, c):
 
 
 def test_the_accumulators_of_m16n16k16_are_those_of_two_m16n8():
-    """Thread 5 holds rows 1 and 9, columns 2, 3 and 10, 11: what programs that index fragments rely on."""
+    """Thread 5 holds rows 1 and 9, columns 2, 3 and 10, 11: programs that index fragments rely on this."""
     row, column = wmma_fragment("c", (16, 16, 16), 16)
     assert row[5].tolist() == [1, 1, 9, 9, 1, 1, 9, 9]
     assert column[5].tolist() == [2, 3, 2, 3, 10, 11, 10, 11]
 
 
 def test_element_wise_work_on_fragments():
-    """What a thread does to all elements alike is done to the matrix, also to the copies of f16."""
+    """An operation of each thread on all its elements applies to the whole
+    matrix, also to the copies of f16.
+    """
     twice = "".join(f"add.rn.f16x2 %a{i}, %a{i}, %a{i};\n" for i in range(8))
     plus = "".join(f"add.rn.f32 %d{i}, %d{i}, 0f3F000000;\n" for i in range(8))
     matrices = plain()
@@ -157,7 +159,7 @@ def the_one(findings: list) -> tuple:
 
 @pytest.mark.parametrize("which", "abc")
 def test_a_load_of_shared_memory_that_nothing_orders_is_a_race(which):
-    """Lanes of one warp too: nothing but a barrier makes what one stores visible to another."""
+    """Lanes of one warp, too: only a barrier makes what one stores visible to another."""
     for barrier in ("bar.sync 0;", "bar.warp.sync -1;", ""):
         findings = found(plain(), lambda t, b=barrier: t.replace("bar.sync 0;", b, 1))
         if barrier:
@@ -194,7 +196,7 @@ def test_a_stride_of_no_whole_16_bytes(which, kind, stride, good):
 
 @pytest.mark.parametrize("start, outcome", [(0, []), (32, []), (16, ["review"]), (8, ["error"])])
 def test_a_matrix_starts_at_whole_fragments(start, outcome):
-    """32 bytes by the text; known chips take 16."""
+    """32 bytes by the text; known chips accept 16."""
     findings = [f for f in found(plain(a={"start": start})) if f[0] == "misaligned"]
     assert [severity for _, severity, *_ in findings] == outcome
     assert all(where.startswith(AT["a"]) for *_, where in findings)

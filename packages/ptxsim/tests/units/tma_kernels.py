@@ -75,7 +75,7 @@ def store_module(rank: int, form: str = "cp.async.bulk.tensor"):
 def load_box(
     tmap: ptxsim.TensorMap, start: tuple[int, ...], size: int, **options
 ) -> tuple[np.ndarray, object]:
-    """uint8 (size,) of shared memory behind a load of one box (a multiple of 16), and the Result."""
+    """uint8 (size,) of shared memory after a load of one box (a multiple of 16), and the Result."""
     out = np.zeros(size, np.uint8)
     args = [tmap, np.array([*start, 0, 0, 0, 0], np.int32)[:5], out, size, box_bytes(tmap)]
     options = {"checks": False, "block": 32, "shared_bytes": size + 1024} | options
@@ -85,7 +85,7 @@ def load_box(
 def store_box(
     tmap: ptxsim.TensorMap, start: tuple[int, ...], data: np.ndarray, form="cp.async.bulk.tensor", **options
 ):
-    """Stores uint8 data, as it lies in shared memory, to one box; the Result."""
+    """Stores uint8 data, laid out as in shared memory, to one box; returns the Result."""
     args = [tmap, np.array([*start, 0, 0, 0, 0], np.int32)[:5], data, len(data), 0]
     options = {"checks": False, "block": 32, "shared_bytes": len(data) + 1024} | options
     return store_module(tmap.rank, form).launch("k", args=args, **options)
@@ -109,12 +109,14 @@ def box_bytes(tmap: ptxsim.TensorMap) -> int:
 
 
 def room(tmap: ptxsim.TensorMap) -> int:
-    """Bytes from the first to the last of a box in shared memory, rounded up to what is moved at once."""
+    """Bytes from the first to the last of a box in shared memory, rounded up to the unit of transfer."""
     return -(-(int(places(tmap).max()) + 1) // 1024) * 1024
 
 
 def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
-    """Where 16-byte units go: address bits 7-9 onto bits 4-6, fewer for narrower patterns (PTX ISA 5.5.6)."""
+    """The place of 16-byte units: address bits 7-9 onto bits 4-6, fewer for narrower patterns (PTX ISA
+    5.5.6).
+    """
     return address ^ ((address >> 7) % max(swizzle // 16, 1) << 4)
 
 

@@ -15,7 +15,7 @@ NUMPY = {
 }  # fmt: skip
 SMALL = {"s4": (-8, 8), "u4": (0, 16), "b1": (0, 2)}
 BITS = {**{kind: 8 * np.dtype(t).itemsize for kind, t in NUMPY.items()}, "s4": 4, "u4": 4, "b1": 1}
-# A and B, D, C; shapes; whether .satfinite is there
+# A and B, D, C; shapes; whether .satfinite exists
 _FORMS = [
     *((("f16", d, c), WIDE) for d in ("f16", "f32") for c in ("f16", "f32")),
     (("bf16", "f32", "f32"), WIDE),
@@ -35,7 +35,7 @@ def sizes(shape: str) -> tuple[int, int, int]:
 
 
 def counts(shape: str, kind: str, d: str, c: str) -> dict[str, int]:
-    """Registers of each fragment, as the tables of PTX ISA 9.7.14.4.1 have them."""
+    """Registers of each fragment, by the tables of PTX ISA 9.7.14.4.1."""
     m, n, k = sizes(shape)
     width = 64 if kind == "f64" else 32
     of = {"a": (m * k, kind), "b": (k * n, kind), "c": (m * n, c), "d": (m * n, d)}
@@ -56,7 +56,7 @@ class Matrix:
     side: str = "row"
     space: str = ".global"
     start: int = 0
-    stride: int = 0  # elements; 0: the instruction names none
+    stride: int = 0  # elements; 0: the instruction has no stride operand
     array: np.ndarray = field(init=False)  # uint8, filled with 0x5A around the matrix
 
     def __post_init__(self):
@@ -95,7 +95,7 @@ def random_matrix(rng, shape, kind: str) -> np.ndarray:
 
 
 def types_of(kind: str, d: str, c: str) -> str:
-    """What a wmma.mma says of its types."""
+    """The types in the name of a wmma.mma."""
     return f"{d}.{c}" if kind == "f16" else f"{d}.{kind}.{kind}.{c}"
 
 
