@@ -1,4 +1,4 @@
-"""Kernels from text: each becomes a real module in its own file, as a student's would be."""
+"""Kernels from text: each becomes a real module in its own file, like a student's."""
 
 import importlib.util
 import itertools
@@ -53,7 +53,7 @@ def source(body: str, decl: str = "", outer: str = "", ctas: int = 1, ids: str =
 
 
 def load_text(folder: Path, text: str):
-    """Import `text` as a module from a file in `folder`."""
+    """Imports `text` as a module from a file in `folder`."""
     path = folder / f"kernel_{next(_serial)}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -1,9 +1,10 @@
-"""Processes that one test leaves idle serve the next: what they import takes more time than most kernels.
+"""Processes that one test leaves idle serve the next: their imports take more time than most kernels.
 
-A process of a Pool is the same as a new one for whoever asks for as much memory and as many beside it, in the
-same environment and folder: its tasks never see the test's own process. A confined child serves whoever shuts
-it in alike, as it serves one save after the other; one that has left files behind, was stopped or still has
-an answer to give is ended as ever. Tests of pools and of children do without (test_pool.py, test_worker.py).
+A process of a Pool is the same as a new one for any caller that asks for as much memory and as many
+processes, in the same environment and folder: its tasks never see the test's own process. A confined child
+serves any caller that confines it in the same way, as it serves one save after the other; one that has left
+files behind, was stopped or still owes an answer is ended as usual. Tests of pools and of children do not use
+this (test_pool.py, test_worker.py).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from collections.abc import Callable, Hashable
 from tirxlab.pool import Pool, _kill
 from tirxlab.sandbox.session import Session
 
-MOST = 4  # that are kept: each has 100 to 300 MB
-CHANGES = "PYTEST_CURRENT_TEST"  # with every test
+MOST = 4  # kept processes: each has 100 to 300 MB
+CHANGES = "PYTEST_CURRENT_TEST"  # changes with every test
 _CARRIED = ("process", "streams", "folder", "buffer", "awake", "guessed", "level")
-_idle: list[tuple[Hashable, object, Callable]] = []  # (what it is good for, it, what ends it)
+_idle: list[tuple[Hashable, object, Callable]] = []  # (what it can serve, the process, what ends it)
 _pool_start, _session = (
     Pool._start,
     {name: getattr(Session, name) for name in ("start", "ask", "stop", "close")},
@@ -51,7 +52,7 @@ def end_all() -> None:
 
 
 class _Pool:
-    """In place of `Pool`'s methods."""
+    """Replacements of `Pool`'s methods."""
 
     def _start(self, prepare=None):
         known = {name: value for name, value in os.environ.items() if name != CHANGES}
@@ -73,7 +74,7 @@ class _Pool:
 
 
 class _Session:
-    """In place of `Session`'s methods."""
+    """Replacements of `Session`'s methods."""
 
     def start(self) -> None:
         key = tuple(self.arguments), self.limits, self.level, os.environ.get("TMPDIR")
@@ -87,7 +88,7 @@ class _Session:
     def ask(self, request, data=b""):
         self.busy = True
         answer = _session["ask"](self, request, data)
-        self.busy = bool(answer[0].get("spent"))  # then its folder is not as it was
+        self.busy = bool(answer[0].get("spent"))  # then its folder has changed
         return answer
 
     def stop(self) -> None:
@@ -109,7 +110,7 @@ def _end_child(carried: dict) -> None:
 
 
 def use(monkeypatch) -> None:
-    """For as long as the monkeypatch lasts."""
+    """Keeps processes for as long as the monkeypatch lasts."""
     for theirs, ours in ((Pool, _Pool), (Session, _Session)):
         for name in vars(ours).keys() & vars(theirs).keys() - {
             "__module__",

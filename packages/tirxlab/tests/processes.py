@@ -1,14 +1,14 @@
-"""Waiting for other processes without a clock: until one has ended, until one has come to a certain line."""
+"""Waiting for other processes without a clock: until one has ended, or has reached a certain line."""
 
 import os
 import select
 from pathlib import Path
 
-PATIENCE = 60  # seconds, only ever spent when something is broken
+PATIENCE = 60  # seconds, used up only if something is broken
 
 
 def ends(pid: int) -> bool:
-    """Whether a process has ended or does so soon; nobody need have waited for it."""
+    """Whether a process has ended or does so soon; nobody needs to have waited for it."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -20,7 +20,7 @@ def ends(pid: int) -> bool:
 
 
 def that_know(word: str) -> list[int]:
-    """Processes with a word in their command line or environment, but this one."""
+    """Processes with a word in their command line or environment, except this one."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -33,18 +33,18 @@ def that_know(word: str) -> list[int]:
 
 
 class Signpost:
-    """A named pipe that other processes write to when they come by, and keep open as long as they live."""
+    """A named pipe that other processes write to when they pass it, and keep open as long as they live."""
 
     def __init__(self, path: Path):
         os.mkfifo(path)
         self._end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
     def passed(self) -> bool:
-        """Somebody wrote to it; waits for that."""
+        """Waits until somebody has written to it; whether that happened."""
         return self._ready() and os.read(self._end, 1 << 16) != b""
 
     def deserted(self) -> bool:
-        """All who had it open are gone; waits for that."""
+        """Waits until all who had it open are gone; whether that happened."""
         while self._ready():
             if not os.read(self._end, 1 << 16):
                 return True

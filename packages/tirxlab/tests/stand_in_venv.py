@@ -1,4 +1,4 @@
-"""A folder that a copy of `./lab` takes for its virtual environment: it runs the Python of these tests.
+"""A folder that a copy of `./lab` accepts as its virtual environment: it runs the Python of these tests.
 
 With LAB_VENV=sys.prefix the copy would install itself, and a temporary folder with it, into that environment.
 """
@@ -18,7 +18,7 @@ COMMANDS = {"python": "", "python3": "", "pytest": "-m pytest"}
 
 
 def stand_in_venv(folder: Path) -> Path:
-    """Makes it there."""
+    """Creates it in `folder`."""
     (folder / "bin").mkdir(parents=True)
     for name, before in COMMANDS.items():
         script = folder / "bin" / name

@@ -1,4 +1,4 @@
-"""Artifacts: what is saved is loaded, what is not sound is refused in one line."""
+"""Artifacts: what is saved can be loaded, and a corrupt file is refused in one line."""
 
 import dataclasses
 import io
@@ -97,7 +97,7 @@ def test_unsound_artifacts_are_refused(changes, words):
 
 
 def rewrite(data: bytes, **replaced) -> bytes:
-    """The zip with members replaced, or left out where the value is None."""
+    """The zip with members replaced, or left out if the value is None."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():

@@ -42,7 +42,7 @@ def reference(solutions, step):
 
 
 def expected_map(buffer, address, args):
-    """A TensorMapParam from the arguments that the host function gave the driver."""
+    """A TensorMapParam from the arguments that the host function passed to the driver."""
     dtype, rank, base, *numbers = args[1:]
     dims, strides = numbers[:rank], numbers[rank : 2 * rank - 1]
     box, steps = numbers[2 * rank - 1 : 3 * rank - 1], numbers[3 * rank - 1 : 4 * rank - 1]
@@ -85,7 +85,7 @@ def test_launch_data_equals_what_tvms_host_function_does(solutions, step):
 
 @pytest.mark.parametrize("step", [5, 6])
 def test_copies_of_one_tensor_share_its_map(solutions, step):
-    """Both steps load A and B at two places."""
+    """Both steps load A and B in two places."""
     kernel = reference(solutions, step)
     _, read = build_package._lower(kernel, info_of(kernel), "sm_100a")
     assert [param.buffer for param in read.params] == ["A", "B", "D"]
@@ -190,7 +190,7 @@ def test_markers_change_no_instruction(solutions, step):
     assert "@src" not in bare.ptx and marked.ptx.count("@src") > 20
     before, after = instructions(bare.ptx), instructions(marked.ptx)
     assert Counter(before) == Counter(after)
-    # Arithmetic on registers may be scheduled elsewhere; whatever has an effect keeps its order.
+    # Arithmetic on registers may be scheduled elsewhere; instructions with an effect keep their order.
     assert [i for i in before if EFFECT.search(i)] == [i for i in after if EFFECT.search(i)]
     assert (bare.registers, bare.spills, bare.stack) == (marked.registers, marked.spills, marked.stack)
 

@@ -1,4 +1,4 @@
-"""build(): what is compiled once, and what a kernel that cannot be compiled looks like."""
+"""build(): what is compiled only once, and the error of a kernel that cannot be compiled."""
 
 import shutil
 import threading

@@ -1,4 +1,4 @@
-"""What a builder's process sees of the machine, and what its answers are worth."""
+"""What a builder's process can see of the machine, and how far its answers are trusted."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ REPLIES = (
 
 @pytest.fixture(scope="module")
 def many():
-    """A step 1 that does something else at each K: one process serves all of it."""
+    """A step 1 that does something else at each K: one process serves all sizes."""
     bodies = [f"import os, sys\nfound = {look}\nraise SystemExit" for look in LOOKS]
     bodies += [
         f"import os\ntry: os.write(3, {reply!r})\nexcept OSError: pass\nos._exit(0)" for reply in REPLIES

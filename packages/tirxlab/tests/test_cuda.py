@@ -1,4 +1,4 @@
-"""The cuda device on a real GPU: compute capability 9.0 or 10.x, torch and NVRTC needed; TVM is not."""
+"""The cuda device on a real GPU: needs compute capability 9.0 or 10.x, torch and NVRTC, but not TVM."""
 
 import dataclasses
 import time
@@ -26,7 +26,7 @@ extern "C" __global__ void kernel(int* D, int n, int words) {
   D[blockIdx.x] = scratch[words - 1];
   if (blockIdx.x == 1 && threadIdx.x == 0) printf("rank %d of CTA %d\\n", rank(), blockIdx.x);
 }"""
-# One box of A by TMA into shared memory, from there to D as it lies.
+# One box of A by TMA into shared memory, copied from there to D unchanged.
 BOX = """
 extern __shared__ __align__(1024) unsigned char raw[];
 extern "C" __global__ void kernel(const __grid_constant__ CUtensorMap A, unsigned short* D) {
@@ -97,7 +97,7 @@ def test_time(us):
     assert us / 1000 <= ms < us / 1000 + 0.05
 
 
-# D = A + 1, slowly; or D is left behind for the next launch, which finds it by a mark and is done.
+# D = A + 1, slowly; or D is left for the next launch, which finds it by a mark and does nothing.
 SLOW = """
 __device__ void add(const int* A, int* D, int slow) {
   for (int n = 0; n < slow; ++n) asm volatile("nanosleep.u32 1000;");
@@ -137,7 +137,7 @@ extern "C" __global__ void kernel(const int* A, int* D, int n) {
 
 @pytest.mark.parametrize("where", KEEPS)
 def test_what_a_launch_leaves_for_the_next_is_of_no_use(where):
-    """Inputs differ from launch to launch: what the launch before made is seen to be wrong."""
+    """Inputs differ from launch to launch, so the result of the previous launch is detected as wrong."""
     buffers = BufferInfo("A", (32,), "int32", "in"), BufferInfo("D", (32,), "int32", "out")
     made = artifact(
         SLOW + KEEPS[where],

@@ -1,4 +1,6 @@
-"""Devices: which one is chosen, which arrays fit, what a GPU that hangs, faults or is missing looks like."""
+"""Devices: which one is chosen, which arrays fit, and the errors of a GPU that
+hangs, faults or is missing.
+"""
 
 import sys
 import textwrap
@@ -192,7 +194,7 @@ while (message := worker.receive(sys.stdin.buffer)) is not None:
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    """Put a script in the worker's place; returns the pool."""
+    """Puts a script in the worker's place; returns the pool."""
 
     def install(before="pass", after="pass", more=0):
         code = textwrap.dedent(ECHO).format(before=before, after=after, more=more)

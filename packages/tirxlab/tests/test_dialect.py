@@ -1,4 +1,4 @@
-"""Wrong use names the student's file and line; the kernel's names and roles; several threads at once."""
+"""Incorrect use names the student's file and line; the kernel's names and roles; several threads at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

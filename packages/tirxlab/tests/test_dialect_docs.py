@@ -17,7 +17,7 @@ GROUPS = {
     *("Scope", "TileOps", "Tx.ptx.mbarrier", "Tx.ptx.tcgen05", "Tx.ptx.tcgen05.fence", "Tx.ptx.tcgen05.wait"),
     *("Tx.ptx.fence", "Tx.ptx.cp_async.bulk"),
 }
-ONLY_IN_STUBS = {"Axis", "TxBuffer", "Cuda", "Ptx", "Scope", "TileOps"}  # names for what TVM makes
+ONLY_IN_STUBS = {"Axis", "TxBuffer", "Cuda", "Ptx", "Scope", "TileOps"}  # names for objects that TVM makes
 DATA = {"Tx.int32", "Tx.float32"}  # types: their names say it
 
 
@@ -29,7 +29,7 @@ def used_in_kernels() -> set[str]:
 
 
 def in_the_tables() -> set[str]:
-    """The dotted names that the rows of the API tables begin with."""
+    """The dotted names at the start of the rows of the API tables."""
     found = [
         re.search(r"(Tx|TMABar|TCGen05Bar|MBarrier|PipelineState|ClusterP\w+)[\w.]*", row) for row in ROWS
     ]

@@ -1,4 +1,4 @@
-"""The course's ten pitfalls, each with what really happens on TVM 0.26 through this dialect."""
+"""The course's ten pitfalls, each with its actual behaviour on TVM 0.26 through this dialect."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A draft that packs to nothing: what it is unpacked to counts."""
+"""A draft that compresses to almost nothing: its uncompressed size counts."""
 
 import pytest
 

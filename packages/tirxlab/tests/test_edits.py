@@ -1,4 +1,4 @@
-"""Edits that may repair a step: what is made, in which order, how it is said. Nothing is built here."""
+"""Edits that may repair a step: which are made, in which order, and their wording. Nothing is built here."""
 
 import ast
 import contextlib
@@ -44,7 +44,7 @@ def slipped(step: int, right: str, wrong: str) -> tuple[str, str]:
 
 
 def undone(edits, right: str, wrong: str) -> list[Edit]:
-    """Those edits that give the right text, but for layout and brackets."""
+    """The edits that restore the right text, except for layout and brackets."""
     bare, at = re.sub(r"[\s()]", "", right), len(os.path.commonprefix([right, wrong]))
     near = [edit for edit in edits if all(start - 50 < at < end + 50 for start, end, _ in edit.splices)]
     return [edit for edit in near if re.sub(r"[\s()]", "", edit.applied(wrong)) == bare]
@@ -86,7 +86,7 @@ def test_no_edit_makes_a_ring_of_one_stage():
 
 
 def test_no_edit_stops_a_ring():
-    """`(stage + BLK_K) % PIPE_DEPTH` is the same stage again; so is a step that is left out."""
+    """`(stage + BLK_K) % PIPE_DEPTH` is the same stage again; so is the result of dropping the step."""
     for step, moves in ((5, r"stage = \(stage \+ 1\) % \w+"), (8, r"tma_phase\.move_to_next_stage\(\)")):
         text = made(step)
         begin = text.index(f"def hgemm_v{step}(")
@@ -99,7 +99,7 @@ def test_no_edit_stops_a_ring():
 
 
 def test_no_edit_makes_a_test_that_never_comes_true():
-    """`if k == K_TILES:` in the loop over K took a surplus wait out of use."""
+    """`if k == K_TILES:` in the loop over K disabled a surplus wait."""
     line = "                        phase_mma = phase_mma ^ 1\n"
     extra = "                        if k == K_TILES - 1:\n                            tma_load(k, 0)\n"
     _, wrong = slipped(5, line, line + extra)
@@ -109,7 +109,7 @@ def test_no_edit_makes_a_test_that_never_comes_true():
 
 
 def test_a_name_that_a_branch_has_made_a_constant_is_not_put_in():
-    """Where warp_id is 0, `warp_id * n` is 0: a loop bound that was made so passed, and was a riddle."""
+    """Where warp_id is 0, `warp_id * n` is 0: a loop bound built this way passed, and was a riddle."""
     text = made(5)
     bound = "range(K_TILES)"
     at = text.index(bound, text.index("def hgemm_v5("))

@@ -1,4 +1,4 @@
-"""A kernels file built for fewer SMs than it says: each CTA gets more tiles."""
+"""A kernels file built for fewer SMs than it says, so that each CTA gets more tiles."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def number_after(text: str, count: int | None) -> int:
     [
         ("SM_COUNT = 148", 6, 6),
         ("SM_COUNT = 148", None, 148),
-        ("SM_COUNT = 140 + 8", 6, 148),  # no plain number: left alone
+        ("SM_COUNT = 140 + 8", 6, 148),  # not a plain number: unchanged
         ("if True:\n    SM_COUNT = 148", 6, 148),
     ],
 )
@@ -67,7 +67,7 @@ def test_what_stands_beside_the_steps_may_write_the_number_too(head, named):
 
 
 def test_a_syntax_error_in_one_step_leaves_the_others_their_number_of_sms(tmp_path):
-    """A drawn size is built with a number: of a broken file that took all steps but the first."""
+    """A drawn size is built with a changed number: in a broken file, that removed all steps but the first."""
     broken = read_text(REFERENCE).replace("def hgemm_v3(M, N, K):", "def hgemm_v3(M, N, K:")
     (tmp_path / "kernels.py").write_text(broken)
     with Builder(broken) as building:

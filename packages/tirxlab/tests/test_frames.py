@@ -1,4 +1,4 @@
-"""The frames that TVM is given: those that it would ask for, with a line looked up only where it is read."""
+"""The frames that TVM gets: those that it would request, with a line looked up only when it is read."""
 
 import inspect
 import os
@@ -30,7 +30,7 @@ def test_a_build_looks_up_few_lines(monkeypatch):
     usual = inspect.getframeinfo
     monkeypatch.setattr(inspect, "getframeinfo", lambda *a, **k: asked.append(a) or usual(*a, **k))
     assert draft(gemm_kernels.hgemm_v1(*SIZE)).cuda
-    assert len(asked) < 60  # with all that TVM asks for: 289
+    assert len(asked) < 60  # with all that TVM requests: 289
 
 
 def test_copies_of_a_process_find_a_file_compiled(tmp_path):

@@ -66,7 +66,7 @@ def test_arrays_that_do_not_fit(ampere, change, message):
 
 
 def test_a_run_that_ends_with_an_error_raises():
-    """A grid of three rows of tiles leaves a matrix of two."""
+    """A grid with three rows of tiles writes past a matrix of two."""
     good = build_gemm_pipelined(128, 64, 128)
     wrong = Function(replace(good.artifact, grid=(1, 3, 1)))
     a, b = operands((64, 128))

@@ -184,7 +184,7 @@ def test_slip_names_line_and_remedy(tmp_path, name):
 
 
 def test_all_refused_statements_are_said_at_once_and_none_that_only_follow(tmp_path):
-    """Three slips in three statements; the reads of what the first would have defined are no slips."""
+    """Three slips in three statements; reading what the first would have defined is not a slip."""
     mutant(tmp_path, 1, "mma_bar.ptr_to([0]), 0)", "mma_bar.ptr_to(0), 0)")
     path = tmp_path / "gemm_kernels.py"
     text = path.read_text().replace("Tx.alloc_local((BLK_N,), F32)", "Tx.alloc_locals((BLK_N,), F32)", 1)
@@ -245,7 +245,7 @@ def test_what_the_preview_wheel_builds_is_built(tmp_path, name):
 INSIDE = "\n                "
 COPIES = f"with Tx.cta():{INSIDE}Tx.copy(Asmem[:, :], A[:, :]){INSIDE}Tx.copy(Bsmem[:, :], B[:, :])"
 READ = "with Tx.warpgroup():\n                Tx.copy("
-IN_FRONT = {  # TVM's own spelling of a scope -> what the course writes, what TVM's documentation does
+IN_FRONT = {  # TVM's own spelling of a scope -> the course's, that of TVM's documentation
     "Tx.cta": (COPIES, "Tx.cta.copy(Asmem[:, :], A[:, :]); Tx.cta.copy(Bsmem[:, :], B[:, :])"),
     "Tx.tile.cta": (COPIES, "Tx.tile.cta.copy(Asmem[:, :], A[:, :]); Tx.tile.cta.copy(Bsmem[:, :], B[:, :])"),
     "Tx.wg": (READ, "if True:\n                Tx.wg.copy("),
@@ -279,7 +279,7 @@ def test_the_spelling_of_tvms_documentation_is_checked_too(tmp_path, old, new, w
 
 @pytest.mark.parametrize(("guard", "refused"), [("if i < BLK_N // EPI_N:", False), ("if warp_id < 4:", True)])
 def test_a_condition_on_the_loop_may_keep_a_slice_inside(tmp_path, guard, refused):
-    """One on anything else does not."""
+    """A condition on anything else does not."""
     mutant(tmp_path, 7, "for i in Tx.unroll(BLK_N // EPI_N):", "for i in Tx.unroll(4):")
     path = tmp_path / "gemm_kernels.py"
     path.write_text(path.read_text().replace(CAST, f"{guard} {CAST}"))
@@ -299,7 +299,7 @@ def test_a_ring_of_one_stage_is_right(tmp_path):
 
 
 def test_a_number_as_a_condition_of_and(tmp_path):
-    """`and Tx.ptx.elect_sync()` asks for the elected lane, as it reads."""
+    """`and Tx.ptx.elect_sync()` selects the elected lane, as it reads."""
     old = 'if warp_id == 0:\n                with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:'
     new = "if warp_id == 0 and Tx.ptx.elect_sync():\n                with Tx.thread():"
     A, B, C = utils.prepare_data(128, 128, 64, seed=1, device="sim")
@@ -308,7 +308,7 @@ def test_a_number_as_a_condition_of_and(tmp_path):
 
 
 def test_a_name_of_another_step_is_not_offered(tmp_path):
-    """Steps 9 and 10 have a `cbx`, and step 3, while a part of it is missing, no `bx`."""
+    """Steps 9 and 10 have a `cbx`; step 3, while a part of it is missing, has no `bx`."""
     make = mutant(tmp_path, 3, "bx, by = Tx.cta_id([M", "by, bz = Tx.cta_id([M")
     with pytest.raises(ValueError, match="Undefined variable: bx") as refused:
         build(make(256, 256, 64), use_cache=False)
@@ -316,6 +316,6 @@ def test_a_name_of_another_step_is_not_offered(tmp_path):
 
 
 def test_a_variable_as_a_slice_bound_of_a_copy_works(tmp_path):
-    """Tx.copy takes it; only some operations do not."""
+    """Tx.copy accepts it; only some operations do not."""
     make = mutant(tmp_path, 7, "d_st = Tx.meta_var(n_st + i * EPI_N)", "d_st = n_st + i * EPI_N")
     assert build(make(256, 256, 192), use_cache=False).ptx

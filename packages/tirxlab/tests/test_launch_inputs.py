@@ -1,4 +1,4 @@
-"""Inputs of launches that are timed, on a stand-in for the driver: host memory by address."""
+"""Inputs of timed launches, on a stand-in for the driver: host memory by address."""
 
 import types
 

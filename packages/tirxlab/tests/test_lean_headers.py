@@ -1,4 +1,4 @@
-"""The stand-ins for TVM's headers change nothing but the time: what needs the real ones gets them."""
+"""The stand-ins for TVM's headers change only the time: a kernel that needs the real ones gets them."""
 
 import re
 
@@ -11,7 +11,7 @@ KERNEL = 'extern "C" __global__ void k(int *out) {{ out[threadIdx.x] = {}; }}'
 
 
 def body(ptx: str) -> str:
-    """From the kernel's name on, registers without their numbers."""
+    """The PTX from the kernel's name on, with registers without their numbers."""
     return re.sub(r"%[a-z]+\d+|\$L__BB\d+_\d+", "%", ptx[ptx.index(".entry k(") :])
 
 

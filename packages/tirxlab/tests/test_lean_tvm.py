@@ -1,4 +1,4 @@
-"""TVM without its graph compiler makes the same kernels, and the parts left out can still be imported."""
+"""TVM without its graph compiler makes the same kernels, and the omitted parts can still be imported."""
 
 import subprocess
 import sys
@@ -83,6 +83,6 @@ assert raised == ["watching"], raised
 
 
 def test_no_operator_is_looked_up_in_vain():
-    """Each would be an error of C++, and the first of these costs more than all other registrations."""
+    """Each would be a C++ error, and the first of these costs more than all other registrations."""
     done = subprocess.run([sys.executable, "-c", _ERRORS], text=True, capture_output=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`verify` says what wrong numbers are: each pattern is made from random data and must be recognised."""
+"""`verify` explains wrong numbers: each pattern is made from random data and must be recognised."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_product_that_begins_late_is_overwritten_or_the_loop_begins_there(firs
 
 @pytest.mark.parametrize("size", [(128, 128, 64), *SIZES])
 def test_coarse_rounding_is_no_other_place(size):
-    """With one K tile a load whose row and column are exchanged brings the right tile, too."""
+    """With one K tile, a load whose row and column are exchanged brings the right tile, too."""
     problem = Problem(size, 5)
     said = problem.said(problem.R.astype(ml_dtypes.bfloat16).astype(np.float32))
     assert "its numbers have 8 significant bits, those of bfloat16" in said
@@ -56,13 +56,13 @@ class Problem:
         return X.astype(np.float32) @ X.astype(np.float32).T
 
     def one_tile_of(self, X, Y):
-        """D with its first tile alone wrong: rows of X times rows of Y."""
+        """D with only its first tile wrong: rows of X times rows of Y."""
         D = self.R.copy()
         D[:TILE, :TILE] = X[:TILE].astype(np.float32) @ Y[:TILE].astype(np.float32).T
         return D
 
     def said(self, D) -> str:
-        """What verify says of D, without the places of the wrong elements."""
+        """The message of verify about D, without the places of the wrong elements."""
         with pytest.raises(AssertionError) as failure:
             utils.verify(D.astype(np.float16), self.A, self.B)
         return "\n".join(str(failure.value).splitlines()[5:])
@@ -74,7 +74,7 @@ def _tiles(R):
 
 
 def turned(X, rows: int):
-    """What loads of X[k : k + 128, row : row + 64] bring for each tile of rows; zeros outside."""
+    """The tile that loads of X[k : k + 128, row : row + 64] bring for each tile of rows; zeros outside."""
     padded = np.zeros((X.shape[1] + TILE, max(X.shape[1], rows) + K_TILE), np.float32)
     padded[: min(len(X), len(padded)), : X.shape[1]] = X[: len(padded)]
     starts = range(0, X.shape[1], K_TILE)
@@ -83,7 +83,7 @@ def turned(X, rows: int):
     )
 
 
-# Name -> (what the kernel computed, what must be said of it).
+# Name -> (the kernel's result, the required message).
 WHOLE = {
     "one K tile alone": (lambda p: p.k_tile(1), "is the product of K tile 1 alone"),
     "first K tile missing": (lambda p: p.R - p.k_tile(0), "lacks K tile 0, of"),
@@ -178,14 +178,14 @@ def test_pattern_of_several_tiles_is_named(name):
     assert words in problem.said(computed(problem))
 
 
-# The order in which one CTA does the tiles of a 2x3 grid, and two the tiles of a 3x3 grid.
+# The order in which one CTA processes the tiles of a 2x3 grid, and two CTAs those of a 3x3 grid.
 BY_COLUMNS = [[(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]]
 BY_ROWS = [[(0, 0), (0, 2), (1, 1), (2, 0), (2, 2)], [(0, 1), (1, 0), (1, 2), (2, 1)]]
 TWO_EACH = [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
 
 
 def _chained(problem, orders, step, depth=None):
-    """D of CTAs whose tiles take the first `depth` K tiles (all) from the tile `step` further on."""
+    """D of CTAs whose tiles take the first `depth` K tiles (or all) from the tile `step` further on."""
     D, early = problem.R.copy(), sum(problem.k_tile(k) for k in range(depth or problem.count))
     at = [np.s_[r * TILE : (r + 1) * TILE, c * TILE : (c + 1) * TILE] for r, c in sum(orders, [])]
     at = dict(zip(sum(orders, []), at, strict=True))
@@ -254,7 +254,7 @@ def test_tiles_held_by_two_or_in_a_circle_are_no_chain():
 
 
 def _regrouped(problem, width, source):
-    """D whose 16-byte groups hold others: source(row, group) within each `width` groups."""
+    """D with its 16-byte groups exchanged: source(row, group) within each `width` groups."""
     groups = problem.R.reshape(problem.M, -1, width, 8)
     rows, places = np.indices((problem.M, width))
     return np.take_along_axis(groups, source(rows, places)[:, None, :, None], 2).reshape(problem.R.shape)
@@ -302,7 +302,7 @@ def test_an_order_that_is_not_seen_twice_is_not_named():
 
 
 def _turned(X, source):
-    """Every 128x64 tile of X, its elements exchanged."""
+    """Every 128x64 tile of X, with its elements exchanged."""
     tiles = X.reshape(len(X) // TILE, TILE, -1, K_TILE).swapaxes(1, 2)
     turned = tiles.reshape(*tiles.shape[:2], -1)[..., source].reshape(tiles.shape)
     return turned.swapaxes(1, 2).reshape(X.shape).astype(np.float32)
@@ -341,10 +341,10 @@ def test_layouts_are_those_of_tma_shared_layout(mode):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_sets_of_k_tiles_are_named(seed):
-    """Any sum of K tiles, each 0 to 3 times, is told apart."""
+    """Any sum of K tiles, each 0 to 3 times, is recognised."""
     problem = Problem((128, 128, 384), seed)
     times = problem.rng.integers(0, 4, problem.count)
-    times[seed % problem.count] = 0  # never all alike, unless nothing is left
+    times[seed % problem.count] = 0  # never all equal, unless nothing is left
     said = problem.said(sum(int(n) * problem.k_tile(k) for k, n in enumerate(times)))
     if not times.any():
         assert "is 0" in said
@@ -375,7 +375,7 @@ def test_different_tiles_may_have_different_causes():
 
 
 def test_what_was_never_written_is_not_explained():
-    """Canaries say already that nobody wrote; no pattern is sought in them."""
+    """Canary values already show that nobody wrote; no pattern is sought in them."""
     problem = Problem((128, 128, 192), 0)
     D = utils.canaries((128, 128), "float16")
     with pytest.raises(AssertionError) as failure:

@@ -1,4 +1,4 @@
-"""Numbers that are right and in the wrong lanes, rows or columns: `verify` says which belong where."""
+"""Right numbers in the wrong lanes, rows or columns: `verify` says which belong where."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_lanes_that_an_mma_of_64_rows_leaves_out_are_known():
 
 @pytest.mark.parametrize("size", [2, 4, 8])
 def test_pieces_that_lanes_store_to_others_rows_are_found(size):
-    """Lane l stores columns from size * l on of each row, and its registers hold a row of its own."""
+    """Lane l stores columns from size * l on of each row, while its registers hold its own row."""
     problem, lanes = Problem((128, 128, 192), 8), min(32, 128 // size)
     D = problem.R.copy()
     for first in range(0, 128, lanes):
@@ -57,7 +57,7 @@ def test_rows_of_one_lane_alone_are_right(every, words):
     [(0, "as its read, cast or copy comes too late?"), (1, "filled again before what it holds")],
 )
 def test_a_half_that_stands_in_both(half, words):
-    """The turn before left it in the buffer, or the turn behind put it there too early."""
+    """The previous iteration left it in the buffer, or the next one put it there too early."""
     problem = Problem(SIZES[-1], seed=3)
     halves = problem.R.reshape(problem.M, -1, 2, 64)
     assert words in problem.said(np.repeat(halves[:, :, [half]], 2, axis=2).reshape(problem.R.shape))

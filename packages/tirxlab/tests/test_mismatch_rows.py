@@ -35,7 +35,7 @@ def product(size, operand: str, row_of) -> tuple:
 def test_rows_that_follow_the_k_tile_are_named(operand, size, every):
     D, expected, A, B = product(size, operand, lambda tile, k: tile ^ (k // every % 2))
     lines = told(D, expected, A, B)
-    if every * K_TILE >= size[2]:  # all K tiles take their own
+    if every * K_TILE >= size[2]:  # all K tiles take their own rows
         assert lines == []
         return
     odd = [k for k in range(size[2] // K_TILE) if k // every % 2]

@@ -1,4 +1,4 @@
-"""Tasks of a Dask cluster: bytes, for a process that knows what is installed and nothing of the course."""
+"""Tasks of a Dask cluster: bytes, for a process that knows the installed packages but not the course."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""One table of what orders what: README, the slides and the bug corpus say the same."""
+"""One table of what orders what: the handbook, the slides and the bug corpus agree with it."""
 
 import csv
 import importlib.util
@@ -12,7 +12,7 @@ from tirxlab.explain.orders import load_orders, markdown
 
 ROOT = Path(__file__).resolve().parents[3]
 ORDERS = load_orders()
-# Rows without a mistake: no step has threads that read what TMA loaded; the last one needs nothing between.
+# Rows without a mistake: in no step do threads read what TMA loaded; the last row needs nothing in between.
 WITHOUT_MISTAKE = {
     ("TMA load writes SMEM", "threads read it"),
     ("tensor core writes TMEM", "tensor core adds to it"),
@@ -53,7 +53,9 @@ def test_no_two_rows_are_about_the_same():
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: f"{order.first} - {order.then}")
 def test_the_simulator_reports_who_leaves_out_a_part(order, bugs):
-    """The corpus runs each of these mistakes and demands its finding (instructor/tests/bugs/test_bugs.py)."""
+    """The corpus runs each of these mistakes and requires its finding
+    (instructor/tests/bugs/test_bugs.py).
+    """
     assert set(order.left_out) <= set(bugs)
     assert {bugs[name].severity for name in order.left_out} <= {"error", "review"}
     assert bool(order.left_out) != ((order.first, order.then) in WITHOUT_MISTAKE)

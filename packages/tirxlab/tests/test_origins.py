@@ -1,4 +1,4 @@
-"""Chunks of A and B are found again by their bytes, and what was seen of an element is put in words."""
+"""Chunks of A and B are recognised by their bytes, and the trace of an element is put into words."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_chunks_are_found_wherever_they_lie(matrices):
 
 
 class Seen:
-    """What was recorded of ELEMENT: its thread took it from a cell of a product of these rows."""
+    """The record of ELEMENT: its thread read it from a cell of a product of these rows."""
 
     names, odd = ("A", "B", "D"), False
 

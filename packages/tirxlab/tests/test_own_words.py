@@ -1,4 +1,4 @@
-"""A hint names what the student's kernel has."""
+"""A hint uses the names of the student's kernel."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from tirxlab.pool import Pool
 
 @pytest.fixture
 def pid_of(monkeypatch):
-    """The process that works for a test of that name, with another variable in the environment or none."""
+    """The process that works for a test of that name, with another environment variable or none."""
     parked.use(monkeypatch)
 
     def ask(test: str, variable: str = "") -> int:

@@ -1,4 +1,4 @@
-"""Processes that may die: results come, failures are named, and nothing is left running."""
+"""Processes that may die: results arrive, failures are named, and nothing is left running."""
 
 import os
 import signal
@@ -102,7 +102,7 @@ def test_a_process_is_deaf_to_ctrl_c_before_it_runs_any_of_our_code():
 
 
 def test_a_pool_may_be_ended_by_another_thread_than_waits_for_its_results():
-    """Both see that the processes are gone; neither trips over the other, and none is started behind."""
+    """Both see that the processes are gone; neither disturbs the other, and no new one is started."""
     for _ in range(8):
         pool, errors = Pool(2), []
 

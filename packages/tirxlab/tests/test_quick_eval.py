@@ -91,7 +91,7 @@ def test_a_function_ends_where_inspect_says():
         lines, first = inspect.findsource(function)
         ours = inspect.getblock(lines[first:])
         assert ours == quick_eval._block_of_inspect(lines[first:])
-        ours.clear()  # each asker has a list of its own
+        ours.clear()  # each caller has its own list
         assert inspect.getsource(function).startswith("def ")
 
 

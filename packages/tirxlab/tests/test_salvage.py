@@ -1,4 +1,4 @@
-"""What a syntax error leaves of a kernels file."""
+"""What remains of a kernels file with a syntax error."""
 
 import random
 
@@ -31,7 +31,7 @@ def test_a_file_without_errors_stays_as_it_is():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_an_error_costs_its_own_step_and_no_line_moves(seed):
-    """A line that is no Python, somewhere in a step."""
+    """A line that is not Python, somewhere in a step."""
     rng = random.Random(seed)
     parts, step = sections(TEXT), rng.randint(1, 10)
     lines = parts[step].splitlines(keepends=True)
@@ -40,7 +40,7 @@ def test_an_error_costs_its_own_step_and_no_line_moves(seed):
     text = "".join(parts.values())
     try:
         refuse_syntax_errors(text, "k.py")
-        return  # inside a comment or a docstring of the skeleton it may be none
+        return  # inside a comment or a docstring of the skeleton it may not be an error
     except StepError:
         pass
     found = runnable(text, "k.py")

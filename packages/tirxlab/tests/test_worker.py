@@ -1,4 +1,4 @@
-"""Building code that nobody has read: what hostile code can do to the lab, which is nothing."""
+"""Building code that nobody has read: hostile code can do nothing to the lab."""
 
 import json
 import os
@@ -26,7 +26,7 @@ USABLE = [level for level in LEVELS if level == "limits" or works(level)]
 
 
 def outcome(body: str, level: str | None = None, limits: Limits = SMALL):
-    """What comes of a step 1 with this body."""
+    """The outcome of a step 1 with this body."""
     text = STEP + "".join(f"    {line}\n" for line in body.splitlines())
     with Builder(text, limits=limits, level=level) as builder:
         return builder.build(1, (128, 128, 64))
@@ -99,7 +99,7 @@ def test_other_steps_go_on_after_one_that_kills_the_child():
 
 
 def test_a_file_that_stays_just_below_its_limits_gets_less_in_the_end():
-    """Forty builds that each take one second less than they may are a file that takes half an hour."""
+    """Forty builds that each take one second less than the limit make a file that takes half an hour."""
     size = (128, 128, 64)
     with Builder(STEP + "    raise ValueError('no')\n", limits=Limits(seconds=30), patience=90) as builder:
         assert builder.build(1, size).kind == "misfit" and builder.spent > 0
@@ -134,7 +134,7 @@ def test_a_draft_is_small_whatever_it_is(data, said):
 
 
 def test_a_kernel_of_megabytes_of_ptx_is_none(monkeypatch):
-    """Whoever reads it needs minutes and gigabytes, and it is kept for each size of each step."""
+    """Reading it takes minutes and gigabytes, and it is kept for each size of each step."""
     monkeypatch.setattr("tirxlab.artifact.Artifact.from_bytes", lambda data: None)
     made = SimpleNamespace(ptx="x" * (child.LARGEST_PTX + 1), to_bytes=lambda: b"data")
     monkeypatch.setattr("tirxlab.toolchain.nvrtc.finish", lambda given, whole: made)
@@ -144,7 +144,7 @@ def test_a_kernel_of_megabytes_of_ptx_is_none(monkeypatch):
     assert child.Compiling().answer({}, b"") == ({"ok": True}, b"data")
 
 
-CHANGES = {  # what a step does to the process that builds it, and goes on
+CHANGES = {  # what a step does to the process that builds it, before it continues
     "limit-of-files": "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))",
     "limit-of-memory": "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))",
     "limit-of-time": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))",
@@ -287,7 +287,7 @@ def test_where_the_best_level_does_not_work_the_child_starts_again_with_the_next
     with Builder(STEP + "    return 7\n", limits=SMALL) as builder:
         builder.start()
         assert "build() needs a kernel" in builder.build(1, (128, 128, 64)).message
-        assert tried == ["namespaces", "namespaces", "limits"]  # the compiler has had nothing to do yet
+        assert tried == ["namespaces", "namespaces", "limits"]  # the compiler has not started yet
 
 
 def test_a_child_that_dies_where_the_best_level_works_is_not_shut_in_less(monkeypatch):
@@ -342,7 +342,7 @@ os.kill(pid, 9)
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 @pytest.mark.parametrize("dumpable, hidden", [(1, "False"), (0, "True")])
 def test_a_process_that_hides_from_its_own_user_has_no_end_of_files(dumpable, hidden):
-    """Else a disk that others use too is filled by files that nobody finds, at the level `landlock`."""
+    """Otherwise, at the level `landlock`, a shared disk would fill up with files that nobody finds."""
     script = HIDES.format(folder=str(Path(tree.__file__).parent), dumpable=dumpable)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == hidden, done.stderr

@@ -1,4 +1,4 @@
-"""What tests of the commands share."""
+"""Fixtures that tests of the commands share."""
 
 import parked
 import pytest
@@ -15,7 +15,7 @@ def _processes(monkeypatch):
 
 @pytest.fixture
 def run(capsys):
-    """Run a command: (exit status, output, notes)."""
+    """Runs a command: (exit status, output, notes)."""
 
     def call(*arguments):
         status = app.main(list(arguments))
@@ -26,7 +26,7 @@ def run(capsys):
 
 @pytest.fixture
 def kernels(tmp_path):
-    """Make a kernels file: the skeleton with steps taken from the reference, edited."""
+    """Makes a kernels file: the skeleton with steps taken from the reference, edited."""
 
     def make(*steps: int, edit=("", ""), name="gemm_kernels.py"):
         parts, theirs = sections(SKELETON.read_text()), sections(REFERENCE.read_text())

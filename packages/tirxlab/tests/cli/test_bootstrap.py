@@ -1,6 +1,7 @@
-"""The `lab` script: which Python it takes, what it says when it cannot go on, and when it installs again.
+"""The `lab` script: which Python it accepts, what it says when it cannot continue, and when it installs
+again.
 
-pip is kept off the network here; the full installation is what every first run does.
+pip is kept off the network here; every first run does the full installation.
 """
 
 import os
@@ -26,7 +27,7 @@ FILES = (
 
 @pytest.fixture
 def copy(tmp_path):
-    """A folder with just what the script needs, its name with a blank."""
+    """A folder with only what the script needs; its name contains a space."""
     folder = tmp_path / "my lab"
     for name in FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ def test_without_a_network_the_first_run_ends_with_one_clear_line(copy):
 def test_an_installed_copy_goes_on_when_the_network_is_gone(copy):
     """Same requirements: nothing is installed. Changed ones: one line of warning, and the command runs."""
     venv = copy / ".venv"
-    without_pip = ["--without-pip"] if sys.version_info >= (3, 11) else []  # else its tomli is needed
+    without_pip = ["--without-pip"] if sys.version_info >= (3, 11) else []  # otherwise its tomli is needed
     subprocess.run([sys.executable, "-m", "venv", *without_pip, venv], check=True)
     (copy / CLI / "__main__.py").write_text("import sys\nprint('ran', sys.argv[1:])\n")
     projects = [copy / "packages" / name / "pyproject.toml" for name in PACKAGES]
@@ -142,7 +143,7 @@ print("\\n".join({line.split()[-1] for line in maps if any(word in line.lower() 
 
 
 def test_build_and_run_use_nothing_of_an_installed_cuda_toolkit():
-    """Without PATH and CUDA variables it works, and all of CUDA that is mapped lies in the environment."""
+    """It works without PATH and CUDA variables, and all CUDA libraries it maps are in the environment."""
     env = {"HOME": os.environ.get("HOME", "/"), "PYTHONPATH": os.environ["PYTHONPATH"], "PATH": ""}
     command = [sys.executable, "-c", NO_TOOLKIT, str(REFERENCE)]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=280)
@@ -152,7 +153,7 @@ def test_build_and_run_use_nothing_of_an_installed_cuda_toolkit():
 
 
 def test_a_foreign_environment_is_never_removed(copy, tmp_path):
-    """LAB_VENV names a folder that ./lab did not make, and whose Python does not work: it stays as it is."""
+    """LAB_VENV names a folder that ./lab did not make, and whose Python does not work: it is not changed."""
     foreign = tmp_path / "work"
     (foreign / "bin").mkdir(parents=True)
     (foreign / "pyvenv.cfg").write_text("home = /nowhere\n")
@@ -165,7 +166,7 @@ def test_a_foreign_environment_is_never_removed(copy, tmp_path):
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory):
-    """Make an environment that sees all of this one's packages but one: its Python."""
+    """Makes an environment that sees all of this one's packages except one; returns its Python."""
     folder = tmp_path_factory.mktemp("damaged")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (packages,) = folder.glob("lib/python3*/site-packages")
@@ -194,7 +195,9 @@ def test_a_damaged_environment_is_named_by_every_command(damaged, missing):
 
 @pytest.mark.parametrize("missing", ["tvm", "nvidia"])
 def test_a_damaged_environment_costs_nobody_points(damaged, missing, tmp_path):
-    """Nor one that the confined child cannot see. The compiler is looked for when a kernel is there."""
+    """Nor does a package that the confined child cannot see. The compiler is
+    looked up once a kernel exists.
+    """
     lab = [str(damaged(missing)), str(ROOT / CLI / "__main__.py")]
     command = [*lab, "grade", str(REFERENCE), "--steps", "1"]
     environment = os.environ | {"LAB_CACHE": str(tmp_path)}
@@ -205,7 +208,7 @@ def test_a_damaged_environment_costs_nobody_points(damaged, missing, tmp_path):
 
 @pytest.mark.parametrize("missing", ["numpy", "tvm"])
 def test_doctor_imports_what_it_reports(damaged, missing):
-    """The metadata of a package may be there while the package is not."""
+    """The metadata of a package may be present while the package is not."""
     command = [str(damaged(missing)), str(ROOT / CLI / "__main__.py"), "doctor"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 1 and f"No module named '{missing}'" in done.stdout

@@ -103,7 +103,7 @@ def test_a_package_that_pytest_misses_is_told_in_one_line():
 
 
 def test_another_python_is_told_in_one_line():
-    """As where the environment is not activated: all packages are missing (-S)."""
+    """As when the environment is not activated: all packages are missing (-S)."""
     command = [sys.executable, "-S", "inspect_cuda.py", "7"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
@@ -139,7 +139,9 @@ def test_a_kernels_file_that_cannot_be_used_names_the_place(capsys, tmp_path, te
 
 
 def test_help_imports_no_simulator_and_no_compiler():
-    """`./lab --help` answers at once: the commands' own modules, which need numba or TVM, stay out."""
+    """`./lab --help` answers at once: the commands' own modules, which need
+    numba or TVM, are not imported.
+    """
     code = (
         "import sys; from tirxlab.cli.app import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
     )

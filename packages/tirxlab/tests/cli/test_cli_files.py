@@ -73,7 +73,7 @@ def test_reset_changes_one_step_and_keeps_a_copy(mine):
     assert is_untouched(mine.read_text(), 2)
     assert "# my note" in mine.read_text()
     assert mine.with_name("gemm_kernels.py.bak").read_text() == mixed
-    assert app.main(["reset", "4", "--kernels", str(mine)]) == 0  # the note stands before step 5
+    assert app.main(["reset", "4", "--kernels", str(mine)]) == 0  # the note is before step 5
     assert mine.read_text() == SKELETON.read_text()
     assert mine.with_name("gemm_kernels.py.bak2").exists()
 
@@ -82,7 +82,7 @@ def test_reset_changes_one_step_and_keeps_a_copy(mine):
 def test_reset_brings_back_steps_that_were_deleted(mine, gone):
     mine.write_text("".join(text for step, text in sections(mine.read_text()).items() if step not in gone))
     assert app.main(["reset", ",".join(map(str, gone)), "--kernels", str(mine)]) == 0
-    assert "# done: " in mine.read_text()  # the steps that were there are as they were
+    assert "# done: " in mine.read_text()  # existing steps are unchanged
     assert app.main(["reset", "2", "--kernels", str(mine)]) == 0
     assert mine.read_text() == SKELETON.read_text()
 
@@ -137,7 +137,7 @@ def test_port_keeps_and_names_what_has_no_counterpart():
 
 
 def test_ported_reference_builds(tmp_path, capsys):
-    """A file with the preview wheel's import lines, through the command, up to the built kernel."""
+    """A file with the preview wheel's import lines goes through the command, up to the built kernel."""
     text = REFERENCE.read_text()
     begin, end = text.index("from tirxlab import ("), text.index("\n)\n") + 3
     wheel = (

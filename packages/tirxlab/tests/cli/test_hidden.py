@@ -1,4 +1,4 @@
-"""`./lab hidden`: sizes of one's own, and none lost that something was graded with."""
+"""`./lab hidden`: a course's own sizes, and no size lost that something was graded with."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_one_secret_makes_the_same_again_and_no_old_file_is_lost(run, hidden):
 
 
 def test_a_secret_that_a_student_could_guess_is_refused(run, hidden):
-    """The sizes drawn for one's own file are told: with a list of words they give a short secret away."""
+    """The sizes drawn for a file are shown to its author: with a word list, they reveal a short secret."""
     digest, words = (
         "a student's own",
         [f"{season}{year}" for season in ("fall", "spring") for year in range(2024, 2028)],

@@ -29,7 +29,7 @@ ON_A_FILE = [
 
 @pytest.mark.parametrize("command", ON_A_FILE, ids=lambda command: command[0])
 def test_text_that_is_not_python_is_told_with_its_line_whatever_else_is_wrong(run, tmp_path, command):
-    """Also where half of a paste left a step defined twice."""
+    """Also if a partial paste left a step defined twice."""
     file = tmp_path / "mine.py"
     file.write_text(NOT_PYTHON + STEP_1)
     line = NOT_PYTHON[: NOT_PYTHON.index("Tx.kernel(:")].count("\n") + 1
@@ -86,7 +86,7 @@ def test_reset_all_begins_anew_where_steps_are_lost(run, tmp_path, text):
     assert file.with_name("mine.py.bak").read_text() == text
 
 
-TOP = {  # what stands at the top of the file -> the rest of the message
+TOP = {  # text at the top of the file -> the rest of the message
     "from mylib import helper": "No module named 'mylib': all of your code goes into this file",
     "from .mylib import helper": "no known parent package: all of your code goes into this file",
     "from tirxlab import TMABarr": "; did you mean TMABar?",

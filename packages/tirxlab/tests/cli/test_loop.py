@@ -1,4 +1,4 @@
-"""The loop of a student: check without a step, check --watch, progress, hints, findings for editors."""
+"""A student's workflow: check without a step, check --watch, progress, hints, findings for editors."""
 
 import itertools
 import json
@@ -39,7 +39,7 @@ def test_progress_says_what_the_checks_said(run, kernels):
     run("check", "1", "--kernels", file)
     status, out, _ = run("progress", "--kernels", file)
     rows = {line.split()[0]: line for line in out.splitlines()[1:11]}
-    assert status == 0 and re.search(r"clean +2 +5 / 5$", rows["1"])  # one text failed twice, one passed
+    assert status == 0 and re.search(r"clean +2 +5 / 5$", rows["1"])  # one version failed twice, one passed
     assert "not checked" in rows["2"] and "not begun" in rows["3"]
     assert "5 of 100 points by these checks" in out and "Next: step 2" in out
 
@@ -117,7 +117,7 @@ def test_hints_come_in_stages_and_begin_with_what_the_check_named(run, kernels):
 
 
 def test_no_hint_is_the_answer():
-    """No statement of a solution's TODO region stands in the hints of its step."""
+    """No statement of a solution's TODO region occurs in the hints of its step."""
     regions = sections(REFERENCE.read_text(encoding="utf-8"))
     known = hint.tomllib.loads(hint.HINTS.read_text(encoding="utf-8"))
     assert set(known) == {f"step{step}" for step in STEPS}
@@ -131,7 +131,9 @@ def test_no_hint_is_the_answer():
 
 
 def test_a_save_runs_what_failed_last_first_in_the_same_processes(kernels, capsys):
-    """Step 2 fails at its second size alone; the next save begins there, and builds in the same child."""
+    """Step 2 fails at its second size only; the next save starts there, and
+    builds in the same child process.
+    """
     flip = "phase_mma = phase_mma ^ 1"
     file = Path(kernels(2, edit=(flip, "phase_mma = phase_mma ^ 0")))
 
@@ -190,7 +192,7 @@ def test_every_build_error_is_a_line_for_machines(run, kernels):
 
 
 def test_the_editor_s_task_reads_these_lines():
-    """The problem matcher of .vscode/tasks.json takes a line as `check --format gcc` writes it."""
+    """The problem matcher of .vscode/tasks.json matches a line as `check --format gcc` writes it."""
     root = Path(__file__).resolve().parents[4]
     task = json.loads((root / ".vscode" / "tasks.json").read_text(encoding="utf-8"))["tasks"][0]
     matcher = task["problemMatcher"]["pattern"]

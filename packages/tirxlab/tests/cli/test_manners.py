@@ -1,4 +1,4 @@
-"""The commands as a user meets them: Ctrl-C, files that are gone or cannot be written, common slips."""
+"""The commands as a user meets them: Ctrl-C, files that are missing or cannot be written, common slips."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ K = ["--kernels", str(REFERENCE)]
 LAB = [sys.executable, str(ROOT / "packages/tirxlab/src/tirxlab/cli" / "__main__.py")]
 
 
-# A command that never looks up: it ignores Ctrl-C, as compiled code does, and has started another process.
+# A command that ignores Ctrl-C, as compiled code does, and has started another process.
 DEAF = """
 import os, signal, subprocess, sys, time
 from tirxlab.cli.watch import watched
@@ -67,7 +67,7 @@ SILENT = {"show", "predict", "trace"}  # until they are done
 
 
 def builds(command: int) -> bool:
-    """Whether a command has got as far as the process that builds kernels."""
+    """Whether a command has started the process that builds kernels."""
     for pid in watch.descendants(command):
         with contextlib.suppress(OSError):  # it has ended
             if b"sandbox/child.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -83,7 +83,7 @@ def test_ctrl_c_at_a_terminal_stops_a_command(name, tmp_path):
         command,
         stdin=secondary,
         stdout=secondary,
-        stderr=secondary,  # where bars are drawn, which say at once that it works
+        stderr=secondary,  # where progress bars appear, which show at once that it works
         start_new_session=True,
         cwd=tmp_path,
     )
@@ -93,7 +93,7 @@ def test_ctrl_c_at_a_terminal_stops_a_command(name, tmp_path):
         if select.select([primary], [], [], 0.1)[0]:
             said = os.read(primary, 1 << 16)
     os.killpg(child.pid, signal.SIGINT)
-    with contextlib.suppress(OSError):  # all who write there have ended
+    with contextlib.suppress(OSError):  # all writers have ended
         while part := os.read(primary, 1 << 16):
             said += part
     os.close(primary)
@@ -285,7 +285,7 @@ def test_a_todo_that_is_left_is_named(run, kernels):
     assert status == 1 and f"step 1 still has a TODO: gemm_kernels.py, line {line}" in out
 
 
-# A plugin of pytest that says when its moment has come, and stays there.
+# A pytest plugin that signals when its moment has come, and blocks there.
 PAUSE = """
 import signal
 def pause(*_):
@@ -299,7 +299,7 @@ def pause(*_):
 
 @pytest.mark.parametrize("moment", ["pause()", "pytest_collection = pause", "pytest_runtest_call = pause"])
 def test_ctrl_c_ends_the_tests_without_a_traceback(moment, tmp_path):
-    """While pytest still imports, while it collects, and in a test."""
+    """While pytest is importing, while it collects, and in a test."""
     post = Signpost(tmp_path / "post")
     (tmp_path / "moment.py").write_text(PAUSE.format(post=str(tmp_path / "post"), moment=moment))
     path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])

@@ -1,7 +1,7 @@
 """run_modal.py from its command line to its exit status, with a backend that runs each call here.
 
-The backend stands where Modal's would: it gets the calls of `starmap` and `remote`, counts how many it is
-given at once, and runs the functions themselves on the simulator.
+The backend takes the place of Modal's: it gets the calls of `starmap` and `remote`, counts how many run at
+once, and runs the functions themselves on the simulator.
 """
 
 import importlib

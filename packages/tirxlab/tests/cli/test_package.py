@@ -22,7 +22,7 @@ SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from P
 
 
 def closed(command: list[str], folder, writable: list, **more) -> subprocess.CompletedProcess:
-    """Run a command without HOME and network, with everything but a few folders read-only (root, Linux)."""
+    """Runs a command without HOME and network, with everything but a few folders read-only (root, Linux)."""
     binds = " && ".join(f"mount --bind {path} {path}" for path in writable)
     script = f'mount --bind {folder} {folder} && {binds} && mount -o remount,bind,ro {folder} && exec "$@"'
     env = {"PATH": "/usr/bin:/bin", **more}
@@ -31,7 +31,7 @@ def closed(command: list[str], folder, writable: list, **more) -> subprocess.Com
 
 
 def can_be_closed(tmp_path) -> bool:
-    """Whether this machine lets a test do that."""
+    """Whether this machine allows a test to do that."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return False
     return closed(["true"], tmp_path, [tmp_path]).returncode == 0
@@ -69,7 +69,7 @@ def test_another_service_is_refused(run):
 
 
 def cache() -> str:
-    """Where compiled code of the simulator is, all of it: what setup.sh leaves in the image."""
+    """The cache of compiled simulator code, complete: what setup.sh leaves in the image."""
     warm.compiled()
     return os.environ.get("LAB_CACHE") or os.path.expanduser("~/.cache/tirx-lab")
 
@@ -103,7 +103,7 @@ def test_the_gradescope_package_grades_a_hand_in(tmp_path):
 
 @pytest.mark.parametrize("even, slept", [(None, []), ("0", []), ("1000000", ["1000000", "999999", "999998"])])
 def test_grading_takes_even_time_where_that_is_asked_for(tmp_path, even, slept):
-    """`sleep` and the lab are stand-ins here, which write down what they are asked for."""
+    """`sleep` and the lab are stand-ins here, which record their arguments."""
     for name in ("source", "results", "venv/bin", "bin"):
         (tmp_path / name).mkdir(parents=True)
     for tool, text in (("venv/bin/python", "exit 1"), ("bin/sleep", f'echo "$1" >{tmp_path}/slept')):

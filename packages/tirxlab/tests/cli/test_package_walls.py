@@ -1,4 +1,4 @@
-"""A graded package in a container's root: a kernels file reads all files that it can and finds no secret.
+"""A graded package run as a container's root: a kernels file reads all files that it can and finds no secret.
 
 The container is a chroot with what Docker leaves to root: no rights to mount, so children are another user.
 """
@@ -33,7 +33,7 @@ for node in null zero urandom random; do touch "$r/dev/$node"; mount --bind /dev
 mount -t proc none "$r/proc"
 exec setpriv --bounding-set -sys_admin,-sys_ptrace,-dac_read_search,-sys_module,-sys_rawio chroot "$r" "$@"
 """
-# What to look for is written backwards: the attack reads its own text too.
+# The search terms are written backwards, since the attack reads its own text too.
 SEARCH = r"""
 import io, os, zipfile
 WANTED = [text[::-1].encode() for text in {backwards}]
@@ -57,7 +57,7 @@ for folder, names, files in os.walk('/'):
 
 
 def secrets() -> list[str]:
-    """Texts of which none may be found."""
+    """Texts none of which may be found."""
     solution = (ROOT / "instructor/solutions/gemm_kernels.py").read_text()
     lines = [line.strip() for line in solution.split("TODO[begin]")[4].splitlines()]
     hidden = (ROOT / "instructor/hidden.toml").read_text()
@@ -90,7 +90,7 @@ def works(folder) -> bool:
 
 
 def unpacked(service: str, root) -> dict:
-    """The package in its place, with the simulator compiled already; the paths inside."""
+    """The package in its place, with the simulator already compiled; returns the paths inside."""
     where = root / "autograder"
     source = where / "source" if service == "gradescope" else where
     for name in ("source", "submission", "results"):
@@ -108,7 +108,7 @@ def unpacked(service: str, root) -> dict:
 
 
 def without_install(lab) -> None:
-    """`lab` without its look at the installed packages: a container has installed them."""
+    """`lab` without its check of the installed packages: a container has installed them."""
     lab.write_text(
         '#!/bin/sh\nexec "$LAB_VENV/bin/python" packages/tirxlab/src/tirxlab/cli/__main__.py "$@"\n'
     )
@@ -161,6 +161,6 @@ def test_no_file_that_a_kernels_file_can_read_holds_a_secret(tmp_path, service, 
 
 
 def blind(source) -> None:
-    """The same on a kernel without Landlock."""
+    """The same attack on a kernel without Landlock."""
     walls = source / "packages/tirxlab/src/tirxlab/sandbox/walls.py"
     walls.write_text(walls.read_text().replace("    return max(0, LIBC", "    return 0 * max(0, LIBC"))

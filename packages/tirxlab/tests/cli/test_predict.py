@@ -1,4 +1,4 @@
-"""./lab predict: a predicted time beside the published one, what bounds it, and bad input on one line."""
+"""./lab predict: a predicted time next to the published one, what bounds it, and bad input on one line."""
 
 import json
 
@@ -26,7 +26,9 @@ def test_json_has_every_figure(run):
 
 
 def test_the_first_steps_are_not_put_beside_another_compilers_kernels(run):
-    """The published kernels of steps 1 to 3 copied tiles element by element: their times say nothing here."""
+    """The published kernels of steps 1 to 3 copied tiles element by element:
+    their times mean nothing here.
+    """
     _, out, _ = run("predict", "1", "--kernels", str(REFERENCE))
     assert "predicted, not measured" in out and "published" not in out
     status, out, _ = run("check", "1", "--kernels", str(REFERENCE))

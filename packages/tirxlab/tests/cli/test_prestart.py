@@ -1,4 +1,4 @@
-"""What `check` starts before it imports anything: started when it will be needed, gone with the command."""
+"""Processes that `check` starts before it imports anything: started if they will be needed, ended with it."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def test_who_starts_processes_ahead(words, wanted):
 
 
 def test_the_command_itself_imports_no_arrays_and_no_compiler():
-    """They are imported side by side in the processes; here everybody would wait for them."""
+    """They are imported in parallel in the processes; here everything would wait for them."""
     code = (
         "import sys; from tirxlab.cli import app, check, forecast_line, prestart;"
         "from tirxlab.cli.common import usable_device; usable_device('sim');"
@@ -56,7 +56,7 @@ def test_a_runner_takes_what_was_started_once(monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="this machine does not list its processes")
 def test_a_wrong_argument_leaves_no_process_behind(tmp_path):
-    """All of them know the folder for temporary files, by environment or by what shuts them in."""
+    """All of them know the folder for temporary files, by environment or through their confinement."""
     command = [sys.executable, ROOT / "packages/tirxlab/src/tirxlab/cli/__main__.py", "check", "99"]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

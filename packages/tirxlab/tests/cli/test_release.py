@@ -1,4 +1,4 @@
-"""The handout: what is in it, that it works alone, and that no solution or hidden size leaves."""
+"""The handout: its contents, that it works by itself, and that it contains no solution or hidden size."""
 
 import os
 import re
@@ -62,7 +62,7 @@ def test_a_leak_is_found(made, tmp_path):
 
 
 def test_pdfs_are_built_from_the_sources_that_leave_and_never_copied(made, tmp_path):
-    """A stale PDF could hold what its source no longer says; one without a source cannot be looked into."""
+    """A stale PDF could contain what its source no longer says; one without a source cannot be checked."""
     names = handout.files()
     pdfs = ["slides/lecture1.pdf", "slides/lecture2.pdf"]
     assert not list(made.rglob("*.pdf"))

@@ -69,7 +69,7 @@ def timeline(name: str = "tma2mma[0]") -> Timeline:
 
 
 def full_page(text: str) -> Page:
-    """A page on which every text is `text`."""
+    """A page with `text` in place of every text."""
     wrong = np.zeros((256, 384), bool)
     wrong[3:9, 130:200] = True
     outcome = Outcome(5, "512", "sim", text, False, text, 1.0, text, mismatch=text)
@@ -165,7 +165,7 @@ def test_a_ring_of_waits_is_drawn_with_its_last_arrow_back(count):
     Reader(made)
     assert made.count('class="group"') == made.count('class="back"') == count and "<script" not in made
     rows = [int(y) for y in re.findall(r'<text class="[a-z-]+" x="\d+" y="(\d+)"', made)]
-    assert all(b - a >= 13 for a, b in zip(rows, rows[1:], strict=False))  # no line of text meets another
+    assert all(b - a >= 13 for a, b in zip(rows, rows[1:], strict=False))  # no two lines of text overlap
     assert rows[-1] < int(re.search(r'height="(\d+)" role', made)[1])
 
 

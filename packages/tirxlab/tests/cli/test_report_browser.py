@@ -1,4 +1,4 @@
-"""The report page in headless Chromium: the script under the policy, by keyboard, in a phone's width."""
+"""The report page in headless Chromium: the script under the policy, by keyboard, at a phone's width."""
 
 import json
 import os
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason=f"no Chromium: none of {', '.join(NAMES)} is on PATH"
 )
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
-# What a person does, and what the page shows then; runs after the page's own script.
+# A user's actions, and what the page then shows; runs after the page's own script.
 STEPS = """
 <script>
 const chart = document.querySelector(".chart"), about = document.querySelector(".about"), seen = {};
@@ -65,8 +65,8 @@ def dumped(page: str, folder, *options: str) -> tuple[str, str]:
 
 
 def seen(page: Page, folder, width: int = 1200, *options: str) -> dict:
-    """What STEPS found in a frame of a width: a window of Chromium has 500 pixels at least."""
-    made = POLICY.sub("", render(page)).replace("</body>", STEPS)  # the policy forbids scripts of a test too
+    """The results of STEPS in a frame of this width: a window of Chromium has 500 pixels at least."""
+    made = POLICY.sub("", render(page)).replace("</body>", STEPS)  # the policy forbids a test's script, too
     frame = f'<iframe width="{width}" height="640" srcdoc="{escape(made)}"></iframe>'
     take = "document.body.append(document.querySelector('iframe').contentDocument.getElementById('seen'))"
     document, log = dumped(f"{frame}<script>onload = () => {take}</script>", folder, *options)

@@ -16,7 +16,7 @@ from tirxlab.rubric import tomllib
 from tirxlab.steps import SKELETON, StepError, sections
 
 pytest.importorskip("modal", reason="Modal is not installed")
-run_modal = importlib.import_module("run_modal")  # ends the process where Modal is missing
+run_modal = importlib.import_module("run_modal")  # ends the process if Modal is missing
 pytestmark = pytest.mark.filterwarnings("ignore:.*executing locally")
 SOLUTIONS = REFERENCE.read_text()
 CASES = [(1, (128, 128, 64), "integer"), (1, (128, 128, 64), "random")]
@@ -111,7 +111,7 @@ def test_skeletons_stay_here_and_the_number_of_containers_is_capped(capsys):
         ]
 
     given = run_modal.options().parse_args(["--steps", "1,2,3,4", "--at-once", "2"])
-    assert run_modal.run_tests(given, text, starmap) == 1  # step 3 was asked for
+    assert run_modal.run_tests(given, text, starmap) == 1  # step 3 was requested
     assert batches == [[1, 2], [4]]
     assert "step 3" in capsys.readouterr().out
     with pytest.raises(StepError, match="nothing was sent"):
@@ -174,7 +174,7 @@ def test_an_artifact_gives_the_same_outputs_wherever_it_runs():
     outputs = np.load(io.BytesIO(result["outputs"]))
     expected = arrays["A"].astype("f4") @ arrays["B"].astype("f4").T
     assert list(outputs) == ["D"] and np.array_equal(outputs["D"], expected.astype("f2"))
-    assert not arrays["D"].any()  # what was sent stays as it was
+    assert not arrays["D"].any()  # the array that was sent is unchanged
 
 
 def test_validation_writes_what_agrees(tmp_path):

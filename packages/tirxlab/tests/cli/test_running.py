@@ -15,7 +15,7 @@ K = ["--kernels", str(REFERENCE), "--device", "sim"]
 
 @pytest.fixture
 def broken(tmp_path):
-    """The solutions with three mistakes: step 1 adds nothing up, step 2 does not build, step 3 hangs."""
+    """The solutions with three mistakes: step 1 does not accumulate, step 2 does not build, step 3 hangs."""
     parts = sections(REFERENCE.read_text())
     edits = {
         1: ("accum=False", "accum=True"),
@@ -164,7 +164,7 @@ def test_a_large_size_is_checked_as_a_small_one_is(run):
 
 
 def test_a_size_of_ones_own_does_not_pass_the_step(run):
-    """Other sizes may still fail: the closing line says what was run, and what is left to run."""
+    """Other sizes may still fail: the closing line says what was run, and what remains to be run."""
     status, out, _ = run(
         "check", "1", "--size", "128x128x64", "--order", "adverse", "--kernels", str(REFERENCE)
     )

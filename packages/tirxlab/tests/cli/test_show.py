@@ -1,4 +1,4 @@
-"""./lab show: facts of a kernel, from its artifact and record, and the picture made of them."""
+"""./lab show: facts about a kernel, from its artifact and record, and the picture made of them."""
 
 import re
 import xml.etree.ElementTree as xml
@@ -34,7 +34,7 @@ def ten():
 
 
 def row(facts, name: str, cta: int = 0):
-    """init, bytes, who signals how, who waits."""
+    """(init, bytes, who signals and how, who waits)."""
     (barrier,) = [b for b in facts.barriers if (b.name, b.cta) == (name, cta)]
     signals = {f"{agent.cta} {agent.name}": how for agent, how in barrier.signals.items()}
     return barrier.slots, barrier.init, barrier.bytes, signals, {f"{a.cta} {a.name}" for a in barrier.waiters}
@@ -104,7 +104,7 @@ def test_cells_that_nobody_writes_are_grey():
 
 
 def places_of(root: xml.Element) -> dict[tuple[float, float], str]:
-    """Where each text of a row stands -> what it says; a row that is used again says it there too."""
+    """Position of each text of a row -> the text; a row that is used again shows it there too."""
     said, named = {}, {g.get("id"): g for g in root.iter(SVG + "g")}
     rows = [(g, 0.0) for g in root.iter(SVG + "g") if (g.get("transform") or "").startswith("translate(0 ")]
     uses = [(named[u.get("href", "")[1:]], float(u.get("y", ""))) for u in root.iter(SVG + "use")]

@@ -1,4 +1,4 @@
-"""`./lab test` in a handout: which steps it tests; the bar that a person sees meanwhile; lines that fit."""
+"""`./lab test` in a handout: which steps it tests, the progress bar on a terminal, and lines that fit."""
 
 import io
 import os
@@ -70,7 +70,7 @@ def test_it(n):
 
 
 def test_the_bar_takes_the_place_of_the_dots_and_failures_are_told(tmp_path):
-    """The bar goes to a file here, which is no terminal: it stays silent, and counts."""
+    """The bar goes to a file here, which is not a terminal: it stays silent, and counts."""
     file, log = tmp_path / "test_sample.py", tmp_path / "log"
     file.write_text(SAMPLE)
     code = (
@@ -94,7 +94,7 @@ def test_a_test_that_will_be_skipped_counts_nothing():
 
 
 def test_the_step_tests_say_what_they_cost(tmp_path):
-    """test_speed is skipped on the simulator; a size over 1024 is, unless it is uneven."""
+    """test_speed is skipped on the simulator; so is a size over 1024, unless it is uneven."""
     plugin = tmp_path / "costs.py"
     plugin.write_text(
         "def pytest_collection_finish(session):\n"

@@ -1,4 +1,6 @@
-"""./lab trace: the chart fits its width, any cluster can be drawn, files are whole, bad input is one line."""
+"""./lab trace: the chart fits its width, any cluster can be drawn, files are
+complete, bad input is one line.
+"""
 
 import io
 import json

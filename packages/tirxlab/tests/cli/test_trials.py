@@ -46,7 +46,7 @@ def test_a_constant_of_many_places_is_a_large_edit(uses):
 
 
 def test_one_lane_at_a_time_reads_the_text(monkeypatch):
-    """CPython 3.11 fails in one of two threads that make syntax trees."""
+    """CPython 3.11 fails if two threads build syntax trees at the same time."""
     inside, most = [], []
 
     def alone(text: str, step: int) -> str:

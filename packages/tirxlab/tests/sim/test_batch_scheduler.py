@@ -1,4 +1,4 @@
-"""What the main loop does without observers gives what Python gives under the checks."""
+"""Without observers the main loop gives the same results as Python under the checks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(body: str, *, threads: int = 32, source=None, checks: bool = False, orde
 
 
 def agrees(body: str, **options) -> np.ndarray:
-    """Output in program order of a kernel that gives the same in each order whether checks watch or not."""
+    """Output in program order of a kernel that gives the same in each order, with and without checks."""
     outputs = {}
     for order in ("program", "adverse", 3):
         watched, result = run(body, order=order, checks=True, **options)
@@ -78,7 +78,7 @@ def test_moved_value_that_is_read_again():
 
 
 def test_moved_value_that_a_loop_reads():
-    """A register that lives round a loop is read above its load."""
+    """A register that stays live around a loop is read above its load."""
     body = """mov.b32 %r10, 7; mov.b32 %r30, 0; mov.b32 %r31, 0;
 L: add.s32 %r31, %r31, %r10;
 ld.global.u32 %r10, [%rd4]; st.shared.u32 [%r4], %r10;
@@ -229,7 +229,7 @@ END:
 
 @pytest.mark.parametrize("order", ["program", "adverse", 3])
 def test_mma_reads_its_registers_when_it_is_issued(order):
-    """Descriptors and predicate overwritten right behind each MMA do not change what it computes."""
+    """Overwriting descriptors and predicate right after each MMA does not change what it computes."""
     kernel = build(gemm_kernels.hgemm_v1(128, 128, 64))
     mma = r"(tcgen05\.mma\S* \[%r\d+\], (%rd\d+), (%rd\d+), (%r\d+),.*?p;)"
     text, found = re.subn(mma, r"\1\nmov.b64 \2, 0;\nmov.b64 \3, 0;\nsetp.eq.u32 p, \4, 0;", kernel.ptx)

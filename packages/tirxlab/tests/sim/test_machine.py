@@ -1,6 +1,6 @@
 """The machine computes what the PTX and the launch say: change one number in them, and exactly the elements
-of D change that the change reaches. Predictions come from the address arithmetic of the PTX ISA in numpy;
-inputs are small integers, so that every comparison is exact.
+of D change that depend on it. Predictions come from the address arithmetic of the PTX ISA in numpy; inputs
+are small integers, so that every comparison is exact.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run(kernel, a, b, order="program", checks=False):
-    """D, NaN where nothing was written, and what the run said."""
+    """D, with NaN where nothing was written, and the Result."""
     d = np.full((len(a), len(b)), np.nan, np.float16)
     return d, sim.run(kernel, [a, b, d], order=order, checks=checks)
 
@@ -42,7 +42,7 @@ def product(a, b) -> np.ndarray:
 
 
 def with_ptx(kernel, pattern: str, new, count: int = 0):
-    """The kernel with every match of a pattern changed; there must be one."""
+    """The kernel with every match of a pattern changed; there must be at least one."""
     text, found = re.subn(pattern, new, kernel.ptx, count=count)
     assert found
     return replace(kernel, ptx=text)
@@ -55,14 +55,14 @@ def with_map(kernel, buffer: str, **fields):
 
 
 def stored(tile: np.ndarray, swizzle: int) -> np.ndarray:
-    """Bytes of shared memory that hold a (128, 64) tile, behind its first address (PTX ISA 5.5.7)."""
+    """Bytes of shared memory that hold a (128, 64) tile, from its first address on (PTX ISA 5.5.7)."""
     memory, place = np.zeros(TILE * ROW, np.uint8), np.arange(TILE * ROW)
     memory[_swizzled(place, swizzle)] = np.ascontiguousarray(tile).view(np.uint8).ravel()
     return memory
 
 
 def seen(memory: np.ndarray, stride: int, swizzle: int) -> np.ndarray:
-    """The (128, 64) matrix that K-major descriptors make of those bytes (PTX ISA 9.7.16.4)."""
+    """The (128, 64) matrix that K-major descriptors read from those bytes (PTX ISA 9.7.16.4)."""
     row, byte = np.arange(TILE)[:, None], np.arange(ROW)[None, :]
     place = row // 8 * stride + row % 8 * swizzle + byte
     return memory[_swizzled(place, swizzle)].view(np.float16)
@@ -101,7 +101,7 @@ def test_one_element_of_an_input_reaches_one_row_or_column(step, size, order):
 
 
 def test_stride_of_a_tensor_map():
-    """Twice the stride: row i of the map is row 2 i of A; rows behind its end are zero."""
+    """Twice the stride: row i of the map is row 2 i of A; rows past its end are zero."""
     kernel = artifact(4, 256, 256, 128)
     a, b = operands(256, 256, 128)
     changed = with_map(kernel, "A", strides=(512,), dims=(128, 128))
@@ -193,7 +193,7 @@ def test_one_byte_of_shared_memory(name, row, column):
 
 @pytest.mark.parametrize("shift", [1, 7])
 def test_a_column_of_tensor_memory(shift):
-    """Read from `shift` columns further on: D moves to the left."""
+    """Read `shift` columns further on: D moves to the left."""
     a, b = operands(*SIZE)
     pattern = r"(tcgen05\.ld\.[^;]*), \[(%r\d+)\];"
     kernel = with_ptx(artifact(1, *SIZE), pattern, rf"add.u32 \2, \2, {shift}; \1, [\2];")

@@ -1,4 +1,4 @@
-"""Recording: what a tape holds of a real kernel, and that a dry run goes the way of a wet one."""
+"""Recording: the tape of a real kernel, and that a dry run takes the same path as a normal one."""
 
 from dataclasses import replace
 

@@ -57,7 +57,8 @@ def test_a_trace_file_of_it_is_in_microseconds(seven):
 
 def test_a_trace_file_of_it_keeps_the_rules_that_perfetto_has(seven):
     """The Trace Event Format: slices of a track nest or follow each other, names are given once, flows are
-    pairs in order of time that begin and end within slices."""
+    pairs in order of time that begin and end within slices.
+    """
     data = json.loads(json.dumps(chrome(seven[1], "step 7"), allow_nan=False))
     events = data["traceEvents"]
     assert all(isinstance(e["name"], str) and e["name"] and e["ts"] >= 0 for e in events)

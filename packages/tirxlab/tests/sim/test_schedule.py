@@ -1,4 +1,4 @@
-"""Timelines: the rules of the schedule on hand-made events, and what the steps let overlap."""
+"""Timelines: the rules of the schedule on hand-made events, and the overlap that the steps allow."""
 
 import importlib
 import json
@@ -43,7 +43,7 @@ def trace():
 
 
 def ends(timeline):
-    """What each event waited for, with the moment at which that was there."""
+    """What each event waited for, with the time at which that was ready."""
     costs = timeline.costs
     for event in timeline.events:
         for number in event.after:
