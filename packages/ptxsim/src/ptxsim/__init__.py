@@ -1,7 +1,8 @@
-"""ptxsim: a functional simulator of compiled PTX. `load(text)` gives a module, `module.launch(...)` runs a
+"""ptxsim: a functional simulator of compiled PTX. `load(text)` returns a module, `module.launch(...)` runs a
 kernel.
 
-Importing it imports nothing else: its names come from their modules on first use, which brings numba (0.5 s).
+`import ptxsim` loads nothing else. Each name is imported from its module on first use; the first such import
+takes 0.5 s, because it loads numba.
 """
 
 from __future__ import annotations
@@ -78,10 +79,10 @@ _SMALL = """.version 8.7
 
 
 def load(ptx: str | bytes, refuse: bool = True) -> LoadedModule:
-    """Parses a PTX module; text or its bytes, up to the first NUL as C programs pass it.
+    """Parses a PTX module, given as text or as bytes; reads up to the first NUL, as in a C string.
 
-    Raises PtxError, naming line and text, for text that is not PTX and for an instruction that is not
-    modelled; in a module of several kernels, or without `refuse`, the latter waits for the launch.
+    Raises PtxError, with line and text, if the text is not PTX or if an instruction is not modelled. If the
+    module has several kernels, or without `refuse`, an unmodelled instruction raises only at the launch.
     """
     import ptxsim.units.all_units  # noqa: F401  (registers the unit instructions)
     from ptxsim.frontend.parser import parse
@@ -95,7 +96,7 @@ def load(ptx: str | bytes, refuse: bool = True) -> LoadedModule:
 
 
 def warm_up() -> None:
-    """Loads the compiled code that every checked launch uses, before there is a kernel: half a second."""
+    """Loads the compiled code that every checked launch needs, ahead of the first kernel (half a second)."""
     import numpy as np
 
     load(_SMALL).launch("small", block=(32, 1, 1), args=[np.zeros(32, np.uint32)])

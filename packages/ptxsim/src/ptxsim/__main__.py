@@ -1,4 +1,4 @@
-"""`python -m ptxsim` is the command `ptxsim`."""
+"""`python -m ptxsim` runs the command `ptxsim`."""
 
 from ptxsim.cli.app import main
 

@@ -1,4 +1,4 @@
-"""Arguments of a launch -> the bytes of its parameter block, and what they point at in global memory."""
+"""Turns the arguments of a launch into its parameter block, and maps the arrays that they point to."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Arguments:
         self.launch, self.memory, self.program = launch, launch.memory, launch.program
 
     def bind(self, args: list | bytes) -> dict[str, int]:
-        """Fills the parameter block; the address of each parameter by name.
+        """Fills the parameter block; returns the address of each parameter by name.
 
-        One bytes object of the block's size is taken for the whole block, as a driver passes it on.
+        A single bytes object of at least the block's size is the whole block, as a driver passes it on.
         """
         params = self.program.function.params
         offsets, end = param_layout(params)
@@ -48,7 +48,7 @@ class Arguments:
         return names[number] if number < len(names) else f"argument {number}"
 
     def _argument(self, number: int, param: Var, arg, address: int) -> bytes:
-        """Bytes of one argument, which will lie at `address`."""
+        """The bytes of one argument, which will be stored at `address`."""
         if isinstance(arg, TensorMap):
             return self._map(number, param, arg, address)
         if isinstance(arg, np.ndarray):
@@ -77,7 +77,7 @@ class Arguments:
         return encoded(arg, base)
 
     def _struct(self, number: int, param: Var, fields: list, address: int) -> bytes:
-        """A parameter that is a struct, given as [(offset in bytes, array, TensorMap or scalar) ..]."""
+        """The bytes of a struct parameter, given as [(offset in bytes, array, TensorMap or scalar) ..]."""
         data = bytearray(param.size)
         for offset, value in fields:
             if not isinstance(value, np.ndarray | np.generic | TensorMap | bytes):
@@ -88,21 +88,21 @@ class Arguments:
             field = self._argument(number, inner, value, address + offset)
             if offset < 0 or offset + len(field) > param.size:
                 raise ValueError(
-                    f"argument {number} has a field at {offset}, {param.name} {param.size} bytes"
+                    f"argument {number} has a field at {offset}, but {param.name} has {param.size} bytes"
                 )
             data[offset : offset + len(field)] = field
         return bytes(data)
 
 
 def _size(value) -> int:
-    """Bytes of a field in a struct."""
+    """The size in bytes of a struct's field."""
     if isinstance(value, TensorMap | np.ndarray):
         return 128 if isinstance(value, TensorMap) else 8  # a pointer
     return len(value) if isinstance(value, bytes) else value.itemsize
 
 
 def param_layout(params: list[Var]) -> tuple[list[int], int]:
-    """(offset of each parameter, bytes in all)."""
+    """(offset of each parameter, total bytes)."""
     offsets, end = [], 0
     for param in params:
         align = max(param.align or 1, 1)

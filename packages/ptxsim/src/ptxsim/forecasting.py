@@ -1,6 +1,6 @@
-"""What a kernel would take on a chip: record a sample of its clusters, replay it with the chip's costs.
+"""Predicts a kernel's run time on a chip: record a sample of its clusters, replay it with the chip's costs.
 
-Part of the public face of ptxsim: the names below stay when the rooms behind them change.
+Part of ptxsim's public interface: the names below stay when the internal modules change.
 """
 
 from ptxsim.timing.assembler import assembled

@@ -1,4 +1,4 @@
-"""Module.launch: arguments -> simulated memory, the grid cluster by cluster, one Result."""
+"""LoadedModule.launch: maps the arguments to simulated memory, runs the clusters, returns a Result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from ptxsim.units.registry import fast_calls
 
 _WARP_SIZE = 32
 _LANES = np.arange(_WARP_SIZE)
-Args = Sequence | bytes  # arguments in parameter order, or the block of all
+Args = Sequence | bytes  # arguments in parameter order, or the whole parameter block
 
 
 @dataclass
@@ -52,8 +52,8 @@ class Result:
     findings: list[Finding]
     stats: dict  # warp_instructions, ctas, tma_bytes, tensor_operations (busiest: of one cluster), seconds
     printed: list[str] = field(default_factory=list)  # lines written by vprintf, with CTA, warp and lane
-    trace: Timeline | None = None  # of the first cluster, where asked for (trace/schedule.py)
-    notes: list[str] = field(default_factory=list)  # what may surprise, though it is no finding
+    trace: Timeline | None = None  # of the first cluster that ran, if requested (trace/schedule.py)
+    notes: list[str] = field(default_factory=list)  # observations that may surprise but are no findings
 
 
 class LoadedModule:
@@ -62,7 +62,7 @@ class LoadedModule:
     def __init__(self, module: Module):
         self.module = module
         self.programs = Programs(module)
-        self.variables = Variables(module)  # name -> numpy array; they last from launch to launch
+        self.variables = Variables(module)  # name -> numpy array; values persist from launch to launch
 
     def parameters(self, name: str) -> list[tuple[str, str, int]]:
         """(name, PTX type, bytes) of each parameter of a kernel, in order."""
@@ -75,7 +75,7 @@ class LoadedModule:
             raise ValueError(f"no kernel named {name} in this module (kernels: {known})")
 
     def reset(self) -> None:
-        """Module variables hold again what the module's text says, as in a new process."""
+        """Resets all module variables to the initial values in the module's text, as in a new process."""
         self.variables.reset()
 
     def launch(
@@ -100,27 +100,27 @@ class LoadedModule:
         memory: Mapping[int, np.ndarray | tuple[str, np.ndarray]] | None = None,
         hints: Hints | None = None,
     ) -> Result:
-        """Runs a kernel; numpy arrays among `args` are written in place.
+        """Runs a kernel; writes to numpy arrays among `args` happen in place.
 
-        args: TensorMap, numpy array (a pointer to it), int, float, numpy scalar or bytes, in parameter order;
-        a struct is a list of (offset, numpy array, TensorMap or scalar); or one bytes object for all. An
-        array that holds nothing but one NaN counts as an output: the checks report what the kernel leaves of
-        it unwritten.
-        order: "program", "adverse", an int seed, or "all": both, and many more where threads do other things
-        because another one came first (grid/every_order.py; stats["orders"] says what was left out).
-        names: (name, dtype, offset, size) of dynamic shared buffers.
-        trace: also give the Timeline of cluster `first`, scheduled with these Costs (True: the usual ones),
-        or what a recorder of this class gives.
-        clusters: run only so many of the grid's clusters, from number `first` on; where they talk to each
-        other all of them run.
+        args: TensorMap, numpy array (passed as a pointer), int, float, numpy scalar or bytes, in parameter
+        order; a struct is a list of (offset, numpy array, TensorMap or scalar). Alternatively, a single bytes
+        object: the whole parameter block. An array filled with one NaN counts as an output: the checks
+        report the elements that the kernel leaves unwritten.
+        order: "program", "adverse", an int seed, or "all". "all" runs both and, if the results of threads
+        can depend on which one comes first, many more (grid/every_order.py; stats["orders"] has the counts).
+        names: (name, dtype, offset, size) of the buffers in dynamic shared memory.
+        trace: also return the Timeline of cluster `first`, scheduled with these Costs (True: the default
+        costs), or the timeline of a recorder of this class.
+        clusters: run only this many of the grid's clusters, starting at number `first`; if clusters
+        communicate with each other, all of them run.
         max_instructions: warp instructions of one cluster after which the run is given up as incomplete, with
         a finding that names the loop (default: machine.endless.MOST_INSTRUCTIONS, 4 billion).
-        jobs: processes at most (default: one per core where that pays). For reports: arg_names, one per
-        argument, and source, the file that the PTX's `// @src N` lines number.
-        memory: address -> array, or (name, array), for kernels that get addresses as numbers.
-        hints: what to do about each cause, in the words of another language than PTX and CUDA C++.
-        Module variables keep what a launch leaves in them: see `variables` and `reset`.
-        Raises ValueError for arguments that do not fit the kernel, Fault for a mistake of ptxsim's own.
+        jobs: maximum number of processes (default: one per core where that pays). For reports: arg_names, one
+        per argument, and source, the file whose lines the PTX's `// @src N` refers to.
+        memory: address -> array, or (name, array), for kernels that receive addresses as numbers.
+        hints: advice for each cause, for kernels written in a language other than PTX or CUDA C++.
+        Module variables keep their values from launch to launch: see `variables` and `reset`.
+        Raises ValueError for arguments that do not fit the kernel, Fault for an error in ptxsim itself.
         """
         config = LaunchConfig.of(
             grid, block, cluster, shared_bytes, hints=hints,
@@ -132,7 +132,7 @@ class LoadedModule:
     def prepare(
         self, name: str, grid: Shape, block: Shape, cluster: Shape, shared_bytes: int, args: Args
     ) -> Launch:
-        """A Launch with its memory laid out, before anything runs; parameters as `launch` takes them."""
+        """A Launch with its memory laid out, before anything runs; takes the same parameters as `launch`."""
         return self._bound(name, LaunchConfig.of(grid, block, cluster, shared_bytes), args, None)
 
     def _bound(self, name: str, config: LaunchConfig, args: Args, memory: Mapping | None) -> Launch:
@@ -143,7 +143,7 @@ class LoadedModule:
 
 
 class Launch:
-    """One launch: geometry, memory, the values of constants and special registers."""
+    """One launch: its geometry, its memory, and the values of constants and special registers."""
 
     def __init__(self, loaded: LoadedModule, program: Program, config: LaunchConfig):
         directives = program.function.directives
@@ -163,11 +163,11 @@ class Launch:
         self.memory = GlobalMemory(short=loaded.variables.parameters)
         self.variables = loaded.variables
         self.symbols: dict[str, int] = {}
-        self.maps: dict[int, TensorMap] = {}  # address of a tensor map -> it
-        self.grid_barrier = 0  # address of {bytes, counter}, as cooperative_groups find it (driver_abi.h)
+        self.maps: dict[int, TensorMap] = {}  # address -> the tensor map stored there
+        self.grid_barrier = 0  # address of {bytes, counter}, as cooperative_groups expects (driver_abi.h)
         self.source, self.arg_names = config.source, config.arg_names  # for reports
         self.hints, self.max_instructions = config.hints, config.max_instructions
-        self.arrays: dict[str, np.ndarray] = {}  # the arguments in global memory
+        self.arrays: dict[str, np.ndarray] = {}  # name -> argument array in global memory
         self.not_started = LaunchQueue()
         self.uses_tmem = program.uses_tmem
 
@@ -182,7 +182,7 @@ class Launch:
 
     @property
     def talkative(self) -> bool:
-        """Whether its clusters may wait for each other."""
+        """Whether clusters of this launch may wait for each other."""
         return talks(self.program)
 
     @cached_property
@@ -191,7 +191,9 @@ class Launch:
 
     @cached_property
     def loads_at_once(self) -> frozenset[int]:
-        """Rows of the tcgen05.ld that are done at once in any order: they are used before a wait."""
+        """Rows of tcgen05.ld instructions that complete at once in any order: their results may be used
+        before tcgen05.wait::ld.
+        """
         return carried_away(self.program) | self.early_uses.keys()
 
     @cached_property
@@ -218,7 +220,7 @@ class Launch:
         self.symbols |= Arguments(self).bind(args)
 
     def shared_variables(self) -> list[Var]:
-        """The kernel's own, and those of the module that it names: others belong to other kernels."""
+        """The kernel's own shared variables, and the module's shared variables that the kernel names."""
         named = self.program.slots.named
         used = [v for v in self.module.vars.values() if v.space == "shared" and v.name in named]
         used += [RESERVED_SMEM] * (RESERVED_SMEM.name in named)
@@ -227,7 +229,7 @@ class Launch:
     # ---- clusters ----
 
     def cluster_cta_ids(self, index: int) -> list[tuple[int, int, int]]:
-        """%ctaid of every CTA of a cluster, by rank."""
+        """%ctaid of every CTA of a cluster, in order of rank."""
         cx, cy, cz = self.cluster_id(index)
         sx, sy, sz = self.cluster
         return [
@@ -239,7 +241,7 @@ class Launch:
         return index % nx, index // nx % ny, index // (nx * ny)
 
     def fill_fixed(self, cluster: Cluster) -> None:
-        """Constants, symbols and special registers of every warp that are the same in every cluster."""
+        """Sets the constants, symbols and special registers whose values are the same in every cluster."""
         wanted = self.symbols, self.shared_offsets, self._geometry
         if cluster.fixed == wanted:
             return
@@ -256,11 +258,11 @@ class Launch:
 
     @property
     def _geometry(self) -> tuple:
-        """What special registers depend on that are the same in every cluster."""
+        """Everything that determines the special registers whose values are the same in every cluster."""
         return self.grid, self.block, self.cluster, self.shared_bytes, self.grid_barrier
 
     def _specials(self, cluster: Cluster, fixed: list[tuple[str, int]]) -> np.ndarray:
-        """Values of special registers, (warps, registers, 32), kept for launches of the same shape."""
+        """Values of special registers, (warps, registers, 32), cached for launches of the same shape."""
         key, known = self._geometry, self.program.special_values
         if key not in known:
             known.clear()
@@ -270,11 +272,11 @@ class Launch:
         return known[key]
 
     def fill_changing(self, cluster: Cluster) -> None:
-        """Special registers that tell a cluster from others, and special predicates."""
+        """Sets the special registers that differ between clusters, and the special predicates."""
         for key, slot in self.program.slots.constants[2]:
             if key[0] == "special" and depends_on_cluster(key[1]):
                 by_cta = cluster.registers[:, slot].reshape(cluster.ctas, cluster.warps_per_cta, _WARP_SIZE)
-                for rank in range(cluster.ctas):  # all threads of a CTA have the same
+                for rank in range(cluster.ctas):  # all threads of a CTA have the same value
                     warp = rank * cluster.warps_per_cta
                     by_cta[rank] = special_value(key[1], self, cluster, warp, _LANES)
         explicit = self.program.slots.predicates.get("%is_explicit_cluster")
@@ -299,20 +301,20 @@ class Launch:
     # ---- running ----
 
     def chosen(self, first: int, most: int | None) -> range:
-        """The clusters to run: `most` from `first` on; all of them where they talk to each other."""
+        """The clusters to run: at most `most`, starting at `first`; all of them if they communicate."""
         count = math.prod(self.clusters)
         if not 0 <= first < count:
             raise ValueError(f"there is no cluster {first}: the grid has {count}, numbered from 0")
         if self.talkative:
             if first:
-                raise ValueError("clusters that wait for each other run together, from cluster 0 on")
+                raise ValueError("first must be 0: clusters that wait for each other all run together")
             return range(count)
         return range(first, min(first + (most or count), count))
 
     def run(self, how: RunConfig) -> Result:
         start, checks, trace, jobs = time.perf_counter(), how.checks, how.trace, how.jobs or cores()
         count, chosen, names = math.prod(self.clusters), self.chosen(how.first, how.clusters), [*how.names]
-        whole = checks and len(chosen) == count  # what some clusters leave as it was is for others to write
+        whole = checks and len(chosen) == count  # in a partial run, other clusters may be the writers
         before = Before(self.memory) if whole else None
         marked = marked_arrays(self.arrays) if whole else []
         recorders = _recorders(self, trace, how.first) if trace else ()

@@ -1,4 +1,4 @@
-"""What a launch is asked for, frozen: its geometry and limits, the words of its reports, how it is run."""
+"""The settings of a launch, frozen: its geometry and limits, the names for its reports, and how it is run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_GRID, MAX_BLOCK = (
 
 
 def extents(shape: Shape) -> Extents:
-    """Three of them; ValueError where that is none."""
+    """Three extents, missing ones as 1; raises ValueError for more than three, or for one below 1."""
     given = (shape,) if isinstance(shape, int) else tuple(int(x) for x in shape)
     if len(given) > 3 or any(x < 1 for x in given):
         raise ValueError(f"grid, block and cluster have up to three positive extents (got {given})")
@@ -29,7 +29,7 @@ def extents(shape: Shape) -> Extents:
 
 @functools.lru_cache(maxsize=64)
 def check(grid: Extents, block: Extents, cluster: Extents, shared: int, most: int | None) -> None:
-    """ValueError for what no chip can launch."""
+    """Raises ValueError for a launch that no chip can run."""
     threads, ctas = math.prod(block), math.prod(cluster)
     rules = [
         (threads > 1024, f"block {block} has {threads} threads; a CTA has at most 1024"),
@@ -53,26 +53,26 @@ def check(grid: Extents, block: Extents, cluster: Extents, shared: int, most: in
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """What Module.launch says of a launch besides its kernel and arguments."""
+    """The arguments of LoadedModule.launch that describe the launch, except its kernel and arguments."""
 
     grid: Extents
     block: Extents = (1, 1, 1)
     cluster: Extents = (1, 1, 1)
     shared_bytes: int = 0  # of dynamic shared memory
-    max_instructions: int | None = None  # of one cluster; None: the usual
+    max_instructions: int | None = None  # warp instructions of one cluster; None: the default limit
     arg_names: tuple[str, ...] = ()  # for reports
-    source: str = ""  # the file that `// @src N` lines number, for reports
+    source: str = ""  # the file whose lines `// @src N` refers to, for reports
     hints: Hints | None = None
 
     @classmethod
     def of(cls, grid: Shape, block: Shape, cluster: Shape, shared_bytes: int = 0, **more) -> LaunchConfig:
-        """From extents of any length; ValueError for what no chip can launch."""
+        """A config from shapes of up to three extents; raises ValueError for what no chip can launch."""
         config = cls(extents(grid), extents(block), extents(cluster), shared_bytes, **more)
         check(config.grid, config.block, config.cluster, config.shared_bytes, config.max_instructions)
         return config
 
     def in_clusters_of(self, required: Sequence[int] | None) -> LaunchConfig:
-        """With the kernel's .reqnctapercluster, if it has one and the launch names none."""
+        """This config with the kernel's .reqnctapercluster, if it has one and the launch sets no cluster."""
         if not required or self.cluster != (1, 1, 1):
             return self
         config = replace(self, cluster=extents(required))
@@ -89,7 +89,7 @@ class LaunchConfig:
 
     @property
     def clusters(self) -> Extents:
-        """Those of the grid, along each dimension."""
+        """The number of clusters of the grid along each dimension."""
         x, y, z = (g // c for g, c in zip(self.grid, self.cluster, strict=True))
         return x, y, z
 
@@ -100,7 +100,7 @@ def _any_above(shape: Extents, limits: Extents) -> bool:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """How Launch.run runs it; Module.launch says what each of these means."""
+    """How Launch.run runs a launch; LoadedModule.launch says what each field means."""
 
     checks: bool = True
     order: str | int = "program"

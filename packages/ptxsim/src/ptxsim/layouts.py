@@ -1,6 +1,6 @@
-"""Where elements lie: swizzled shared memory, and how the lanes of a warp see tensor memory.
+"""Where elements are stored: swizzled shared memory, and tensor memory as the lanes of a warp address it.
 
-Part of the public face of ptxsim: the names below stay when the rooms behind them change.
+Part of ptxsim's public interface: the names below stay when the internal modules change.
 """
 
 from ptxsim.isa.layouts.swizzle import swizzle

@@ -1,6 +1,6 @@
-"""For following a run instruction by instruction: an observer's base, and what instructions mean.
+"""For following a run instruction by instruction: the observer base class, and what instructions mean.
 
-Part of the public face of ptxsim: the names below stay when the rooms behind them change.
+Part of ptxsim's public interface: the names below stay when the internal modules change.
 """
 
 from ptxsim.events.observer import Observer

@@ -1,6 +1,6 @@
-"""Findings for machines: SARIF, and the annotations of GitHub's workflows.
+"""Findings in machine-readable form: SARIF, and the annotations of GitHub workflows.
 
-Part of the public face of ptxsim: the names below stay when the rooms behind them change.
+Part of ptxsim's public interface: the names below stay when the internal modules change.
 """
 
 from ptxsim.report.formats import github, sarif

@@ -1,6 +1,6 @@
-"""What a run did, over time: events, their schedule, bands and pictures of it, and files for other viewers.
+"""What a run did over time: its events, their schedule, pictures of it, and files for other viewers.
 
-Part of the public face of ptxsim: the names below stay when the rooms behind them change.
+Part of ptxsim's public interface: the names below stay when the internal modules change.
 """
 
 from ptxsim.trace.bands import Band, arranged, arrows, bands, rows

@@ -1,3 +1,3 @@
-"""The version, in one place."""
+"""The version of ptxsim, defined only here."""
 
 VERSION = "0.1.0"

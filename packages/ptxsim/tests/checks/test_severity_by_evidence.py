@@ -235,7 +235,7 @@ def test_lanes_that_never_come_to_a_warp_barrier_may_end_without_it(behind, verd
     text = HEAD.format(target="sm_90") + SOME_MEET.replace("BEHIND", behind)
     result = ptxsim.load(text).launch("k", block=32, args=[out], order=order)
     assert result.verdict == verdict, result.findings
-    assert "lanes 2-31 do not come to this bar.warp.sync" in result.findings[-1].message
+    assert "lanes 2-31 do not reach this bar.warp.sync" in result.findings[-1].message
     assert verdict == "error" or out.tolist() == [7, 8, *[7] * 30]
 
 

@@ -1,1 +1,1 @@
-"""All clusters of a grid: in parallel processes, or together where they wait for each other."""
+"""Runs the clusters of a grid: in parallel processes, or together if they wait for each other."""

@@ -1,7 +1,7 @@
 """Clusters that wait for each other through global memory run as on a chip: as many at a time as fit on it.
 
-A cluster that only polls is put aside while others start or go on. When none on the chip makes progress, that
-is a deadlock, even if clusters that have not started could help: a chip would not start them.
+A cluster that only polls is suspended while others start or continue. If no resident cluster makes progress,
+that is a deadlock, even if clusters that have not started could help: a chip would not start them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INSIDE = {
 
 @functools.lru_cache(maxsize=16)
 def talks(program) -> bool:
-    """Whether CTAs may tell each other something in global memory: atomics, reductions, strong loads."""
+    """Whether CTAs may communicate through global memory: by atomics, reductions or strong loads."""
     return any_talks(program.instrs)
 
 
@@ -48,14 +48,14 @@ def _talks(op: str, mods: set[str]) -> bool:
 
 
 def fit(launch: Launch) -> int:
-    """How many clusters the chip holds at the same time (registers are not counted)."""
+    """How many clusters are resident on the chip at the same time (ignoring the limit set by registers)."""
     return max(1, SMS * ctas_per_sm(launch) // launch.ctas_per_cluster)
 
 
 def get_on(first: Cluster) -> int:
-    """How many clusters get past tcgen05.alloc at the same time (registers are not counted).
+    """How many clusters can hold tensor memory at the same time (ignoring the limit set by registers).
 
-    An SM has 512 columns for all of its CTAs: where they are taken, alloc waits (9.7.16.7.1).
+    An SM has 512 columns for all of its CTAs: if too few are free, tcgen05.alloc waits (9.7.16.7.1).
 
     """
     held = max((sum(memory.sizes.values()) for memory in first.tmem), default=0)
@@ -64,10 +64,11 @@ def get_on(first: Cluster) -> int:
 
 
 def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
-    """Continues a cluster that polls, together with those after it; returns (all Clusters used, how many
-    ended).
+    """Continues a cluster that polls, together with the clusters of `rest`.
 
-    The new ones are not checked: the reporter says so.
+    Returns (all Cluster objects used, how many clusters ended).
+
+    The clusters of `rest` are not checked; a finding says so.
 
     """
     if first.bus.heard and rest:
@@ -101,7 +102,9 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
 
 
 def _without_taken(not_started: deque, launch) -> int:
-    """Drops the clusters at the head of the queue that a running one has taken over; returns how many."""
+    """Drops clusters at the head of the queue that a running one has taken (clusterlaunchcontrol); returns
+    their number.
+    """
     count = len(not_started)
     while not_started and not_started[0] not in launch.not_started.left:
         not_started.popleft()
@@ -109,7 +112,7 @@ def _without_taken(not_started: deque, launch) -> int:
 
 
 def _next(used: list[Cluster], idle: list[Cluster], not_started: deque) -> Cluster:
-    """The next cluster of the grid, started."""
+    """Starts the next cluster of the grid and returns it."""
     if not idle:
         first = used[0]
         idle.append(

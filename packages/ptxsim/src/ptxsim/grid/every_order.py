@@ -1,10 +1,11 @@
-"""order="all": runs a launch again and again until every order of operations that can matter has been tried.
+"""order="all": repeats a launch in different orders of those operations whose order can matter.
 
-Happens-before covers every interleaving in which threads do the same things. Where threads act differently
-because another came first (results of atomics, polled words, waits that give up, arrivals for which luck
-decides the phase), one run shows one case only. So warps take precedence over others, and operations are held
-back, one at a time, with and without a precedence, and then two: first those of different lines, then what
-loops repeat. `MOST` runs are made; the sets of operations that were not held back are counted and reported.
+The happens-before checks cover every interleaving in which threads do the same things. If threads act
+differently because another came first (results of atomics, polled words, waits that time out, arrivals whose
+phase depends on timing), one run shows only one case. So further runs give some warps precedence over others
+and delay operations: one at a time, with and without a precedence, then two at a time. Operations of
+different lines come first, repetitions in loops later. At most `MOST` runs are made; the sets of operations
+that were never delayed are counted and reported.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import SEVERITIES, Reporter
 
 MOST = 128  # runs
-TOGETHER = 2  # operations held back in one run
-_FEW = 4  # up to this many warps every precedence is tried; with more, each comes first and last
+TOGETHER = 2  # largest number of operations delayed in one run
+_FEW = 4  # up to this many warps, every precedence is tried; with more, each warp is tried as first and last
 _BASES = ("program", "adverse")
 
 
 def run_every_order(launch: Launch, run: Callable):
-    """run(order) runs the launch once and gives its Part; the Part of all, with what the first one left."""
+    """Runs the launch in many orders; returns one Part with all findings. run(order) runs the launch once and
+    returns its Part. Memory ends up as the first run left it.
+    """
     before = launch.memory.copies()
     order = Late(_BASES[0])
     first = _again(launch, before, run, order)
@@ -54,7 +57,7 @@ def _wrong(part) -> bool:
 
 
 def _by_luck(part) -> bool:
-    """Whether a review says that another order of arrivals would complete other phases."""
+    """Whether a `review` finding says that another order of arrivals would complete other phases."""
     return any(f.evidence.get("luck") or f.evidence.get("ahead") for f in part.reporter.by_identity.values())
 
 
@@ -68,7 +71,7 @@ def _add(first, part) -> None:
 
 
 def _ranked(launch: Launch) -> Iterator[Late]:
-    """Orders in which warps take precedence."""
+    """Orders in which some warps take precedence over others."""
     warps = launch.ctas_per_cluster * -(-launch.threads // 32)
     if warps <= _FEW:
         yield from (Late("program", ranks=ranks) for ranks in itertools.permutations(range(warps)))
@@ -78,7 +81,7 @@ def _ranked(launch: Launch) -> Iterator[Late]:
 
 
 def _all(launch: Launch, seen: dict[Operation, int]) -> Iterator[Late]:
-    """All orders to try; the two kinds that are numerous alternate."""
+    """All orders to try. The two numerous kinds alternate: a delay with a precedence, several delays."""
     yield from _ranked(launch)
     yield from _held(seen, 1)
     both = (replace(one, ranks=late.ranks) for one in _held(seen, 1) for late in _ranked(launch))
@@ -87,7 +90,7 @@ def _all(launch: Launch, seen: dict[Operation, int]) -> Iterator[Late]:
 
 
 def _held(seen: dict[Operation, int], count: int) -> Iterator[Late]:
-    """Sets of this many operations to hold back; the first of each warp and line come first."""
+    """Orders that delay `count` operations each; the first operation of each warp and line comes first."""
     repeats: dict[tuple, int] = {}
     ranked = []
     for operation, row in sorted(seen.items()):

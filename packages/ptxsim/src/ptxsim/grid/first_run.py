@@ -1,5 +1,5 @@
-"""On the first run on a computer a second process compiles what the checks call, while this one compiles the
-main loop. What both compile is kept on disk, where this one finds it.
+"""On the first run on a computer, a second process compiles the code of the checks while this one compiles
+the main loop. The second one's code goes to the cache on disk, from which this process loads it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from ptxsim.jit.code_cache import is_cold
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Reporter
 
-_FIRST = iter([True])  # launch of this process
+_FIRST = iter([True])  # yields True only for the first launch of this process
 
 
 @contextlib.contextmanager
 def checks_compiled_beside(launch) -> Iterator[None]:
-    """Wraps the compilation of the main loop. launch: any launch whose memory is laid out."""
+    """Compiles the checks in a second process while the body compiles the main loop.
+
+    launch: any launch whose memory is laid out.
+    """
     if not (next(_FIRST, False) and is_cold() and cores() > 1 and can_fork()):
         yield
         return
@@ -41,12 +44,15 @@ def checks_compiled_beside(launch) -> Iterator[None]:
 
 
 def _quietly(launch) -> None:
-    with contextlib.suppress(Exception):  # then the launch compiles it, and says what is wrong
+    with contextlib.suppress(Exception):  # the launch itself then compiles the checks and reports the error
         compile_checks(launch)
 
 
 def compile_checks(launch) -> None:
-    """Tells the checks of an access and a copy that never happened. The launch cannot be used afterwards."""
+    """Compiles the code of the checks by passing them an access and a copy that never happened.
+
+    The launch cannot be used afterwards.
+    """
     vars(launch)["loop"] = None
     reporter = Reporter([], launch.memory, 0, "", launch)
     bus = checking_bus(launch, reporter)

@@ -1,7 +1,7 @@
 """Runs the clusters of a launch: one after another, or the rest of a long grid in forked processes.
 
-Each process takes every n-th one, unless they talk to each other (grid/co_resident.py). Global arrays go to
-shared mappings first; findings, counts and printed lines come back through a pipe.
+Each process takes every n-th cluster, unless clusters communicate (grid/co_resident.py). Global arrays are
+moved to shared mappings before the fork; findings, counts and printed lines come back through a pipe.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
 
 WORTHWHILE = 0.8  # seconds of remaining work below which forking does not pay (it costs about 0.1)
-WORTH_COMPARING = 3  # clusters of a launch
+WORTH_COMPARING = 3  # clusters of a launch from which on they are compared with each other
 _COUNTS = ("warp_instructions", "tma_bytes", "tensor_operations", "clusters")
 
 
 @dataclass
 class Part:
-    """What a set of clusters gave."""
+    """The results of a set of clusters."""
 
     reporter: Reporter
     stats: dict
-    touched: dict = field(default_factory=dict)  # global memory, for a comparison with other processes
+    touched: dict = field(default_factory=dict)  # global memory accessed, to compare with other processes
 
 
 def run_clusters(
@@ -52,7 +52,7 @@ def run_clusters(
 ) -> Part:
     """Runs the `chosen` clusters of the grid. A deadlock ends the launch, as it would on a chip.
 
-    extra: observers besides the checks; the first cluster runs in this process, so they see all of it.
+    extra: observers besides the checks. The first cluster runs in this process, so they see all of it.
     """
     jobs = 1 if launch.talkative else min(jobs, len(chosen))
 
@@ -79,7 +79,7 @@ def run_clusters(
 
 
 def _cluster(launch: Launch, order, reporter: Reporter, bus: Bus | Silent) -> Cluster:
-    """One that ran another launch of the kernel, if nobody listens and there is one."""
+    """A Cluster for the launch: without observers, one kept from an earlier launch, if there is one."""
     kept = None if bus.heard else launch.program.arena.take(launch)
     if kept is None:
         return Cluster(launch, order, reporter, bus, explain)
@@ -111,20 +111,20 @@ def _run(runner: Runner, chosen: range, jobs: int, reporter: Reporter) -> Part:
 
 
 COLLECT_EVERY = 512  # runs
-SELDOM = 50_000  # new objects after which a run looks for cycles: its records grow by many that are none
+SELDOM = 50_000  # new objects between searches for cycles during a run: its many records form no cycles
 _RUNS = itertools.count(1)
-_ONE = threading.Lock()  # run at a time
+_ONE = threading.Lock()  # held by the one run that has adjusted the garbage collector
 _not_before = 0.0  # time.process_time() of the next full collection
 
 
 @contextlib.contextmanager
 def only_new_garbage():
-    """The collector looks for cycles in what the run makes, not again and again in all imported modules.
+    """Restricts garbage collection to objects made during the run, excluding those of all imported modules.
 
-    What the run leaves is collected before the rest counts again: later it would be as old as everything
-    else, and a full collection takes a hundred times as long as a short run. Little is held until then; one
-    run in COLLECT_EVERY ends with a full collection, or fewer, if these would take more than a hundredth of
-    the time. Of runs in several threads one does all this: what the next collected would be everything.
+    The run's own garbage is collected before the older objects are unfrozen. Later, only a full collection
+    could find it, which takes a hundred times as long as a short run. A full collection ends one run in
+    COLLECT_EVERY, or fewer, if these would take more than a hundredth of the time. If several threads run
+    launches, only one of them at a time does all this: a nested collection would be a full one.
     """
     if not _ONE.acquire(blocking=False):
         yield
@@ -153,7 +153,9 @@ def _collect_all() -> None:
 
 
 def can_fork() -> bool:
-    """fork is safe on Linux and from the main thread; a daemonic worker may not have children."""
+    """Whether this process may fork: only on Linux and from the main thread, and not in a daemonic worker,
+    which may not have children.
+    """
     daemon = multiprocessing.current_process().daemon
     return sys.platform == "linux" and threading.current_thread() is threading.main_thread() and not daemon
 
@@ -163,20 +165,21 @@ def _stuck(reporter: Reporter) -> bool:
 
 
 def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:
-    """The counts; busiest: tensor operations of the cluster with most, by default all of them."""
+    """The counts of a Cluster. busiest: tensor operations of the cluster with the most; default: all."""
     counts = cluster.executed(), cluster.tma_bytes, cluster.tensor_operations, done
     busiest = cluster.tensor_operations if busiest is None else busiest
     return dict(zip(_COUNTS, counts, strict=True)) | {"busiest": busiest}
 
 
 def _extra(cluster: Cluster) -> Part:
-    """Adds the counts of another Cluster of the same launch."""
+    """A Part with just the counts of another Cluster of the same launch."""
     return Part(Reporter.of({}, []), _stats(cluster, 0))
 
 
 def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
-    """Runs the remaining clusters in `jobs` processes. Nothing has happened, and there are no parts, if they
-    must run in one.
+    """Runs the remaining clusters in `jobs` processes; returns their Parts.
+
+    If the clusters must run in one process, discards what they wrote and returns an empty list.
     """
     cluster, launch = runner.cluster, runner.cluster.launch
     originals = _share(launch.memory)
@@ -210,7 +213,7 @@ def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
 
 
 def _received(receivers: list) -> list[Part]:
-    """The results of the processes; raises the first exception that one of them met."""
+    """The Parts of the processes; raises the first exception that one of them sent."""
     parts = []
     for receiver in receivers:
         try:
@@ -233,7 +236,7 @@ def _share(memory) -> list[np.ndarray]:
 
 
 def _unshare(memory, originals: list[np.ndarray], keep: bool) -> None:
-    """Back to the originals. keep: with what the processes have written."""
+    """Moves the global arrays back to the originals. keep: copy what the processes have written into them."""
     for i, original in enumerate(originals):
         if keep and original.flags.writeable:
             original[:] = memory.arrays[i]
@@ -241,7 +244,7 @@ def _unshare(memory, originals: list[np.ndarray], keep: bool) -> None:
 
 
 def _die_with_parent() -> None:
-    """A killed launch leaves no process behind (prctl PR_SET_PDEATHSIG, SIGKILL)."""
+    """Makes this process end when its parent is killed (prctl PR_SET_PDEATHSIG, SIGKILL)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, 9)
 

@@ -1,4 +1,4 @@
-"""One cluster after another in program order, for who counts or times what they do and reports nothing."""
+"""Runs single clusters in program order, for callers that count or time their work and report no findings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from ptxsim.report.findings import Reporter
 
 
 def single_cluster(launch: Launch, *listeners: Observer) -> Cluster:
-    """A cluster of the launch, not started: `start(index)` and `run()` may follow as often as one likes."""
+    """A cluster of the launch, not started; `start(index)` and `run()` may follow any number of times."""
     reporter = Reporter([], launch.memory, launch.shared_dynamic, launch.source)
     return Cluster(launch, "program", reporter, Bus(listeners) if listeners else SILENT, explain)

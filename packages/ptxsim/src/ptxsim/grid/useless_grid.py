@@ -1,7 +1,7 @@
-"""Grids that are far too long: clusters in a row that compute for a while and change nothing.
+"""Detects grids that are far too large: many clusters in a row compute for a while but change nothing.
 
-A chip is done with them in milliseconds. Here a grid of elements where one of tiles was meant has 16,384
-times as many CTAs and would take hours, nearly all of it outside the tensors.
+A chip finishes such a grid in milliseconds. The simulator would take hours: a grid counted in elements
+instead of tiles of 128 x 128 has 16,384 times as many CTAs, nearly all of them outside the tensors.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import zlib
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.grid.repeats.runner import Runner
 
-IN_A_ROW = 256  # clusters whose work is looked at together
-LEFT = 16 * IN_A_ROW  # clusters still to come, below which it does not matter
-BUSY = 2000  # instructions and bytes copied of a cluster, below which it is cheap; an MMA counts as much
+IN_A_ROW = 256  # clusters whose work is judged together
+LEFT = 16 * IN_A_ROW  # remaining clusters below which the run is not worth giving up
+BUSY = 2000  # instructions plus bytes copied below which a cluster is cheap; one MMA counts as this much, too
 
 
 class UselessGrid:
-    """Looks at the clusters that one process runs."""
+    """Watches the clusters that one process runs."""
 
     def __init__(self, runner: Runner, count: int):
-        """count: of the clusters that this process has to run."""
+        """count: number of clusters that this process has to run."""
         self.runner, self.count, self.next = runner, count, IN_A_ROW
         self.work, self.memory = self._seen() if count > LEFT else (0, 0)
 
     def give_up(self, done: int) -> bool:
-        """Whether, after this many clusters, the rest is not worth running; writes the finding if so."""
+        """Whether the clusters after the first `done` are not worth running; if so, adds the finding."""
         if done < self.next or self.count - done < LEFT:
             return False
         (before, memory), (self.work, self.memory) = (self.work, self.memory), self._seen()
@@ -45,7 +45,7 @@ class UselessGrid:
         return True
 
     def _seen(self) -> tuple[int, int]:
-        """The work up to now, in instructions, and a number for what global memory holds."""
+        """The work so far, in instructions, and a checksum of global memory."""
         number, cluster = 0, self.runner.cluster
         for array in cluster.launch.memory.arrays:
             number = zlib.crc32(array, number)

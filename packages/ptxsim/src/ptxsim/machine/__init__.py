@@ -1,1 +1,1 @@
-"""The state of a cluster (memories, barriers, warps) and what moves it forward."""
+"""The state of a cluster (memories, barriers, warps) and the scheduler that runs it."""

@@ -1,5 +1,6 @@
-"""The cluster of a launch that nobody listened to, kept for the next launch of its kernel and shape: to make
-one, with its registers, shared and tensor memory, takes longer than many a kernel runs.
+"""Keeps the Cluster of a launch without observers for the next launch of the same kernel and shape.
+
+Making a new one, with its registers, shared and tensor memory, takes longer than many kernels run.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from ptxsim.machine.launch_view import Launch
 
 
 class Arena:
-    """What launches of one kernel leave each other."""
+    """Holds at most one Cluster of a kernel between launches."""
 
     def __init__(self):
         self._kept: tuple[tuple, Any] | None = None
 
     def take(self, launch: Launch) -> Any:
-        """A cluster that fits, which is to `belong_to` the launch; None if there is none."""
+        """Takes out the kept Cluster if it fits the launch, else None. The caller must call `belong_to`."""
         kept, self._kept = self._kept, None
         return kept[1] if kept is not None and kept[0] == _shape(launch) else None
 
     def give_back(self, cluster) -> None:
-        """One whose launch is over, and ended as it should."""
+        """Keeps a Cluster whose launch has ended without findings."""
         shape = _shape(cluster.launch)
         cluster.let_go()
         self._kept = shape, cluster

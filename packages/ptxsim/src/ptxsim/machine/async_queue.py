@@ -1,7 +1,7 @@
-"""Work that hardware units do on their own: when it completes is the one thing a run may choose.
+"""Asynchronous work of hardware units. A run chooses only when each piece completes.
 
 `order="program"` completes everything at once; `"adverse"` completes nothing until every thread waits, then
-one piece at a time, youngest unit first; an int seeds a random choice between running and completing.
+one piece at a time, from the newest queue; an int seeds a random choice between running and completing.
 Pieces of one queue (the tensor core's work from one thread) complete in the order they were issued.
 """
 
@@ -16,13 +16,13 @@ from typing import Any
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """One asynchronous piece."""
+    """One piece of asynchronous work."""
 
     queue: object  # pieces with an equal queue complete in order; None: in any order
-    finish: Callable[[], None]  # does it, unless there is a batch
-    label: str  # what it is, in reports
+    finish: Callable[[], None]  # does the work, unless `batch` is set
+    label: str  # its name in reports
     batch: Callable[[list[Work]], None] | None = None  # does several pieces of one kind, in order
-    op: Any = None  # what a batch needs to know about the piece
+    op: Any = None  # what `batch` needs to know about the piece
 
 
 class Engine:
@@ -52,7 +52,7 @@ class Engine:
         return not self.queues
 
     def flush(self) -> None:
-        """Completes everything pending (order="program": batched work before anything else happens)."""
+        """Completes everything pending (with order="program": batched work, before anything else happens)."""
         while self.queues:
             self.complete_one()
 

@@ -1,8 +1,8 @@
-"""Without observers, and with a fixed order of completions: one call of the main loop runs all splits.
+"""Runs all splits in one call of the main loop, if there are no observers and completions have a fixed order.
 
-They run, one after the other, until each stands at something that only Python can do. Instructions that only
-hand work to another unit of the chip do not stop them: their operands are kept and handed over here, with
-observers too.
+The splits run one after the other, until each needs something that only Python can do. Instructions that just
+issue work to another unit of the chip do not stop a split: the main loop stores their operands, and
+`hand_over` passes them to the unit. The main loop does the latter with observers, too.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.host import address_in_host
 from ptxsim.machine.cluster_view import Cluster
 
-POLLS = 20  # unit instructions in a row without an effect that end a turn
-FEW_POLLS = 10  # of them that other splits bear, where they stand for each other
-POLL_WORK = 2000  # main loop instructions that one of them takes as long as
+POLLS = 20  # consecutive unit instructions without an effect that end a turn
+FEW_POLLS = 10  # of them, after which splits no longer wait for more warps where instructions gather
+POLL_WORK = 2000  # cost of one such instruction, in instructions of the main loop
 
 
 class BatchScheduler:
-    """The batch of one cluster: its arrays, as the main loop sees them."""
+    """The batch of one cluster, in arrays that the main loop shares."""
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
@@ -31,13 +31,13 @@ class BatchScheduler:
         control[bytecode.ISSUED_PTR] = address_in_host(self.issued)
 
     def start(self) -> None:
-        """Forgets the cluster before."""
+        """Resets the state for a new cluster."""
         self.paused: set[int] = set()  # splits that have used up a turn
-        self.polls: dict[int, int] = {}  # split -> unit instructions in a row without an effect
-        self.stopped: int | None = None  # why the main loop stopped that already ran this cluster's batch
+        self.polls: dict[int, int] = {}  # split -> consecutive unit instructions without an effect
+        self.stopped: int | None = None  # if the main loop already ran this batch: why it stopped
 
     def run(self) -> int:
-        """Runs every queued split up to what only Python can do; how many of the queue then have a turn."""
+        """Runs each queued split until it needs Python; returns how many splits now get a turn."""
         cluster, control = self.cluster, self.cluster.control
         loop, words = cluster.loop, cluster.words
         if self.stopped is None:
@@ -61,7 +61,7 @@ class BatchScheduler:
         return self._dismiss()
 
     def _admit(self) -> None:
-        """Takes what is queued into the batch."""
+        """Moves all queued splits into the batch."""
         (batch, state), control = self.members, self.cluster.control
         for g in self.cluster.queue:
             if state[g] == bytecode.ABSENT:
@@ -71,7 +71,7 @@ class BatchScheduler:
         self.cluster.queue.clear()
 
     def _dismiss(self) -> int:
-        """Puts all that can still run back into the queue; how many of them have a turn."""
+        """Puts the splits that can still run back into the queue; returns how many of them get a turn."""
         (batch, state), control = self.members, self.cluster.control
         members = batch[: control[bytecode.BATCH]]
         standing = members[state[members] != bytecode.GONE].tolist()
@@ -84,8 +84,8 @@ class BatchScheduler:
         return len(alone) or len(together)
 
     def _parted(self, standing: list[int]) -> tuple[list[int], list[int]]:
-        """(Those that have a turn now, those that stand where more warps may still come: these have theirs
-        when no other is left, or another one polls.)
+        """(splits that get a turn now, splits at an instruction that gathers more warps). The latter get
+        their turn when no others are left, or when another split polls.
         """
         cluster, rows = self.cluster, self.cluster.split_table[:, bytecode.SP_PC]
         gathers, polls = cluster.program.gathers, self.polls.get
@@ -96,16 +96,16 @@ class BatchScheduler:
         return alone, together
 
     def had_turn(self, g: int) -> bool:
-        """Whether a split has just run as long as it may; it is asked once."""
+        """Whether a split has just used up its turn; the answer is True only once per turn."""
         if g not in self.paused:
             return False
         self.paused.remove(g)
         return True
 
     def turn(self, g: int) -> int | None:
-        """One unit instruction of a split that stands there; the batch then goes on together.
+        """Runs one unit instruction, at which a split of the batch stands; the batch then continues.
 
-        The work without an effect, in instructions; None while the split's turn is not over.
+        Returns the work without an effect, in instructions; None while the split's turn is not over.
         """
         cluster, split, before = self.cluster, self.cluster.splits[g], self.cluster.effects
         row, mask = cluster.split_table[g, : bytecode.SP_MASK + 1].tolist()
@@ -121,15 +121,15 @@ class BatchScheduler:
         return polls * POLL_WORK
 
     def _plain_loads(self, end: int) -> bool:
-        """Whether the log up to row `end` holds nothing new but loads that order nothing. An MMA may be heard
-        of before them: it writes no memory that they read, and ends no epoch that matters to them.
+        """Whether all unreported log rows before `end` are loads that order nothing. Observers may hear of an
+        MMA before them: it writes no memory that they read, and ends no epoch that matters to them.
         """
         rows = self.cluster.access_log[self.cluster.told : end, bytecode.LOG_ROW].tolist()
         return all(map(self.cluster.program.plain_loads.__contains__, rows))
 
     def hand_over(self) -> None:
-        """Gives instructions that were issued in the main loop to their units, in order. Observers hear of
-        the accesses that came before one of them first.
+        """Passes the instructions that the main loop has issued to their units, in order. Observers first
+        hear of the accesses that preceded each of them.
         """
         cluster, program = self.cluster, self.cluster.program
         heard, slots = cluster.bus.heard, program.issued_slots

@@ -1,4 +1,4 @@
-"""Memory as unit instructions see it: the checked and logged bytes at the addresses that lanes give."""
+"""Memory accesses of unit instructions: checks the addresses that lanes give, and logs the accesses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def checked_view(
 ) -> np.ndarray | None:
     """uint8 (size,) view of simulated memory; None, with a finding, if the access is not legal.
 
-    The access is logged for the checks as one of this lane.
+    The access is logged for the checks as an access of this lane.
     """
     code, inside = resolve(SPACES.get(space, SPACE_GENERIC), address)
     wrong, view, place = FAULT_MISALIGNED, None, 0
@@ -41,7 +41,7 @@ def checked_view(
 
 
 def _find(cluster: Cluster, split: Lanes, lane: int, space: int, address: int, size: int):
-    """(fault or 0, view, place to log or 0) of an address that `resolve` gave."""
+    """(fault or 0, view, place to log or 0) for an address that `resolve` returned."""
     if space == SPACE_GLOBAL:
         view, place = cluster.launch.memory.view(address, size), address
     elif space == SPACE_LOCAL:
@@ -58,9 +58,9 @@ def _find(cluster: Cluster, split: Lanes, lane: int, space: int, address: int, s
 def own_offsets(
     cluster: Cluster, split: Lanes, addresses: np.ndarray, size: int, space: str = "shared"
 ) -> np.ndarray | None:
-    """Window offsets of the CTA's own shared memory at the int64 addresses of the split's first lanes.
+    """Window offsets in the CTA's own shared memory of the int64 addresses of the split's first lanes.
 
-    None, with a finding, if one of them is misaligned or does not have `size` bytes there.
+    None, with a finding, if an address is misaligned, in another CTA, or has fewer than `size` bytes left.
     """
     rank, offsets = shared_place(addresses)
     other = rank != split.cta
@@ -83,7 +83,7 @@ def own_offsets(
 def tell_own(
     cluster: Cluster, split: Lanes, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None
 ) -> None:
-    """Tells of accesses to the CTA's own shared memory, as log_own has them."""
+    """Reports accesses to the CTA's own shared memory to observers; arguments as for log_own."""
     if cluster.bus.heard:
         cluster.bus.accesses(cluster, log_own(cluster, split, lanes, offsets, size, stored))
 
@@ -91,20 +91,20 @@ def tell_own(
 def log_own(
     cluster: Cluster, split: Lanes, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None
 ) -> np.ndarray:
-    """Rows of `Observer.accesses`: lanes load at their offsets, or store `stored` (uint8 (lanes, size))."""
+    """Rows for `Observer.accesses`: lanes load at their offsets, or store `stored` (uint8 (lanes, size))."""
     log = log_rows(split, lanes, place_name(split.cta, offsets), size)
     if stored is not None:
         held = cluster.shared[split.cta][offsets[:, None] + np.arange(size)]
         last = {
             offset: lane for lane, offset in enumerate(offsets.tolist())
-        }  # of several, what it stores remains
+        }  # the last lane at an offset: its value is the one that remains
         remains = stored[[last[offset] for offset in offsets.tolist()]]
         log[:, LOG_SIZE] += 1 + LOG_SAME * (held == remains).all(axis=1)
     return log
 
 
 def log_rows(split: Lanes, lanes, places: np.ndarray, size: int, write: bool = False) -> np.ndarray:
-    """Rows of `Observer.accesses`: these lanes load, or store, `size` bytes at their places."""
+    """Rows for `Observer.accesses`: these lanes load, or store, `size` bytes at their places."""
     log = np.empty((len(places), 4), np.int64)
     log[:, LOG_ROW], log[:, LOG_SIZE] = split.row, 2 * size + write
     log[:, LOG_THREAD], log[:, LOG_PLACE] = split.warp * 32 + lanes, places

@@ -1,6 +1,6 @@
-"""What the ISA leaves open and a run has to choose: `program` takes the kind way, `adverse` an unkind one.
+"""Behaviour that the ISA leaves open and a run must choose: `program` favours the kernel, `adverse` does not.
 
-An int seed draws. docs/choices.md lists every such place of the simulator.
+An int seed chooses at random. docs/choices.md lists every such choice of the simulator.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ LAST_LANE = 31
 class Choices:
     """The choices that hold for a whole launch."""
 
-    elected: int  # elect.sync takes the highest member up to this lane, else the lowest (9.7.13.14)
+    elected: int  # elect.sync elects the highest member up to this lane, else the lowest (9.7.13.14)
     neighbours: bool  # another CTA of the grid runs on the same SM, and allocates tensor memory first
-    absent: bool  # shfl.sync takes a mark from a lane that does not take part, not its register (9.7.9.6)
+    absent: bool  # shfl.sync from a lane that does not take part yields a marker, not its value (9.7.9.6)
     impatient: (
-        bool  # try_wait that is not asked again gives up at once, and waits the second time (9.7.13.15.16)
+        bool  # a try_wait outside of a loop times out at once, and waits the second time (9.7.13.15.16)
     )
 
 
 def choices(launch: Launch, order: object) -> Choices:
-    """Those of an order, for the CTAs of a launch."""
+    """The choices of an order, for the CTAs of a launch."""
     shared = ctas_per_sm(launch) > 1
     if isinstance(order, int):
         draw = random.Random(order)
@@ -37,6 +37,6 @@ def choices(launch: Launch, order: object) -> Choices:
 
 
 def elected_lane(members: int, limit: int) -> int:
-    """The lane that elect.sync takes; the same for the same members each time (9.7.13.14)."""
+    """The lane that elect.sync elects; always the same for the same members (9.7.13.14)."""
     below = members & ((2 << limit) - 1)
     return below.bit_length() - 1 if below else (members & -members).bit_length() - 1

@@ -1,7 +1,7 @@
 """One cluster of CTAs while it runs: registers, memory, barriers, and the scheduler of its warps.
 
-A split is a set of lanes of one warp that stand at the same instruction; splits get scheduled. The main loop
-(loop_template.py) runs one up to its next unit instruction, whose handler then runs here.
+A split is a set of lanes of one warp that are at the same instruction; it is the unit of scheduling. The main
+loop (loop_template.py) runs a split up to its next unit instruction, whose handler then runs here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cluster(RegisterFiles):
     def __init__(
         self, launch: Launch, order: Order, reporter: Reporter, bus: Bus | Silent = SILENT, explain=None
     ):
-        """bus: who hears of it; explain(cluster, reporter) -> Finding, asked when all are stuck."""
+        """bus: the observers; explain(cluster, reporter) -> Finding: called when all threads are stuck."""
         self.program = launch.program
         self.ctas = launch.ctas_per_cluster
         self.threads_per_cta = launch.threads
@@ -52,17 +52,17 @@ class Cluster(RegisterFiles):
         self.splits, self.batch = Splits(self), BatchScheduler(self)
         describe_arrays(self)
         self.described = self.control.copy()
-        self.fixed: tuple = ()  # what the registers hold that are the same in every cluster
+        self.fixed: tuple = ()  # what `Launch.fill_fixed` last filled in; see there
         self.belong_to(launch, order, reporter, bus, explain)
 
     def belong_to(self, launch: Launch, order: Order, reporter: Reporter, bus: Bus | Silent, explain) -> None:
-        """Runs clusters of this launch from now on; of the same kernel and shape as the one before."""
+        """Prepares for clusters of another launch, which must have the same kernel and shape."""
         self.launch, self.reporter, self.bus, self.explain = launch, reporter, bus, explain
         self.late = LateOperations(order)
         self.order = base_of(order)
         self.dry = False  # tensor cores and TMA move no data, for timing/
         self.choices = choices(launch, self.order)
-        self.told = 0  # rows of the access log that observers know
+        self.told = 0  # rows of the access log that observers have been given
         self.control[:] = self.described
         describe_launch(self)
         self.map_memory()
@@ -73,10 +73,10 @@ class Cluster(RegisterFiles):
         self.tensor_operations = self.tma_bytes = 0
 
     def _allocate(self, window: int, heard: bool) -> None:
-        """window: bytes of shared memory of a CTA."""
+        """Allocates all arrays. window: bytes of shared memory of a CTA."""
         slots = self.program.slots
         self.registers = np.zeros((self.warps, max(slots.count, 1), 32), np.uint64)
-        self.fresh = np.zeros((slots.register_slots, 1), np.uint64)  # what registers hold at first
+        self.fresh = np.zeros((slots.register_slots, 1), np.uint64)  # initial values of the registers
         for slot, bits in slots.unset.items():
             self.fresh[slot] = UNSET & (1 << bits) - 1
         self.predicates = np.zeros((self.warps, len(slots.predicates) + 1), np.int64)
@@ -97,7 +97,7 @@ class Cluster(RegisterFiles):
         self.cta_table[:] = [(rank, address_in_host(window)) for rank, window in enumerate(self.shared)]
 
     def map_memory(self) -> None:
-        """Tells the main loop where global memory is now."""
+        """Gives the main loop the current host addresses of global memory."""
         self.segment_table = self.launch.memory.table()
         self.control[bytecode.SEG_PTR] = address_in_host(self.segment_table)
         self.control[bytecode.SEGMENTS] = len(self.segment_table)
@@ -110,7 +110,7 @@ class Cluster(RegisterFiles):
         self.bus.start(self)
 
     def begin(self, index: int) -> None:
-        """What Python keeps of a cluster, for number `index` of the grid."""
+        """Resets the state that Python keeps, for cluster number `index` of the grid."""
         self.index = index
         self.cta_ids = self.launch.cluster_cta_ids(index)
         self.mbarriers.start()
@@ -125,15 +125,15 @@ class Cluster(RegisterFiles):
         self.waits: dict[int, Wait] = {}
         self.alive = [self.lanes_at_start(w) for w in range(self.warps)]
         self.queue = deque(w * 32 for w in range(self.warps) if self.alive[w])
-        self.apart: set[int] = set()  # warps whose lanes went on apart
+        self.apart: set[int] = set()  # warps of which some lanes have continued without others
         self.watchdog = Watchdog(self, self.launch.max_instructions)
         self.ran = 0  # split that had the latest turn
-        self.effects = 0  # changes that could let a polling split go on
+        self.effects = 0  # number of changes that could let a polling split continue
         self.timeouts, self.stuck = 0, False  # the first: effects + 1 at the last standstill
 
     def clear(self) -> None:
-        """Sets the arrays that compiled code works on to what a cluster finds that has begun; as
-        `run_each` of loop_series.py does.
+        """Sets the arrays that compiled code works on to the initial state of a cluster; `run_each` of
+        loop_series.py does the same.
         """
         self.registers[:, : len(self.fresh)] = self.fresh
         self.predicates[:] = 0
@@ -141,7 +141,7 @@ class Cluster(RegisterFiles):
         self.split_table[:] = 0
         self.split_table[:, bytecode.SP_GROUP] = -1
         self.group_table[:] = 0
-        self.shared[:] = 0xFF  # NaN in every floating type: what was never written shows
+        self.shared[:] = 0xFF  # NaN in every floating type, so that reads of unwritten bytes show
         self.local[:], self.local_written[:] = 0xFF, 0
         self.launch.fill_changing(self)
         self.control[[bytecode.LEFT, bytecode.COPIES]] = 0
@@ -152,12 +152,12 @@ class Cluster(RegisterFiles):
         first[:, bytecode.SP_WARP] = range(self.warps)
 
     def forget_counts(self) -> None:
-        """Starts counts and findings afresh, in a process that runs part of a launch."""
+        """Resets counts and findings, in a process that runs part of a launch."""
         self.count_from(0, 0, 0)
         self.reporter.by_identity, self.reporter.printed = {}, []
 
     def let_go(self) -> None:
-        """Holds nothing of its launch any more, and waits for another one."""
+        """Drops all references to the launch; `belong_to` prepares the cluster for another one."""
         del self.launch, self.reporter, self.segment_table, self.watchdog, self.engine
         self.maps.let_go()
         self.unit_state, self.waiting, self.waits = {}, {}, {}
@@ -171,13 +171,13 @@ class Cluster(RegisterFiles):
         self.tma_bytes, self.tensor_operations = tma_bytes, tensor_operations
 
     def lanes_at_start(self, warp: int) -> int:
-        """Mask of the lanes that a warp begins with: all 32, except in a last warp that is not full."""
+        """Mask of the lanes that a warp starts with: all 32, unless it is a partial last warp."""
         return (1 << min(32, self.threads_per_cta - warp % self.warps_per_cta * 32)) - 1
 
     # ---- sleeping and waking ----
 
     def wait(self, split: Split, wait: Wait, park: bool = False) -> str:
-        """Puts the split to sleep until wake(wait.key); with `park` it goes on after the instruction."""
+        """Puts the split to sleep until wake(wait.key); with `park`, it resumes after the instruction."""
         self.waiting.setdefault(wait.key, []).append(split.index)
         self.waits[split.index] = wait
         return PARK if park else BLOCK
@@ -193,12 +193,12 @@ class Cluster(RegisterFiles):
     # ---- running ----
 
     def run(self, alone: bool = True) -> bool:
-        """Runs all threads to their end, or until nothing can move any more.
+        """Runs all threads to their end, or until nothing can make progress.
 
-        False: threads poll, and only another cluster can help them (not with `alone`: that is a deadlock).
+        False: threads poll, and only another cluster can help them. (With `alone`, that is a deadlock.)
         """
         self.watchdog.begin(alone)
-        batch = standing = 0  # splits that ran as one, and those of them that still have a turn
+        batch = standing = 0  # splits that ran as one batch, and how many of them still have a turn
         while True:
             if not standing and self.batched:
                 batch = standing = self.batch.run()
@@ -235,15 +235,15 @@ class Cluster(RegisterFiles):
         return self.late.first(self.queue) if self.late.ranks else self.queue.popleft()
 
     def _turn(self, g: int, together: bool) -> int | None:
-        """Split g's turn, alone or as one of a batch: the work without an effect, None if it is not over."""
+        """Runs split g's turn, alone or in a batch: the work without an effect, or None if it is not over."""
         if self.batch.had_turn(g):
             self.queue.append(g)
             return bytecode.TURN
         return self.batch.turn(g) if together else self._step(g)
 
     def _step(self, g: int) -> int:
-        """Runs split g, and those that follow it in compiled code (`ran` is the last), until one sleeps or
-        ends (0), or has had its turn (the work done, in instructions).
+        """Runs split g, and the splits that follow it in compiled code (`ran` is the last of them). Returns 0
+        when one sleeps or ends; when its turn is used up, the work done in instructions.
         """
         control, split = self.control, self.splits[g]
         control[bytecode.SPLIT] = g
@@ -260,7 +260,7 @@ class Cluster(RegisterFiles):
             if reason == bytecode.REASON_UNIT:
                 row = self.split_table.item(g, bytecode.SP_PC)
                 if self.batched and self.queue and self.program.gathers[row]:
-                    control[bytecode.EXECUTED] -= 1  # it counts when it is done
+                    control[bytecode.EXECUTED] -= 1  # it is counted when it is done
                     break
                 if not self.unit(split, row, control.item(bytecode.UNIT_MASK)):
                     return 0
@@ -276,14 +276,14 @@ class Cluster(RegisterFiles):
         return polls * POLL_WORK
 
     def _followed(self) -> tuple[int, Split]:
-        """The split that compiled code ran last in a turn; those before it have joined: an effect."""
+        """The split that compiled code ran last in a turn. Splits before it have joined: an effect."""
         self.control[bytecode.FOLLOWED] = 0
         self.ran = g = self.control.item(bytecode.SPLIT)
         self.watchdog.happened()
         return g, self.splits[g]
 
     def serve(self, reason: int, split: Split) -> bool:
-        """What the main loop needs of Python besides unit instructions; whether the split goes on at once."""
+        """Does what the main loop needs besides unit instructions; whether the split continues at once."""
         if reason == bytecode.REASON_COLD:
             self._cold(split.index)
         elif reason == bytecode.REASON_FAULT and self.control[bytecode.FAULTS]:
@@ -295,7 +295,7 @@ class Cluster(RegisterFiles):
         return True
 
     def settle(self, split: Split) -> None:
-        """What the main loop left behind besides its reason."""
+        """Processes everything that the main loop has left to Python, besides the reason why it stopped."""
         word = self.control.item
         if word(bytecode.TENSOR_OPERATIONS) or word(bytecode.CHANGED):
             take_over(self)
@@ -314,7 +314,7 @@ class Cluster(RegisterFiles):
             take_leave(self)
 
     def unit(self, split: Split, row: int, mask: int) -> bool:
-        """Runs the unit instruction at which a split stands for the lanes in mask; False if it must sleep."""
+        """Runs the unit instruction at `row` for the lanes in `mask`; False if the split must sleep."""
         g, outcome = split.index, BLOCK
         split.row, split.mask = row, mask
         if split.mask == self.alive[split.warp] or not held_back(self, split):
@@ -345,28 +345,28 @@ class Cluster(RegisterFiles):
                 self.queue.append(g)
 
     def _cold(self, g: int) -> None:
-        """Compiles the operation at which a split stands; from now on the main loop calls it."""
+        """Compiles the operation at which a split is; from now on the main loop calls the compiled code."""
         code = self.program.code
         number = int(code[int(self.split_table[g, bytecode.SP_PC]), bytecode.IMM])
         same = (code[:, bytecode.OP] == bytecode.COLD) & (code[:, bytecode.IMM] == number)
         code[same, bytecode.IMM] = cold_address(self.program.cold[number])
         code[same, bytecode.OP] = bytecode.CALL
-        self.control[bytecode.EXECUTED] -= 1  # it counts when it is done
+        self.control[bytecode.EXECUTED] -= 1  # it is counted when it is done
 
     def tell_log(self, end: int) -> None:
-        """Tells observers of the accesses in the log up to row `end`."""
+        """Gives observers the accesses in the log before row `end` that they have not seen yet."""
         if end > self.told:
             self.bus.accesses(self, without_local(self, self.access_log[self.told : end]))
             self.told = end
 
     def _tell_parts(self, count: int) -> None:
-        """Tells observers of the accesses of each split that another one has followed."""
+        """Gives observers the accesses of splits that another one has followed, separately for each split."""
         for end in self.control[bytecode.PARTS_FIRST :][:count].tolist():
             self.tell_log(end)
         self.control[bytecode.PARTS] = 0
 
     def _fault(self, split: Split) -> None:
-        """A load or store left its memory: report it; the loop has skipped the access."""
+        """Reports an illegal load or store; the loop has skipped the access."""
         control = self.control
         split.row = int(self.split_table[split.index, bytecode.SP_PC]) - 1
         self.reporter.fault(
@@ -379,21 +379,21 @@ class Cluster(RegisterFiles):
         control[bytecode.FAULTS] = 0
 
     def _exited(self, split: Split) -> None:
-        """Lanes of a split have left the kernel."""
+        """Removes the lanes of a split that have left the kernel."""
         self.living[split.warp] &= ~self.control.item(bytecode.EXITED)
         self.control[bytecode.EXITED] = 0
         take_leave(self)
 
     def executed(self) -> int:
-        """Warp instructions that this machine has run so far."""
+        """Warp instructions that have run so far."""
         return self.control.item(bytecode.EXECUTED)
 
     def logged(self) -> int:
-        """Rows of the access log that the main loop has filled; observers know the first `told` of them."""
+        """Rows of the access log that the main loop has filled; observers have seen the first `told`."""
         return int(self.control[bytecode.LOG_USED])
 
     def cta_alive(self, cta: int) -> int:
-        """Threads of a CTA that have not exited, whole warps counted (as CTA barriers count, PTX ISA
+        """Threads of a CTA that have not exited, counting each warp as 32 threads as CTA barriers do (PTX ISA
         9.7.13.1).
         """
         first = cta * self.warps_per_cta

@@ -1,7 +1,7 @@
-"""Clusters that run one after the other in compiled code, up to one that needs Python (jit/loop_series.py).
+"""Runs clusters one after the other in compiled code, up to one that needs Python (jit/loop_series.py).
 
-Only where nobody listens, in an order without chance, and of kernels whose units keep no state that Python
-clears for each cluster.
+This requires that there are no observers, that the order is not random, and that the kernel's units keep no
+state that Python must clear for each cluster.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class ClusterSeries:
         self.start = cluster.fresh, *(array.copy() for array in found)
 
     def run(self, rest: range) -> tuple[int, bool]:
-        """Runs clusters from the first of `rest` on: (how many have ended, whether the next one stands at
-        something that Python must do: it has begun, and is to be `run`).
+        """Runs clusters from the first of `rest` on; returns (how many have ended, whether the next one has
+        begun and stands at something that Python must do: then call its `run`).
         """
         if not self.chosen or rest[0] not in self.chosen or rest.step != self.chosen.step:
             self.chosen = rest[:AT_ONCE]
@@ -62,8 +62,8 @@ class ClusterSeries:
         return end - first, stands
 
     def _values(self, chosen: range) -> np.ndarray:
-        """uint64 (clusters, slots, CTAs): the registers that tell clusters apart."""
-        launch: Any = self.cluster.launch  # its sums of indices are good for arrays of them, too
+        """uint64 (clusters, slots, CTAs): values of the special registers that differ between clusters."""
+        launch: Any = self.cluster.launch  # its index arithmetic works on arrays of indices, too
         indices = np.array(chosen)
         them = SimpleNamespace(index=indices, cta_ids=launch.cluster_cta_ids(indices), warps_per_cta=1)
         values = np.empty((len(chosen), len(self.slots), self.cluster.ctas), np.uint64)
@@ -74,6 +74,6 @@ class ClusterSeries:
 
 
 def runs_in_series(cluster: Cluster) -> bool:
-    """Whether its launch may run so."""
+    """Whether this launch's clusters can run one after the other in compiled code."""
     by_rule = not cluster.bus.heard and not cluster.late.on and isinstance(cluster.order, str)
     return by_rule and is_plain(cluster.program)

@@ -1,4 +1,4 @@
-"""What rooms of machine/ below cluster.py take from a cluster, which they schedule, watch and let go on."""
+"""The interface of Cluster that the modules of machine/ use which cluster.py itself imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxsim.machine.split import Lanes, Split, Splits, Wait
 
 
 class Cluster(views.Cluster, Protocol):
-    """A cluster of CTAs with the state of its scheduler; cluster.py says what each part is."""
+    """A cluster of CTAs with the state of its scheduler; cluster.py documents each part."""
 
     launch: Launch
     choices: Choices
@@ -26,13 +26,13 @@ class Cluster(views.Cluster, Protocol):
     split_table: np.ndarray
     group_table: np.ndarray
     cta_table: np.ndarray
-    tmem_table: np.ndarray  # where tensor memories lie
+    tmem_table: np.ndarray  # host addresses of the tensor memories
     maps: MapTable
     tensor_operations: int
     tma_bytes: int
     access_log: np.ndarray
     local: np.ndarray
-    local_written: np.ndarray  # a flag for each byte of it, where somebody listens
+    local_written: np.ndarray  # a flag for each byte of `local`, set only if there are observers
     living: np.ndarray
     loop: Any
     tmem: list

@@ -1,4 +1,4 @@
-"""The control words of a cluster: where its arrays are, and how large, for the compiled loop."""
+"""Fills in the control words of a cluster: addresses and sizes of its arrays, for the compiled loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxsim.machine.plain_programs import is_plain
 
 
 def describe_arrays(cluster: Cluster) -> None:
-    """Fills in cluster.control once; the arrays stay where they are."""
+    """Describes the arrays in cluster.control. Needed only once: the arrays never move."""
     program = cluster.program
     arrays = {
         bytecode.CODE_PTR: program.code,
@@ -43,7 +43,7 @@ def describe_arrays(cluster: Cluster) -> None:
 
 
 def describe_launch(cluster: Cluster) -> None:
-    """What a launch adds. Global memory is told later."""
+    """Adds the settings of a launch. `Cluster.map_memory` adds global memory later."""
     in_place = cluster.late.on or cluster.bus.in_place
     cluster.control[bytecode.SHARED_LIMIT] = cluster.launch.shared_end
     cluster.control[bytecode.LOG_ON] = cluster.bus.heard

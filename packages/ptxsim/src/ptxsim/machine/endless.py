@@ -1,9 +1,9 @@
-"""Loops that never end although they have effects: a state of the cluster that comes again, or too much work.
+"""Detects loops that never end although they have effects: a cluster state that recurs, or too much work.
 
-A cluster is a deterministic machine. Where all that its threads can read (registers, shared, tensor and
-global memory, barriers) is again as it was while every thread that can run had its turns, it goes round
-forever: a loop over tiles that never takes the next one, CTAs that poll a flag with bar.sync in the loop.
-What loops is named by the smallest loop of the program that holds the places where its warps were meanwhile.
+A cluster is deterministic. If everything that its threads can read (registers, shared, tensor and global
+memory, barriers) returns to an earlier state after every runnable thread has had its turns, the cluster loops
+forever: a loop over tiles that never takes the next one, or CTAs that poll a flag with bar.sync in the loop.
+Findings name the smallest loop of the program that contains the rows where the warps were in the meantime.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from ptxsim.jit import bytecode
 from ptxsim.machine.cluster_view import Cluster
 from ptxsim.report.findings import Finding
 
-START = 1024  # turns after which a cluster is watched; most end before, and pay nothing
-START_TOGETHER = 128  # where other clusters may help it
-AGAIN = 3  # times that a state must come back
-AGAIN_AT_RANDOM = 100  # where the next to run is drawn: until then everybody had a turn
+START = 1024  # turns after which a cluster is watched; most clusters end before, and pay nothing
+START_TOGETHER = 128  # the same, if other clusters may help this one
+AGAIN = 3  # times that a state must recur
+AGAIN_AT_RANDOM = 100  # the same if splits run in random order: by then each has had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
-_ACTS = {"st", "atom", "red", "cp", "wgmma", "tcgen05", "mma", "bar", "barrier", "call"}  # not only ask
+_ACTS = {"st", "atom", "red", "cp", "wgmma", "tcgen05", "mma", "bar", "barrier", "call"}  # more than polling
 _LOOKS = ASKS | {"cv"}
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
 
 class Livelock:
-    """Looks for states that come again, and for loops that copy the same tiles over and over."""
+    """Looks for states that recur, and for loops that copy the same tiles over and over."""
 
     def __init__(self, cluster: Cluster, most: int | None):
         self.most, self.first = most or MOST_INSTRUCTIONS, cluster.executed()
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
-        self.known_copies = 0  # copies since one of a new tile inside its tensor
-        self.outside = 0  # of these, those wholly outside of it
-        self.left: int | None = None  # state in which the cluster was last put aside
+        self.known_copies = 0  # copies since the last one of a new tile inside its tensor
+        self.outside = 0  # how many of these are wholly outside of their tensors
+        self.left: int | None = None  # hash of the state in which the cluster was last suspended
         self.watch(START)
 
     def watch(self, start: int) -> None:
-        """Looks at states from `start` turns on."""
+        """Starts to compare states after `start` more turns."""
         self.turns = self.again = 0
-        self.start = self.next = start  # turn whose state is compared with those that follow
+        self.start = self.next = start  # turn whose state is compared with later ones
         self.key: tuple[int, tuple, bytes] | None = None
-        self.split: tuple[int, bytes] | None = None  # of the key: a split, and its row of the table
+        self.split: tuple[int, bytes] | None = None  # the split in `key`, and its row of the split table
         self.own: np.ndarray = np.empty(0, np.uint64)  # registers of its warp
         self.state: tuple | None = None
         self.memory: int | None = None
         self.stood: set[tuple[int, int]] = set()  # (warp, row) of the latest turns
 
     def came_back(self, cluster: Cluster, g: int) -> bool:
-        """After a turn of split g: whether the cluster goes round."""
+        """After a turn of split g: whether the cluster loops through the same states."""
         self.turns += 1
         if self.turns & (self.turns - 1) == 0:
-            self.stood = set()  # what stands before the loop shall not count to it
+            self.stood = set()  # rows before the loop must not count as part of it
         self.stood.add((g // 32, cluster.split_table.item(g, bytecode.SP_PC)))
         if self.turns < self.start:
             return False
@@ -63,7 +63,7 @@ class Livelock:
             return False
         split, own = (g, cluster.split_table[g].tobytes()), cluster.registers[g // 32]
         if not fresh and (split != self.split or not np.array_equal(own, self.own)):
-            return False  # cheap, and enough for most turns: registers differ in most loops that end
+            return False  # a cheap test that is enough for most turns: in loops that end, registers differ
         key = (g, tuple(cluster.queue), cluster.split_table.tobytes())
         if fresh:
             self.next, self.again = 2 * self.turns, 0
@@ -77,12 +77,12 @@ class Livelock:
         return self.again >= (AGAIN_AT_RANDOM if cluster.engine.random else AGAIN)
 
     def same_as_left(self, cluster: Cluster) -> bool:
-        """Whether the cluster is put aside just as it was the last time."""
+        """Whether the cluster is suspended in the same state as the last time."""
         before, self.left = self.left, hash((state_of(cluster), memory_of(cluster)))
         return self.left == before
 
     def copies(self, kind: str, tmap, start: tuple[int, ...]) -> None:
-        """A tensor copy of the box at `start` was issued."""
+        """Notes that a tensor copy of the box at `start` was issued."""
         tile = (kind, tmap.segment, tmap.byte_offset, start)
         outside = tmap.misses(start)
         if outside or tile in self.copied:
@@ -93,11 +93,11 @@ class Livelock:
             self.known_copies = self.outside = 0
 
     def same_tiles(self) -> bool:
-        """Whether copies brought nothing new for far longer than a loop over tiles makes them."""
+        """Whether copies have brought no new tile for far longer than any loop over tiles would take."""
         return self.known_copies > 1024 + 64 * len(self.copied)
 
     def given_up(self, cluster: Cluster) -> bool:
-        """Whether the cluster did more than any kernel that ends."""
+        """Whether the cluster has done more work than any kernel that ends."""
         return self.same_tiles() or self.spent(cluster)
 
     def spent(self, cluster: Cluster) -> bool:
@@ -105,7 +105,7 @@ class Livelock:
         return cluster.executed() - self.first > self.most
 
     def rows(self) -> dict[int, tuple[int, int]]:
-        """Warp -> first and last row at which it stood lately."""
+        """Warp -> first and last row at which it was lately."""
         found: dict[int, list[int]] = {}
         for warp, row in sorted(self.stood):
             found.setdefault(warp, []).append(row)
@@ -113,7 +113,9 @@ class Livelock:
 
 
 def state_of(cluster: Cluster) -> tuple:
-    """What the threads of a cluster hold. Of counted phases only the parity can be read."""
+    """All state of a cluster but global memory. Of a barrier's phase only the parity counts: threads can read
+    no more.
+    """
     arrays = [cluster.registers, cluster.predicates, cluster.group_table, cluster.shared, cluster.local]
     arrays += [array for tmem in cluster.tmem for array in (tmem.owner, tmem.cells)]
     barriers = [(at, b.expected, b.pending, b.tx, b.phase & 1) for at, b in cluster.mbarriers.items()]
@@ -123,7 +125,7 @@ def state_of(cluster: Cluster) -> tuple:
 
 
 def memory_of(cluster: Cluster) -> int:
-    """A number for what global memory holds."""
+    """A checksum of global memory."""
     found = 0
     for array in cluster.launch.memory.arrays:
         found = zlib.crc32(np.ascontiguousarray(array).data, found)
@@ -131,7 +133,7 @@ def memory_of(cluster: Cluster) -> int:
 
 
 def polls(cluster: Cluster, livelock: Livelock) -> bool:
-    """Whether a loop in which warps stand reads what others write: a barrier, an atomic, a strong load."""
+    """Whether a warp is in a loop that reads what others write: a barrier, an atomic, a strong load."""
     return any(_polls(cluster.program, span) for span in livelock.rows().values())
 
 
@@ -142,14 +144,14 @@ def _polls(program, span: tuple[int, int]) -> bool:
 
 
 def hopeless(cluster: Cluster, livelock: Livelock) -> bool:
-    """Whether every warp stands in a loop that polls, or that no jump leaves: nobody works towards an end."""
+    """Whether every warp is in a loop that polls or that no jump leaves, so that none makes progress."""
     program, spans = cluster.program, livelock.rows().values()
     return all(_polls(program, span) or loop_without_end(program, span[0]) for span in spans)
 
 
 def report(cluster: Cluster, livelock: Livelock, proven: bool) -> Finding:
-    """The finding: which warps go round in which loop. Not proven: the run was only given up, unless the
-    program's text has no way out of that loop.
+    """The finding that names the warps and their loop. If not `proven`, the run was only given up, unless the
+    program has no jump out of that loop.
     """
     cause = "endless"
     names, loops = _loops(cluster, livelock.rows())
@@ -158,7 +160,7 @@ def report(cluster: Cluster, livelock: Livelock, proven: bool) -> Finding:
     if not proven and shut:
         message = f"{names} {never} {loops}: no jump leads out of it"
     elif proven:
-        message = f"{names} {never} {loops}: every time round, the cluster is in the same state again"
+        message = f"{names} {never} {loops}: after every iteration, the cluster is in the same state again"
     elif livelock.same_tiles():
         known, outside, tiles = livelock.known_copies, livelock.outside, len(livelock.copied)
         what = f"{known} tensor copies in a row were of the same {tiles} tiles or outside of their tensors"
@@ -193,12 +195,14 @@ def _loops(cluster: Cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str
 
 
 def _waiting(cluster: Cluster, first: int, last: int) -> set[int]:
-    """Warps that wait between two rows."""
+    """Warps that wait at an instruction between two rows."""
     return {g // 32 for g in cluster.waits if first <= cluster.splits[g].row <= last}
 
 
 def loop_around(program, first: int, last: int) -> tuple[int, int]:
-    """Rows of the smallest loop (a jump back and what it jumps over) that holds two rows; else those two."""
+    """First and last row of the smallest loop (a backward jump and its range) around two rows, or else those
+    two rows.
+    """
     code = program.code
     jumps = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
     around = [
@@ -210,7 +214,7 @@ def loop_around(program, first: int, last: int) -> tuple[int, int]:
 
 
 def only_asks(program, row: int) -> bool:
-    """Does the smallest loop around a row nothing but ask again, and perhaps sleep?"""
+    """Whether the smallest loop around a row only polls, and perhaps sleeps."""
     first, last = loop_around(program, row, row)
     inside = [instr for instr in program.instrs[first : last + 1] if instr is not None]
     return first < last and not any(
@@ -220,7 +224,9 @@ def only_asks(program, row: int) -> bool:
 
 
 def loop_without_end(program, row: int) -> tuple[int, int] | None:
-    """Rows of the smallest loop around a row that no jump, ret or exit leaves; None where all can end."""
+    """First and last row of the smallest loop around a row that no jump, ret or exit leaves; None if every
+    such loop can end.
+    """
     code = program.code
     jumps = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
     targets = code[jumps, bytecode.IMM]
@@ -238,7 +244,9 @@ def loop_without_end(program, row: int) -> tuple[int, int] | None:
 
 
 def _where(cluster: Cluster, rows: dict[int, tuple[int, int]]) -> dict:
-    """The place of the first warp that goes round: the first row of its loop that has a line of its own."""
+    """The place of the first warp in `rows`: the first row of its loop whose line is not also that of the row
+    before the loop.
+    """
     if not rows:
         return {}
     w, span = min(rows.items())

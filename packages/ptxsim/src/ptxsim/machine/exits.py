@@ -1,4 +1,4 @@
-"""Lanes that have left the kernel: barriers count only the threads that are still there."""
+"""Handles lanes that have left the kernel: barriers count only the threads that are still running."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ptxsim.machine.cluster_view import Cluster
 
 
 def take_leave(cluster: Cluster) -> None:
-    """Tells the cluster of the lanes that are in `alive`, but not in `living` any more."""
+    """Updates `alive` for the lanes that are no longer in `living`, and wakes splits that waited for them."""
     cluster.control[bytecode.LEFT] = 0
     ctas = set()
     for w, live in enumerate(cluster.living.tolist()):

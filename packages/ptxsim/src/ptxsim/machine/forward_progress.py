@@ -1,7 +1,7 @@
-"""Lanes of a warp progress on their own, as since sm_70 (CUDA C++ guide, independent thread scheduling).
+"""Lanes of a warp progress independently, as since sm_70 (CUDA C++ guide, independent thread scheduling).
 
-Lanes that stand at a meeting point go on without others of their warp that poll, and waits may time out: the
-watchdog asks for both where nothing else moves. Instructions for the whole warp bring such lanes together.
+Lanes at a reconvergence point can continue without lanes of their warp that poll, and waits can time out. The
+watchdog does both when nothing else makes progress. Whole-warp instructions bring such lanes together again.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.split import BLOCK, Split, Wait
 from ptxsim.report.findings import lanes_text
 
-PATIENCE = 64  # turns that an instruction for the whole warp waits for lanes that still run
+PATIENCE = 64  # turns that a whole-warp instruction waits for lanes that still run
 WARP_SYNC = "bar.warp.sync"
-ASIDE = "let all lanes of the mask come to it, or name only those that do"
-MOST_UNITS = 4096  # unit instructions in a row after which others get a turn
+ASIDE = "let all lanes of the mask reach it, or leave the others out of the mask"
+MOST_UNITS = 4096  # consecutive unit instructions after which other splits get a turn
 
 
 def time_out(cluster: Cluster) -> bool:
-    """try_wait may give up after a time limit (PTX ISA 9.7.13.15.16): let it, once per standstill."""
+    """Times out all waiting try_waits (PTX ISA 9.7.13.15.16), once per standstill; False if there is none."""
     if cluster.timeouts == cluster.effects + 1:
         return False
     cluster.timeouts = cluster.effects + 1
@@ -33,14 +33,15 @@ def time_out(cluster: Cluster) -> bool:
 
 
 def release(cluster: Cluster) -> bool:
-    """Lanes that wait at a meeting point for lanes that poll go on without them; False if there are none."""
+    """Lets lanes at a reconvergence point continue without lanes that poll; False if there are none."""
     return any([_without(cluster, g) for g in list(cluster.queue)])
 
 
 def release_from_sleepers(cluster: Cluster) -> bool:
-    """The same, without lanes that sleep at a bar.warp.sync, which counts only lanes that have not ended.
+    """Lets lanes at a reconvergence point continue without lanes that sleep at a bar.warp.sync.
 
-    They may end then; a `review` says that they never came. False if there are none.
+    bar.warp.sync does not wait for lanes that have ended, so it can pass when the others end. A `review` says
+    that these never reached it. False if there are no such lanes.
     """
     freed = False
     for g, wait in list(cluster.waits.items()):
@@ -52,14 +53,14 @@ def release_from_sleepers(cluster: Cluster) -> bool:
             and _without(cluster, g)
         ):
             missing = wait.detail["members"] & ~wait.detail["present"]
-            message = f"lanes {lanes_text(missing)} do not come to this bar.warp.sync, and go on without it"
+            message = f"lanes {lanes_text(missing)} do not reach this bar.warp.sync, and continue without it"
             cluster.reporter.add("collective", "review", message, ASIDE, cluster.splits[g], key="aside")
             freed = True
     return freed
 
 
 def _without(cluster: Cluster, g: int) -> bool:
-    """Lets lanes go on that wait for split g at the innermost meeting point where any do."""
+    """Lets the lanes continue that wait for split g at its innermost reconvergence point with any lanes."""
     group = int(cluster.split_table[g, bytecode.SP_GROUP])
     while group >= 0 and not cluster.group_table[group, bytecode.G_ARRIVED]:
         group = int(cluster.group_table[group, bytecode.G_PARENT])
@@ -87,9 +88,9 @@ def _go_on(cluster: Cluster, w: int, group: int) -> bool:
 
 
 def gather(cluster: Cluster, split: Split):
-    """Before an instruction for the whole warp, lanes that went on apart wait and become one split again.
+    """Before a whole-warp instruction, lets lanes that continued separately wait and become one split again.
 
-    None: there is nothing to do. BLOCK: the split sleeps, or shall run again with more lanes.
+    None: there is nothing to do. BLOCK: the split sleeps, or runs the instruction again with more lanes.
     """
     w, g = split.warp, split.index
     key = ("gather", w, split.row)
@@ -108,9 +109,9 @@ def gather(cluster: Cluster, split: Split):
 
 
 def become_one(cluster: Cluster, split: Split, key: tuple) -> bool:
-    """Lanes of a warp that meet at one bar.warp.sync go on together (9.7.13.2); True where they just did.
+    """Merges lanes of a warp that meet at the same bar.warp.sync into one split (9.7.13.2); True if it did.
 
-    A compiler may lead them there from several sides, with no other place at which they would meet.
+    A compiler may lead lanes there from several branches, with no other point at which they reconverge.
     """
     g, others = split.index, [k for k in cluster.waiting.get(key, ()) if k != split.index]
     rows = {int(cluster.split_table[k, bytecode.SP_PC]) for k in (g, *others)}
@@ -130,7 +131,7 @@ def _same_branch(cluster: Cluster, g: int, others: list[int]) -> bool:
 
 
 def _absorb(cluster: Cluster, g: int, others: list[int], key: tuple, lanes: int) -> None:
-    """Split g, which runs again, takes the lanes of others that wait for `key`."""
+    """Moves the lanes of splits that wait for `key` to split g, and queues g."""
     for k in others:
         del cluster.waits[k]
         cluster.split_table[k, bytecode.SP_STATE] = bytecode.FREE
@@ -140,7 +141,7 @@ def _absorb(cluster: Cluster, g: int, others: list[int], key: tuple, lanes: int)
 
 
 def held_back(cluster: Cluster, split: Split) -> bool:
-    """Whether an instruction for the whole warp waits for lanes that are apart, or still on their way."""
+    """Whether a whole-warp instruction waits for lanes that continued separately or have yet to arrive."""
     g = split.index
     if not cluster.program.whole_warp[split.row]:
         return False

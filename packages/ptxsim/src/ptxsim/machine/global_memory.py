@@ -1,6 +1,4 @@
-"""Simulated addresses: global segments backed by numpy arrays, shared memory windows, per-thread local
-memory.
-"""
+"""Simulated global memory, in segments backed by numpy arrays, and the layout of a CTA's shared memory."""
 
 from __future__ import annotations
 
@@ -12,41 +10,41 @@ from ptxsim.frontend.ast import Var
 from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SHARED_START
 from ptxsim.jit.host import address_in_host
 
-SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access never lands in a neighbour
+SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access does not hit a neighbour
 SHARED_ALIGN = 1024
 MAX_LOCAL = 512 * 1024  # bytes of a thread (the same guide)
 MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
 RESERVED_SMEM = Var("%reserved_smem", "shared", "b8", 32, 512, 512)  # cooperative_groups takes 288 B of it
-SHORT_BASE = 1 << 30  # parameters and constants: their addresses fit the 32-bit pointers that LLVM may make
+SHORT_BASE = 1 << 30  # of parameters and constants: their addresses must fit LLVM's 32-bit pointers
 
 
 class GlobalMemory:
-    """Address space of one launch: arrays, module variables, constants, the parameter block."""
+    """The address space of one launch: arrays, module variables, constants, the parameter block."""
 
     def __init__(self, short: int = SHORT_BASE):
-        """short: where addresses below 2^32 start."""
+        """short: the first address for segments that must lie below 2^32."""
         self.rows: list[tuple[int, int, int, int]] = []
         self.arrays: list[np.ndarray] = []  # uint8 views, kept alive
         self.names: list[str] = []
-        self.shapes: list[tuple[tuple[int, ...], int]] = []  # of the arrays, with the bytes of an element
+        self.shapes: list[tuple[tuple[int, ...], int]] = []  # (shape, element bytes) of each array
         self._next = {False: GLOBAL_BASE, True: short}
-        self.remembered: list[np.ndarray] = []  # what the first arrays held
+        self.remembered: list[np.ndarray] = []  # copies of the first arrays, for `changed`
 
     def remember(self) -> None:
-        """Notes what all arrays so far hold."""
+        """Remembers the contents of all arrays added so far."""
         self.remembered = [array.copy() for array in self.arrays]
 
     def changed(self) -> list[str]:
-        """Names of the arrays that do not hold any more what was noted."""
-        pairs = zip(self.remembered, self.arrays)  # noqa: B905 (later arrays were not noted)
+        """Names of the arrays whose contents have changed since `remember`."""
+        pairs = zip(self.remembered, self.arrays)  # noqa: B905 (later arrays were not remembered)
         return [name for name, (old, new) in zip(self.names, pairs) if not np.array_equal(old, new)]  # noqa: B905
 
     def copies(self) -> list[np.ndarray]:
-        """What all arrays hold now."""
+        """Copies of all arrays."""
         return [array.copy() for array in self.arrays]
 
     def restore(self, copies: list[np.ndarray]) -> None:
-        """Puts back what arrays held, also where numpy may not write: a kernel may all the same."""
+        """Restores the contents of all arrays, even read-only ones: a kernel may have written to these."""
         for array, copy in zip(self.arrays, copies, strict=True):
             if not np.array_equal(array, copy):
                 ctypes.memmove(array.ctypes.data, copy.ctypes.data, copy.nbytes)
@@ -60,9 +58,10 @@ class GlobalMemory:
         at: int | None = None,
         window: int = 0,
     ) -> int:
-        """Maps a C-contiguous array; returns its address. The same memory is mapped once.
+        """Maps a C-contiguous array and returns its address. The same memory is mapped only once.
 
-        short: below 2^32 in its window, as parameters and constants are. at: at this address.
+        short: map it below 2^32, as parameters and constants are; window: is added to the address. at: map
+        it at this address.
         """
         raw = array.reshape(-1).view(np.uint8)
         host = address_in_host(raw)
@@ -88,7 +87,7 @@ class GlobalMemory:
         self.arrays[index] = array
 
     def table(self) -> np.ndarray:
-        """int64 (segments, 4) for the main loop."""
+        """The segments as int64 (segments, 4), for the main loop."""
         return np.array(self.rows or [(0, 0, 0, 0)], dtype=np.int64)
 
     def find(self, address: int, size: int = 1) -> int | None:
@@ -99,12 +98,12 @@ class GlobalMemory:
         return None
 
     def logged(self, address: int) -> bool:
-        """Whether accesses there count: it is no parameter or constant."""
+        """Whether accesses there are logged: not those to parameters and constants."""
         i = self.find(address)
         return i is not None and bool(self.rows[i][3])
 
     def view(self, address: int, size: int) -> np.ndarray | None:
-        """uint8 view of [address, address + size), or None where that is not one mapped range."""
+        """uint8 view of [address, address + size), or None if that is not within one segment."""
         i = self.find(address, size)
         if i is None:
             return None
@@ -113,7 +112,7 @@ class GlobalMemory:
 
     def describe(self, address: int, straddles: bool = False) -> str:
         """`A + 4096 B`, or the nearest buffer and by how much the address misses it. straddles: other
-        lanes of the access are inside.
+        lanes of the access are inside the buffer.
         """
         best = None
         rows = zip(self.rows, self.names, self.shapes, strict=True)
@@ -137,7 +136,7 @@ class GlobalMemory:
 
 
 class Before:
-    """What arrays held before a launch, to tell whether it changed any; None for more than MOST bytes."""
+    """Copies of the arrays before a launch, to see whether it changes any; none if over MOST bytes."""
 
     MOST = 1 << 26
 
@@ -147,7 +146,7 @@ class Before:
         self.copies = memory.copies() if small and memory.arrays else None
 
     def nothing_changed(self) -> bool:
-        """False also where it is not known."""
+        """Whether all arrays are unchanged; False if that is not known."""
         if self.copies is None:
             return False
         pairs = zip(self.copies, self.memory.arrays, strict=True)
@@ -155,8 +154,8 @@ class Before:
 
 
 def _past(name: str, distance: int, straddles: bool, shape: tuple[int, ...], size: int) -> str:
-    """`row 384 of A, which has 384 rows`; in bytes where the array is no matrix. Where a part of the access
-    is inside, and this less than a row behind, it may as well be columns that run on behind the last row.
+    """`row 384 of A, which has 384 rows`; in bytes if the array is no matrix. If part of the access is inside
+    and the rest less than a row past the end, the column index may be too large instead: then gives both.
     """
     where = f"{distance} B past the end" if distance else "just past the end"
     if len(shape) != 2 or not shape[1]:
@@ -171,7 +170,8 @@ def _past(name: str, distance: int, straddles: bool, shape: tuple[int, ...], siz
 def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], int, int]:
     """Window offsets of shared variables: static ones first, then the dynamic part, 1024-aligned.
 
-    Returns (offset per name, offset of the dynamic part, end of the window). ValueError if it is too large.
+    Returns (offset per name, offset of the dynamic part, end of the window). Raises ValueError if the total
+    is too large.
     """
     offsets, end = {}, SHARED_START
     for var in variables:

@@ -1,9 +1,9 @@
-"""Tensor maps of im2col modes (PTX ISA 5.5.4, 5.5.5): a copy takes pixels of images, one after the other.
+"""Tensor maps of im2col modes (PTX ISA 5.5.4, 5.5.5): a copy takes a sequence of pixels from images.
 
-Follows cuTensorMapEncodeIm2col: dimensions are C, W[, H[, D]], N, the innermost first. The bounding box lies
-in W, H and D: `lower` counts from the first pixel, `upper` from the last. A copy begins at a pixel, goes
+Follows cuTensorMapEncodeIm2col: dimensions are C, W[, H[, D]], N, the innermost first. The bounding box spans
+W, H and D: `lower` counts from the first pixel, `upper` from the last. A copy starts at a pixel and steps
 along W by the traversal stride to the end of the box, then to its next row, its next slice, the next image.
-It reads each pixel moved by the offsets of the instruction.
+The offsets of the instruction are added to the coordinates of each pixel that is read.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from dataclasses import dataclass
 
 from ptxsim.machine.tensor_map import TensorMap
 
-MOST = 256  # elements of a tiled box along a dimension
+MOST = 256  # most elements of a tiled box along a dimension
 WIDE = 128  # pixels of .im2col::w::128
 _SHARED = ("array", "swizzle", "dims", "strides", "fill", "byte_offset", "dtype", "packed", "segment", "name")
 
 
 @dataclass(eq=False)
 class Im2colMap(TensorMap):
-    """box: (channels of a pixel, pixels of a copy). lower, upper: corners along W, H, D."""
+    """An im2col tensor map. box: (channels per pixel, pixels per copy). lower, upper: corners of the bounding
+    box along W, H, D.
+    """
 
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
@@ -36,14 +38,17 @@ class Im2colMap(TensorMap):
         limit = {3: 15, 4: 7, 5: 4}.get(rank)
         corners = (*self.lower, *self.upper)
         if limit is None or len(self.lower) != rank - 2 or len(self.upper) != rank - 2:
-            raise ValueError(f"Im2colMap: rank {rank} with corners {self.lower} and {self.upper}; 3, 4, 5 go")
+            raise ValueError(
+                f"Im2colMap: rank {rank} with corners {self.lower} and {self.upper}; expected rank 3, 4 or 5 "
+                "and rank - 2 numbers in each corner"
+            )
         if not all(-(1 << limit) <= corner < 1 << limit for corner in corners):
-            raise ValueError(f"Im2colMap: corners {corners} of a map of rank {rank} have {limit + 1} bits")
+            raise ValueError(f"Im2colMap: corners {corners} of a map of rank {rank} exceed {limit + 1} bits")
         if not 1 <= self.pixels <= 1024:
-            raise ValueError(f"Im2colMap: {self.pixels} pixels of a copy are not 1..1024")
+            raise ValueError(f"Im2colMap: a copy of {self.pixels} pixels; expected 1..1024")
 
     def run(self, count: int) -> TensorMap:
-        """The tiled map of so many pixels along W."""
+        """The tiled map that covers `count` pixels along W."""
         key = count, self.segment
         if key not in self.parts:
             extent = (count - 1) * self.element_strides[1] + 1
@@ -54,7 +59,7 @@ class Im2colMap(TensorMap):
         return self.parts[key]
 
     def box_of(self, moved: int = 0) -> tuple[list[int], list[int]]:
-        """(first, last) pixel of the bounding box along W, H, D; moved along W."""
+        """(first, last) pixel of the bounding box along W, H, D; shifted along W by `moved`."""
         low, size = list(self.lower), self.dims[1:-1]
         high = [extent - 1 + corner for extent, corner in zip(size, self.upper, strict=True)]
         low[0], high[0] = low[0] + moved, high[0] + moved
@@ -62,9 +67,9 @@ class Im2colMap(TensorMap):
 
 
 def runs(tmap: Im2colMap, start: tuple[int, ...], pixels: int, offsets, wide: bool) -> Iterator[tuple]:
-    """(coordinates of its first pixel, pixels) of each run along W that a copy takes.
+    """(coordinates of the first pixel, number of pixels) of each run along W that a copy takes.
 
-    wide: .im2col::w, which stays in one row of every image; offsets are then (how far W and the box move,).
+    wide: .im2col::w, which stays in one row of every image; offsets is then (shift of W and of the box,).
     """
     channel, *at, image = start
     low, high = tmap.box_of(offsets[0] if wide else 0)

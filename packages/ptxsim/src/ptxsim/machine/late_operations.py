@@ -1,9 +1,9 @@
-"""Operations by which warps learn who came first, and orders in which chosen ones come as late as they may.
+"""Operations whose order is visible to warps, and launch orders that delay chosen ones as long as possible.
 
-An atomic or an arrival of another warp may come before or after; a run shows one of the two. `Late` names
-operations that wait until nothing else can move: so the others come first. What warps read and set without
-an atomic it cannot hold back; for that it ranks them: of the warps that can go on, the first one does, up to
-its next barrier, copy or atomic. grid/every_order.py tries many.
+An atomic or an arrival may come before or after that of another warp; a run shows one of the two orders.
+`Late` names operations that wait until nothing else can make progress, so that the others come first. It
+cannot delay plain loads and stores; for these it ranks the warps: of the warps that can run, the first one
+runs up to its next barrier, copy or atomic. grid/every_order.py tries many such orders.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.forward_progress import MOST_UNITS
 from ptxsim.machine.split import Split
 
-Operation = tuple[int, int, int]  # cluster, warp, how many operations the warp did before it
+Operation = tuple[int, int, int]  # cluster, warp, number of operations that the warp did before
 
 
 @dataclass(frozen=True)
 class Late:
-    """An order of a launch: `order`, but that these operations come last, and warps by their ranks."""
+    """A launch order: that of `order`, except that `operations` come last and warps run by their `ranks`."""
 
     order: str = "program"
     operations: frozenset[Operation] = frozenset()
-    ranks: tuple[int, ...] = ()  # of each warp of a cluster; none: who waits longest goes on
-    seen: dict[Operation, int] = field(default_factory=dict, compare=False)  # all that came -> row
+    ranks: tuple[int, ...] = ()  # of each warp of a cluster; empty: the one that has waited longest runs
+    seen: dict[Operation, int] = field(default_factory=dict, compare=False)  # all that were done -> row
 
 
-Order = str | int | Late  # "program", "adverse" or a seed; with operations that come last
+Order = str | int | Late  # "program", "adverse", a seed, or an order with operations that come last
 
 
 def base_of(order: Order) -> str | int:
-    """ "program", "adverse" or a seed, whatever else an order says."""
+    """The "program", "adverse" or seed of an order, without operations and ranks."""
     return order.order if isinstance(order, Late) else order
 
 
 def is_operation(instr) -> bool:
-    """May its place among those of other warps decide what they do?"""
+    """Whether the order of this operation relative to those of other warps can change what the warps do."""
     if instr is None:
         return False
     arrival = instr.op == "mbarrier" and instr.mods[0].startswith("arrive")
@@ -46,8 +46,8 @@ def is_operation(instr) -> bool:
 
 
 def hangs_on_order(program) -> bool:
-    """Whether threads can tell who came first, other than by waiting: results of atomics, polls of memory,
-    waits that may give up.
+    """Whether threads can see which one came first, other than by waiting: by results of atomics, polls of
+    memory, or waits that may time out.
     """
     return any(_tells(instr) for instr in program.instrs if instr is not None)
 
@@ -59,23 +59,23 @@ def _tells(instr) -> bool:
 
 
 class LateOperations:
-    """Of one cluster."""
+    """The delayed operations and the ranks of one cluster."""
 
     def __init__(self, order: Order):
         self.order = order if isinstance(order, Late) else None
         self.on = self.order is not None
         self.seen = self.order.seen if self.order else {}
         self.ranks = self.order.ranks if self.order else ()
-        self.most_units = 1 if self.ranks else MOST_UNITS  # that a warp does in a row
+        self.most_units = 1 if self.ranks else MOST_UNITS  # unit instructions in a row of a warp
 
     def start(self) -> None:
         self.counts: Counter[int] = Counter()  # operations of each warp so far
-        self.held: deque[int] = deque()  # splits that stand at one
+        self.held: deque[int] = deque()  # splits that wait at a delayed operation
         self.left: set[Operation] = set(self.order.operations) if self.order else set()
-        self.in_vain: Counter[int] = Counter()  # turns of each split since it last got on
+        self.in_vain: Counter[int] = Counter()  # turns of each split since it last made progress
 
     def takes(self, cluster: Cluster, split: Split) -> bool:
-        """Whether the split stays at its instruction until `release`."""
+        """Whether the split must stay at its instruction until `release`."""
         if not is_operation(split.instr):
             return False
         operation = cluster.index, split.warp, self.counts[split.warp]
@@ -88,18 +88,18 @@ class LateOperations:
         return False
 
     def first(self, queue: deque[int]) -> int:
-        """Takes from the queue who goes on: who polls in vain comes after the others."""
+        """Takes the split that runs next from the queue: by rank, after others if it polls in vain."""
         chosen = min(queue, key=lambda g: (self.in_vain[g], self.ranks[g // 32]))
         queue.remove(chosen)
         return chosen
 
     def had_turn(self, g: int, work: int | None) -> None:
-        """work: what the turn did without an effect."""
+        """Notes a turn of split g. work: instructions without an effect, as in `Watchdog.gets_on`."""
         if self.ranks:
             self.in_vain[g] = self.in_vain[g] + 1 if work else 0
 
     def release(self, cluster: Cluster) -> bool:
-        """Nothing else can move: the operation that has waited longest comes. False if there is none."""
+        """Lets the operation that has waited longest run, as nothing else can; False if there is none."""
         if not self.on or not self.held:
             return False
         cluster.queue.append(self.held.popleft())

@@ -1,8 +1,8 @@
-"""Clusters of a grid that have not started: what clusterlaunchcontrol may take (PTX ISA 9.7.13.17).
+"""Clusters of a grid that have not started, which clusterlaunchcontrol may take (PTX ISA 9.7.13.17).
 
-Which request gets one is a choice of a run. "program": at most half of the grid starts by itself, and each
-cluster may take as many of the rest as evens the work out, so that both answers come. "adverse": whoever asks
-gets one, so that the first cluster takes all the others. A seed: three requests of four get one.
+Which requests succeed depends on the order of the run. "program": at most half of the grid starts by itself,
+and each cluster may take an equal share of the rest, so that requests both succeed and fail. "adverse": every
+request succeeds, so that the first cluster takes all the others. A seed: three of four requests succeed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ class LaunchQueue:
 
     def __init__(self):
         self.left: dict[int, None] = {}
-        self.share: int | None = 0  # clusters that each may take; None: any number
+        self.share: int | None = 0  # clusters that each cluster may take; None: any number
         self.random: random.Random | None = None
-        self.taken: list[tuple[int, int]] = []  # (by which cluster, which one), in order
-        self.counts: Counter[int] = Counter()  # of them, by the first
+        self.taken: list[tuple[int, int]] = []  # (taking cluster, taken cluster), in order
+        self.counts: Counter[int] = Counter()  # taking cluster -> how many it has taken
 
     def offer(self, clusters, order: str | int, room: int) -> None:
-        """`clusters` are to run; `room`: as many as a chip holds at a time."""
+        """Sets the clusters to run. room: how many clusters a chip holds at a time."""
         self.left = dict.fromkeys(clusters)
         self.taken, self.counts = [], Counter()
         count = len(self.left)
@@ -31,22 +31,22 @@ class LaunchQueue:
         self.random = None if isinstance(order, str) else random.Random(order)
 
     def narrow(self, clusters) -> None:
-        """This process runs only these."""
+        """Keeps only these clusters, which this process runs."""
         self.left = dict.fromkeys(c for c in clusters if c in self.left)
 
     def begin(self, cluster: int) -> bool:
-        """Whether a cluster still has to run; from now on nobody can take it."""
+        """Whether a cluster still has to run; from now on, no other can take it."""
         if cluster not in self.left:
             return False
         del self.left[cluster]
         return True
 
     def snapshot(self) -> int:
-        """What `restore` needs to undo all that is taken from now on, in an order without chance."""
+        """A mark for `restore`, which undoes all takes after it; not for random orders."""
         return len(self.taken)
 
     def restore(self, snapshot: int) -> None:
-        """They are the first in line again, in the order in which they were taken."""
+        """Undoes all takes since `snapshot`: the clusters are first in line again, in their former order."""
         undone = self.taken[snapshot:]
         del self.taken[snapshot:]
         self.counts.subtract(by for by, _ in undone)
@@ -54,7 +54,7 @@ class LaunchQueue:
             self.left = dict.fromkeys(cluster for _, cluster in undone) | self.left
 
     def take(self, by: int) -> int | None:
-        """A cluster that will not start any more, for cluster `by`; None: the request fails."""
+        """Takes a cluster, which then never starts, for cluster `by`; None if the request fails."""
         had_its_share = self.share is not None and self.counts[by] >= self.share
         if not self.left or (self.random is None and had_its_share):
             return None

@@ -1,4 +1,4 @@
-"""What the rooms below launch.py take from a launch; the class is there, as it also binds arguments."""
+"""The interface of Launch for the modules that launch.py imports; the class itself is there."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Launch(views.Launch, Protocol):
     """A kernel with its geometry, its memory, and the values that are fixed before it runs."""
 
     module: Any  # the Module that the kernel is in
-    variables: Any  # of the module; symbols: their addresses, and those of the arguments
+    variables: Any  # of the module; symbols: addresses of these and of the arguments
     symbols: dict[str, int]
     memory: GlobalMemory
-    maps: dict[int, TensorMap]  # address of a tensor map -> it
+    maps: dict[int, TensorMap]  # address -> the tensor map stored there
     not_started: LaunchQueue
 
     @property
@@ -28,9 +28,9 @@ class Launch(views.Launch, Protocol):
     block: Triple  # in threads
     cluster: Triple  # in CTAs
     shared_bytes: int  # of dynamic shared memory
-    shared_dynamic: int  # where it begins in the window
+    shared_dynamic: int  # offset of the dynamic part in the window
     uses_tmem: bool
-    grid_barrier: int  # its address; 0 where there is none
+    grid_barrier: int  # its address; 0 if there is none
     source: str
     max_instructions: int | None
     exit_hooks: tuple

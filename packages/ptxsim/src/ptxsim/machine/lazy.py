@@ -1,4 +1,4 @@
-"""`cached_property`, that a type checker takes for a property, as the protocols of views.py have them."""
+"""`cached_property`, which type checkers see as a property, as the protocols of views.py require."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What compiled code of units has done since Python looked, for those who count and who sleep."""
+"""Effects of compiled unit code that the Python side has not seen yet: counters and wake-ups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads of unwritten local memory, which the main loop logs among all accesses."""
+"""Separates loads of unwritten local memory, which the main loop logs among all accesses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxsim.jit import bytecode
 
 
 def without_local(cluster, log: np.ndarray) -> np.ndarray:
-    """The log without them; an event of their own tells of them first."""
+    """The log without loads of unwritten local memory; they are first reported as an event of their own."""
     if not cluster.program.local_bytes:
         return log
     local = is_local(log[:, bytecode.LOG_PLACE])

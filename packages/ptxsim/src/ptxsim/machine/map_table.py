@@ -1,6 +1,7 @@
-"""The tensor maps by which compiled code copies, and its copies, of which Python is told afterwards.
+"""The tensor maps that compiled code can use, and the list of its copies, which Python reads afterwards.
 
-A row names the 128 bytes that a map was made of: where memory holds others now, the handler looks at them.
+A row holds the 128 bytes that its map was decoded from. If memory now holds other bytes, the row does not
+apply, and the instruction's handler decodes them.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.tensor_box import map_words
 from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 
-ROOM = 32  # maps, and copies before Python must look
-MT_ADDRESS, MT_SEGMENT, MT_WORDS, MT_BYTES = range(4)  # columns; the bytes as words are the last of them
+ROOM = 32  # most maps, and most copies before Python must read the list
+MT_ADDRESS, MT_SEGMENT, MT_WORDS, MT_BYTES = range(4)  # columns; the 128 bytes, as words, come last
 MT_COLUMNS = MT_BYTES + MAP_BYTES // 8
-CP_STORES, CP_MAP, CP_START = range(3)  # columns of a copy; coordinates are the last of them
+CP_STORES, CP_MAP, CP_START = range(3)  # columns of a copy; the coordinates come last
 CP_COLUMNS = CP_START + 5
 
 
 class MapTable:
-    """Those of a cluster."""
+    """The tensor maps and copies of a cluster."""
 
     def __init__(self, control: np.ndarray):
         """control: the control words of the cluster."""
@@ -35,19 +36,19 @@ class MapTable:
         self.let_go()
 
     def start(self, launch: Launch) -> None:
-        """Those that the parameters of a launch hold."""
+        """Adds the maps in the parameters of a launch."""
         self._memory = launch.memory
         for address, tmap in launch.maps.items():
             self.add(address, tmap)
 
     def let_go(self) -> None:
-        """None is known, as before a launch."""
+        """Forgets all maps."""
         self._maps: list[TensorMap] = []
         self._memory = GlobalMemory()
         self._control[bytecode.MAPS] = 0
 
     def add(self, address: int, tmap: TensorMap) -> None:
-        """The map that memory holds at an address."""
+        """Adds the map stored at an address, if compiled code can use it and there is room."""
         data = self._memory.view(address, MAP_BYTES)
         if data is None or tmap.packed > 1 or isinstance(tmap, Im2colMap):
             return
@@ -61,7 +62,7 @@ class MapTable:
         self._control[bytecode.MAPS] = len(self._maps)
 
     def known(self, address: int) -> TensorMap | None:
-        """The map that was added for the bytes which memory holds at an address."""
+        """The map that was added for an address, if memory there still holds the same bytes; else None."""
         rows = self._rows[: len(self._maps)]
         row = next((i for i, at in enumerate(rows[:, MT_ADDRESS].tolist()) if at == address), None)
         data = self._memory.view(address, MAP_BYTES) if row is not None else None
@@ -69,7 +70,7 @@ class MapTable:
         return self._maps[row] if same and row is not None else None
 
     def copies(self) -> list[tuple[bool, TensorMap, tuple[int, ...]]]:
-        """(stores?, map, coordinates) of what compiled code has copied since it was asked."""
+        """(whether it stores, map, coordinates) of each copy by compiled code since the last call."""
         rows = self._copies[: self._control.item(bytecode.COPIES)].tolist()
         self._control[bytecode.COPIES] = 0
         found = [(bool(stores), self._maps[number], start) for stores, number, *start in rows]

@@ -1,8 +1,9 @@
 """One mbarrier object (PTX ISA 9.7.13.15): expected and pending arrivals, tx-count, phase.
 
-A phase completes when no arrival is pending and the tx-count is zero; then pending is reloaded and the phase
-number goes up by one. Its parity is what try_wait.parity compares. The rules are compiled code on a row of
-words (`bytecode.BarrierColumn`), which the main loop calls; an `MBarrier` calls it for handlers and checks.
+A phase completes when no arrival is pending and the tx-count is zero; then the pending count is reset to the
+expected one, and the phase number increases by one. try_wait.parity compares the parity of that number. The
+rules are compiled functions on a row of words (`bytecode.BarrierColumn`): the main loop calls them directly,
+handlers and checks through an `MBarrier`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ MAX_COUNT = (1 << 20) - 1  # PTX ISA 9.7.13.15.1: counts 1 .. 2^20 - 1, tx-count
 
 
 class MBarrierError(ValueError):
-    """A count left its legal range; the message is one clause without the barrier's name."""
+    """A count has left its legal range. The message is one clause without the barrier's name."""
 
 
 class TooManyBytes(MBarrierError):
-    """One announcement alone is more than a tx-count holds."""
+    """A single expect-tx announces more bytes than a tx-count holds."""
 
 
-# ---- the rules: of numbers, for Python and compiled code; of a barrier by the address of its row ----
+# ---- the rules: on numbers, for Python and compiled code; or on a barrier, by the address of its row ----
 
 
 @both
@@ -44,19 +45,19 @@ def state_of(phase, pending):
 
 @both
 def phases_since(phase, state):
-    """How many phases have completed since a token was made, modulo 2^32: test_wait passes from one on."""
+    """How many phases have completed since a token was made, modulo 2^32; test_wait passes if any has."""
     return phase - (state >> 32) & 0xFFFF_FFFF
 
 
 @both
 def has_passed(phase, parity):
-    """What test_wait.parity answers: the phase with this parity has completed."""
+    """Whether the phase with this parity has completed: the result of test_wait.parity."""
     return (phase ^ parity) & 1 != 0
 
 
 @inner
 def begin(barrier, count):
-    """A fresh barrier."""
+    """Initialises a barrier that expects `count` arrivals per phase."""
     for column in (bytecode.MB_TX, bytecode.MB_PHASE, bytecode.MB_TOLD):
         set_word(barrier, column, 0)
     set_word(barrier, bytecode.MB_ANNOUNCED, 0)
@@ -68,7 +69,7 @@ def begin(barrier, count):
 
 @inner
 def arrive(barrier, count, drop):
-    """`count` arrivals; with `drop` later phases expect as many fewer. False: more than are pending."""
+    """Makes `count` arrivals; with `drop`, later phases expect as many fewer. False if fewer are pending."""
     pending = word(barrier, bytecode.MB_PENDING)
     if count > pending:
         return False
@@ -80,7 +81,7 @@ def arrive(barrier, count, drop):
 
 @inner
 def move_tx(barrier, change):
-    """Announces bytes, or delivers so many if negative. False: the tx-count has left its range."""
+    """Adds `change` to the tx-count: bytes announced, or delivered if negative. False: it left its range."""
     tx = word(barrier, bytecode.MB_TX) + change
     set_word(barrier, bytecode.MB_TX, tx)
     if abs(tx) > MAX_COUNT:
@@ -107,7 +108,7 @@ BEGIN, ARRIVE, DROP, MOVE_TX, COMPLETE = range(5)
 
 @compiled()
 def apply(rule, barrier, number):
-    """One rule, for Python."""
+    """Applies one rule, for calls from Python."""
     if rule == BEGIN:
         begin(barrier, number)
     if rule in (ARRIVE, DROP):
@@ -117,26 +118,26 @@ def apply(rule, barrier, number):
     return np.int64(complete_phase(barrier)) if rule == COMPLETE else np.int64(0)
 
 
-# ---- the same for Python ----
+# ---- barriers in Python ----
 
 
 class MBarrier(ctypes.Structure):
-    """A row of words as `bytecode.BarrierColumn` names them, with the names that Python uses."""
+    """A row of a barrier table: the words of `bytecode.BarrierColumn` as attributes."""
 
     _fields_ = [(column.name[3:].lower(), ctypes.c_int64) for column in bytecode.BarrierColumn]
     place: int
     lives: int  # 1: initialised, and not invalidated since
-    expected: int  # arrivals a phase needs
+    expected: int  # arrivals that a phase needs
     pending: int  # arrivals still missing in this phase
-    tx: int  # bytes announced, not yet delivered (negative: delivered before announced)
+    tx: int  # bytes announced but not yet delivered (negative: delivered before announced)
     phase: int  # phases completed
     announced: int  # bytes announced in this phase
     delivered: int  # bytes delivered in this phase
-    told: int  # phase of which splits that sleep know
+    told: int  # the latest phase for which sleeping splits were woken
 
     @classmethod
     def at(cls, table: np.ndarray, row: int) -> MBarrier:
-        """That of a row of a table, int64 (rows, MB_COLUMNS)."""
+        """The barrier in a row of a table, int64 (rows, MB_COLUMNS)."""
         made = cls.from_buffer(table, row * bytecode.BARRIER_BYTES)  # type: ignore[arg-type]  # a buffer
         made.address = ctypes.addressof(made)
         return made
@@ -148,7 +149,7 @@ class MBarrier(ctypes.Structure):
 
     @classmethod
     def with_count(cls, count: int) -> MBarrier:
-        """One that belongs to no cluster."""
+        """A barrier that belongs to no cluster."""
         made = cls.at(np.zeros((1, bytecode.MB_COLUMNS), np.int64), 0)
         made.begin(count)
         return made
@@ -165,7 +166,7 @@ class MBarrier(ctypes.Structure):
             )
 
     def expect_one_more(self) -> bool:
-        """One more arrival in this phase. False: more than a barrier can count."""
+        """Expects one more arrival in this phase. False: more than a barrier can count."""
         self.pending += 1
         return self.pending <= MAX_COUNT
 
@@ -179,7 +180,7 @@ class MBarrier(ctypes.Structure):
         if not apply(MOVE_TX, self.address, change):
             if change > MAX_COUNT:
                 raise TooManyBytes(
-                    f"{change} bytes are announced at once, and a tx-count holds {MAX_COUNT} at most"
+                    f"{change} bytes are announced at once, but a tx-count holds {MAX_COUNT} at most"
                 )
             raise MBarrierError(f"tx-count {self.tx} leaves its range of +-{MAX_COUNT} bytes")
 
@@ -193,5 +194,5 @@ class MBarrier(ctypes.Structure):
         return state_of(self.phase, self.pending) & (2**64 - 1)
 
     def has_bytes_of(self, missing: int) -> bool:
-        """Are the bytes that came unannounced just those missing elsewhere, once or several times?"""
+        """Whether the bytes that came unannounced are a multiple of those missing at another barrier."""
         return self.tx < 0 < missing and self.tx % missing == 0

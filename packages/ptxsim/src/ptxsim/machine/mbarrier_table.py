@@ -1,4 +1,4 @@
-"""The mbarriers of a cluster, by place. Compiled code looks at the same table, and makes barriers itself."""
+"""The mbarriers of a cluster, by place, in a table that compiled code also reads and writes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ptxsim.jit.translate import shared_address, shared_place
 from ptxsim.machine.mbarrier import MBarrier
 
 Place = tuple[int, int]  # (CTA rank, offset in its window)
-FEW = 64  # that the table has room for at first
+FEW = 64  # barriers that the table initially has room for
 
 
 class MBarriers(dict[Place, MBarrier]):
-    """Those that are initialised. A place keeps its row when its barrier is invalidated."""
+    """Place -> initialised mbarrier. A place keeps its row when its barrier is invalidated."""
 
     def __init__(self, control: np.ndarray):
         """control: the control words of the cluster, which say how many rows there are."""
@@ -24,7 +24,7 @@ class MBarriers(dict[Place, MBarrier]):
         self.start()
 
     def start(self) -> None:
-        """A new cluster has none."""
+        """Removes all barriers, for a new cluster."""
         self.clear()
         self._rows: dict[Place, MBarrier] = {}
         self._use(self._table)
@@ -32,7 +32,7 @@ class MBarriers(dict[Place, MBarrier]):
         self._control[bytecode.REMADE] = 0
 
     def make(self, place: Place, count: int) -> MBarrier:
-        """A fresh barrier there; MBarrierError for a count that is not legal."""
+        """Initialises a barrier at a place; raises MBarrierError if the count is not legal."""
         made = self._rows.get(place)
         if made is None:
             MBarrier.require_legal(count)
@@ -50,7 +50,7 @@ class MBarriers(dict[Place, MBarrier]):
         self.pop(place).lives = 0
 
     def learn(self) -> None:
-        """Of barriers that compiled code has made and invalidated."""
+        """Takes over the barriers that compiled code has initialised or invalidated."""
         self._control[bytecode.REMADE] = 0
         for row in range(len(self._rows), self._control.item(bytecode.BARRIERS)):
             place = shared_place(self._table.item(row, bytecode.MB_PLACE))
@@ -62,7 +62,7 @@ class MBarriers(dict[Place, MBarrier]):
                 self.pop(place, None)
 
     def went_on(self) -> list[Place]:
-        """Those that compiled code has moved to another phase since they were asked for."""
+        """Places of the barriers whose phase compiled code has completed since the last call."""
         self._control[bytecode.PHASES_DONE] = 0
         moved = [place for place, one in self.items() if one.phase != one.told]
         for place in moved:

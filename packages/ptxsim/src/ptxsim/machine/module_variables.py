@@ -1,7 +1,7 @@
-"""Variables of a module in global and constant memory: what they hold lasts from launch to launch.
+"""Variables of a module in global and constant memory, whose contents persist from launch to launch.
 
-Each has an address of its own for the life of the module, so that a pointer that one launch stores is right
-in the next. `variables["name"]` is a numpy array of the variable's memory; writing into it sets the variable.
+Each keeps its address for the life of the module, so that a pointer stored by one launch is valid in the
+next. `variables["name"]` is a numpy array of the variable's memory; writing into it sets the variable.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _DTYPES = {"f16": "f2", "f32": "f4", "f64": "f8", "bf16": ml_dtypes.bfloat16, "p
 
 
 class Variables(Mapping):
-    """Name -> numpy array (uint8, int32, float32 ..: the declared type) of the variable's memory."""
+    """Name -> numpy array of the variable's memory, in its declared type (uint8, int32, float32 ..)."""
 
     def __init__(self, module: Module):
         self._vars = {v.name: v for v in module.vars.values() if v.space in ("global", "const")}
-        self._memory: dict[str, np.ndarray] = {}  # those that were used so far
+        self._memory: dict[str, np.ndarray] = {}  # of the variables used so far
         self._given: set[str] = set()  # names whose memory came from outside
         self.addresses = self._addresses()
 
@@ -53,29 +53,29 @@ class Variables(Mapping):
         return self._vars[name].space == "const"
 
     def size(self, name: str) -> int:
-        """Bytes."""
+        """Size of a variable in bytes."""
         return self._vars[name].size
 
     def raw(self, name: str) -> np.ndarray:
-        """uint8 view of the variable's memory, at least one byte; KeyError for a name it does not know."""
+        """uint8 view of a variable's memory, at least one byte; raises KeyError for an unknown name."""
         if name not in self._memory:
             self._memory[name] = np.zeros(max(self._vars[name].size, 1), np.uint8)
             self._initialise(name)
         return self._memory[name]
 
     def place(self, name: str, memory: np.ndarray, address: int) -> None:
-        """Gives a variable this memory (uint8) at this address; for all before the first launch."""
+        """Gives a variable this memory (uint8) at this address. Call it before the first launch."""
         self._memory[name], self.addresses[name] = memory, address
         self._given.add(name)
 
     def reset(self) -> None:
-        """Every variable holds again what the module's text says."""
+        """Resets every variable to the initial value in the module's text."""
         self._memory = {name: raw for name, raw in self._memory.items() if name in self._given}
         for name in self._memory:
             self._initialise(name)
 
     def used_by(self, names: Iterable[str]) -> list[str]:
-        """Those of these names that are variables here, and those whose addresses they hold."""
+        """The variables among `names`, and all variables whose addresses their initial values contain."""
         left, found = list(names), {}
         while left:
             var = self._vars.get(left.pop())
@@ -97,7 +97,7 @@ class Variables(Mapping):
 
 
 def _dtype(var: Var) -> np.dtype:
-    """The numpy type of a PTX type; bytes for types that numpy does not have."""
+    """The numpy dtype of a variable's PTX type; uint8 for types that numpy does not have."""
     if var.type in _DTYPES:
         return np.dtype(_DTYPES[var.type])
     kind, bits = {"s": "i", "u": "u", "b": "u"}.get(var.type[0]), var.type[1:]

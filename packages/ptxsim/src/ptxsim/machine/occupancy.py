@@ -1,4 +1,4 @@
-"""How many CTAs of a launch one SM holds, by threads and shared memory (registers are not known here)."""
+"""How many CTAs of a launch one SM holds, by threads and shared memory (register use is not known here)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ SM_THREADS, SM_SHARED, SM_CTAS = 2048, 228 * 1024, 32  # CUDA C++ guide, compute
 
 
 def ctas_per_sm(launch: Launch) -> int:
-    """At least one."""
+    """CTAs of the launch that one SM holds, at least one."""
     by_threads = SM_THREADS // (-(-launch.threads // 32) * 32)
     return max(1, min(SM_CTAS, by_threads, SM_SHARED // launch.shared_end))

@@ -1,4 +1,4 @@
-"""Kernels of threads alone: no tensor core, copy or barrier of the chip works beside them."""
+"""Kernels that use threads only: no tensor core, bulk copy or mbarrier."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _KEEP_STATE = {"mbarrier", "tcgen05", "wgmma", "clusterlaunchcontrol"}
 
 @functools.lru_cache(maxsize=64)
 def is_plain(program) -> bool:
-    """Whether no unit that it uses keeps a state which Python clears for each cluster."""
+    """Whether the program uses no unit whose state Python must clear for each cluster."""
     return not any(instr is not None and _keeps_state(instr) for instr in program.instrs)
 
 

@@ -1,4 +1,4 @@
-"""Registers and predicates of a cluster's warps, as handlers of unit instructions see them."""
+"""Registers and predicates of a cluster's warps, as handlers of unit instructions access them."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ WHOLE_WARP = 0xFFFF_FFFF  # mask of lanes
 
 
 class RegisterFiles:
-    """Those of a cluster, by warp. Of an issued instruction what it read then counts, not what is there."""
+    """Registers and predicates by warp. For an issued instruction (`split.issued`), reads return the values
+    at its issue, not the current ones.
+    """
 
     registers: np.ndarray  # uint64 (warps, slots, lanes)
     predicates: np.ndarray  # int64 (warps, slots), masks
 
     def read(self, split: Lanes, slot: int) -> np.ndarray:
-        """uint64 (32,) of a slot, all lanes."""
+        """uint64 (32,): a slot's values in all lanes."""
         if split.issued:
             return np.full(32, split.issued[slot], np.uint64)
         return self.registers[split.warp, slot]
 
     def values(self, split: Lanes, slot: int) -> list[int]:
-        """The value of every active lane."""
+        """A slot's value in every active lane."""
         values = self.read(split, slot).tolist()
         return values if split.mask == WHOLE_WARP else [values[lane] for lane in split.lanes.tolist()]
 
     def scalar(self, split: Lanes, slot: int) -> int:
-        """The leader lane's value."""
+        """A slot's value in the leader lane."""
         return split.issued[slot] if split.issued else self.registers.item(split.warp, slot, split.leader)
 
     def scalars(self, split: Lanes, slots: list[int]) -> list[int]:
-        """The leader lane's values of several slots."""
+        """The values of several slots in the leader lane."""
         if split.issued:
             return [split.issued[slot] for slot in slots]
         return self.registers[split.warp, slots, split.leader].tolist()
 
     def write(self, split: Lanes, slot: int, values) -> None:
-        """Writes active lanes: a value per active lane, or one for all. Slot -1 is the sink."""
+        """Writes a slot in the active lanes: one value per lane, or one for all. Slot -1 discards them."""
         if slot >= 0:
             self.registers[split.warp, slot, split.lanes] = values
 
     def predicate(self, split: Lanes, code: int) -> int:
-        """Mask of a predicate operand."""
+        """The lanes (mask) in which a predicate operand is true; `code` is 2 * slot + negated."""
         slot = code >> 1
         value = split.issued[~slot] if split.issued else self.predicates.item(split.warp, slot)
         return (~value if code & 1 else value) & 0xFFFF_FFFF
@@ -52,9 +54,9 @@ class RegisterFiles:
         self.predicates[split.warp, code >> 1] = (old & ~split.mask) | (mask & split.mask)
 
     def address(self, split: Lanes, arg) -> int:
-        """The leader lane's address of a MemArg."""
+        """The address of a MemArg in the leader lane."""
         return self.scalar(split, arg.slot) + arg.offset
 
     def addresses(self, split: Lanes, arg) -> np.ndarray:
-        """int64 address of every active lane."""
+        """int64: the address of a MemArg in every active lane."""
         return self.read(split, arg.slot)[split.lanes].astype(np.int64) + arg.offset

@@ -1,4 +1,4 @@
-"""A split: lanes of one warp that stand at the same instruction, as handlers see them; and why one sleeps."""
+"""Splits, the lanes of one warp that are at the same instruction, as handlers see them; and waits."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 
 from ptxsim.jit import bytecode
 
-# what the handler of a unit instruction returns, besides None (done, go on)
-BLOCK = "block"  # run me again when woken
+# what the handler of a unit instruction returns, besides None (done; continue)
+BLOCK = "block"  # not done: run the handler again when the split wakes
 PARK = "park"  # done, but sleep until woken
 
 
 @functools.lru_cache(maxsize=4096)
 def lane_list(mask: int) -> np.ndarray:
-    """Lanes of a mask, ascending."""
+    """The lanes of a mask, ascending."""
     return np.flatnonzero([(mask >> lane) & 1 for lane in range(32)])
 
 
 @dataclass
 class Wait:
-    """Why a split sleeps: `kind` and what a report needs to explain it."""
+    """Why a split sleeps: `kind`, and `detail` for a report that explains it."""
 
     kind: str  # "mbarrier", "bar", "cluster", "tmem-alloc", "registers", "collective", "group", "wgmma"
-    key: tuple  # who wakes it: Cluster.wake(key)
+    key: tuple  # Cluster.wake(key) wakes the split
     detail: dict = field(default_factory=dict)
 
 
 class Lanes:
-    """What can be said of lanes of a warp at an instruction; a subclass has the fields."""
+    """Lanes of a warp at an instruction: properties for subclasses, which define the fields."""
 
     __slots__ = ()
     cluster: Any
@@ -64,7 +64,7 @@ class Lanes:
         return self.cluster.program.instrs[self.row]
 
     def at(self, mask: int | None = None, row: int | None = None) -> Location:
-        """Where it stands now; with `mask` only those lanes, with `row` at another instruction."""
+        """The current location; with `mask`, of only those lanes; with `row`, at another instruction."""
         mask, row = self.mask if mask is None else mask, self.row if row is None else row
         return Location(self.cluster, self.warp, self.cta, self.issued, mask, row)
 
@@ -74,20 +74,20 @@ class _Location(NamedTuple):
     warp: int  # in the cluster
     cta: int  # rank of its CTA
     issued: dict[int, int] | None  # see Split
-    mask: int  # lanes
+    mask: int  # of lanes
     row: int  # of the program
 
 
 class Location(Lanes, _Location):
-    """Lanes of a warp at an instruction, to keep: asynchronous work and reports remember where it began."""
+    """An immutable copy of a split's lanes and row, kept by asynchronous work and reports as their origin."""
 
     __slots__ = ()
 
 
 class Split(Lanes):
-    """A split as handlers see it while they run. `mask` holds the lanes for which the instruction's guard is
-    true. `issued`: what an instruction of one thread read when the main loop issued it, slot -> value and
-    ~slot -> mask of a predicate; None for an instruction at which the split stands.
+    """A split as handlers see it while they run. `mask`: the lanes for which the instruction's guard is true.
+    `issued`: the operands of a single-thread instruction when the main loop issued it, slot -> value and
+    ~slot -> mask of a predicate; None for the instruction at which the split currently is.
     """
 
     __slots__ = ("cluster", "index", "warp", "cta", "issued", "mask", "row")
@@ -102,12 +102,12 @@ class Split(Lanes):
 
     @property
     def full_mask(self) -> int:
-        """All lanes of the split, whatever the guard says."""
+        """Mask of all lanes of the split, regardless of the guard."""
         return int(self.cluster.split_table[self.index, bytecode.SP_MASK])
 
 
 class Splits(dict[int, Split]):
-    """The splits of a cluster by number, each made when a handler first sees it: few warps ever diverge."""
+    """The splits of a cluster by number, each created on first use: few warps ever diverge."""
 
     def __init__(self, cluster):
         super().__init__()

@@ -1,7 +1,7 @@
-"""The box of a tiled map on its way between global and shared memory, as compiled code (PTX ISA 5.5).
+"""Moves the box of a tiled map between global and shared memory, in compiled code (PTX ISA 5.5).
 
-A map is known by its words (`map_words`); a box by the coordinates of its first element, innermost first. In
-shared memory its rows lie PITCH bytes apart, in chunks of 16 bytes that the swizzle moves about.
+A map is given by its words (`map_words`), a box by the coordinates of its first element, innermost first. In
+shared memory, rows of the box are PITCH bytes apart and consist of 16-byte chunks that the swizzle permutes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ CHUNK = 16
 AXES = 5
 RANK, SIZE, ROWS, ROW_BYTES, BYTES, PITCH, MASK, SHIFT, ALIGN, FILL, OFFSET = range(11)
 DIMS, STRIDES, BOX, STEPS, MAP_WORDS = (OFFSET + 1 + AXES * i for i in range(5))
-# Of shared addresses of tensor copies: 128 B, and the pattern of a swizzle (PTX ISA 5.5.7)
+# Alignment of shared addresses in tensor copies: 128 B, or the swizzle pattern's size (PTX ISA 5.5.7)
 ALIGNMENT: dict[Mode, int] = {0: 128, 32: 128, 64: 512, 128: 1024, "128_atom32": 512, "128_atom64": 256}
-# The NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes for floating types, eight bytes of it: an H200 fills
-# with 0x7FF7, whatever the type (seen with float16 and float32)
+# The NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes, repeated to 8 bytes, by element size: an H200 fills
+# with 0x7FF7 whatever the type (measured with float16 and float32)
 _NANS = {
     1: 0x7F7F_7F7F_7F7F_7F7F,
     2: 0x7FF7_7FF7_7FF7_7FF7,
@@ -34,20 +34,20 @@ _NANS = {
 
 
 def swizzle_words(mode: Mode) -> tuple[int, int]:
-    """MASK and SHIFT of a swizzle that TMA knows."""
+    """MASK and SHIFT of a swizzle mode of TMA."""
     ((mask, shift),) = XORS[mode] or ((0, 0),)
     return mask, shift
 
 
 def pitch_of(row_bytes: int, mode: Mode) -> int:
-    """A row that is narrower than the swizzle has the swizzle's width to itself, as on an H200
-    (research/chip/im2col.py): what is left of that is not written.
+    """Bytes from one row of a box to the next in shared memory. A row narrower than the swizzle takes up the
+    swizzle's width, as on an H200 (research/chip/im2col.py); the rest of that is not written.
     """
     return max(row_bytes, SPAN[mode])
 
 
 def map_words(tmap: TensorMap) -> np.ndarray:
-    """int64 (MAP_WORDS,); kept with the map."""
+    """The words of a map for compiled code, int64 (MAP_WORDS,); cached in the map."""
     known = vars(tmap).get("_words")
     if known is None:
         size, row = tmap.dtype.itemsize, tmap.row_bytes
@@ -62,14 +62,14 @@ def map_words(tmap: TensorMap) -> np.ndarray:
 
 @both
 def chunk_place(offset, pitch, mask, shift, row, inner):
-    """Where byte `inner` of a row lies in the window; a multiple of CHUNK goes to one."""
+    """Offset in the window of byte `inner` of a row. Multiples of CHUNK map to multiples of CHUNK."""
     address = offset + row * pitch + inner
     return address ^ ((address >> shift) & mask)
 
 
 @inner
 def _row(tmap, start, number):
-    """(distance of a row of the box from the first element of the tensor, whether it lies in the tensor)."""
+    """(byte offset of a row of the box from the tensor's first element, whether the row is in the tensor)."""
     distance, inside, rest = word(start, 0) * word(tmap, SIZE), True, number
     for axis in range(1, word(tmap, RANK)):
         step = word(tmap, STEPS + axis)
@@ -89,7 +89,7 @@ def _some_bytes(source, target, first, end):
 
 @inner
 def _chunk(source, target, first, end, fill, loads):
-    """Bytes from `first` on, before `end`, of a chunk; in shared memory the others become the fill value."""
+    """Copies bytes `first` to `end` (exclusive) of a chunk; a load sets the others to the fill value."""
     if first <= 0 and end >= CHUNK:
         low, high = load64(np.uint64(source)), load64(np.uint64(source + 8))
         store64(np.uint64(target), low)
@@ -103,8 +103,9 @@ def _chunk(source, target, first, end, fill, loads):
 
 @inner
 def move_box(tmap, tensor, start, window, offset, first, loads, linear):
-    """Loads a box, or stores it. tensor: host address of its first element; window: of a CTA's shared memory;
-    first: number of the row there that the box begins with. linear: in the window row follows row.
+    """Loads or stores a box. tensor: host address of the tensor's first element; window: host address of a
+    CTA's shared memory; first: number of the box's first row there. linear: rows in the window are contiguous
+    and not swizzled.
     """
     pitch = word(tmap, ROW_BYTES) if linear else word(tmap, PITCH)
     mask = 0 if linear else word(tmap, MASK)
@@ -136,8 +137,8 @@ def move(
     at: tuple[int, int] | None,
     loads: bool,
 ) -> None:
-    """The same for Python. array: host address of the tensor's array; at: (offset in the window, first row),
-    or None for a window that holds just the rows of the box, one after the other.
+    """`move_box` for calls from Python. array: host address of the tensor's array; at: (offset in the window,
+    first row), or None for a window that holds only the rows of the box, contiguously.
     """
     words, place = map_words(tmap), np.array(start, np.int64)
     addresses = (

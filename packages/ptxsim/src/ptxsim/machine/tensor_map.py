@@ -1,4 +1,4 @@
-"""Tensor maps: how TMA sees a global array. Follows cuTensorMapEncodeTiled, innermost dimension first."""
+"""Tensor maps: how TMA accesses a global array. Follows cuTensorMapEncodeTiled, innermost dimension first."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ MAP_BYTES = 128  # of a map (PTX ISA 5.5.8)
 class TensorMap:
     """A tiled tensor map.
 
-    array: numpy array that holds the tensor (any layout whose memory is C-contiguous as a whole).
-    box: elements per dimension that one copy moves, innermost first.
-    dims: extent per dimension, innermost first; default: the array's shape reversed.
-    strides: byte strides of dimensions 1.., default: C order. element_strides: traversal steps (default 1).
-    swizzle: 0, 32, 64 or 128 (bytes), or "128_atom32", "128_atom64", which move larger pieces than 16 B.
-    fill: "zero" or "nan" for elements outside. byte_offset: of the first element.
-    dtype: numpy dtype, default the array's. packed: 2 if each byte holds two 4-bit elements, as in
-    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B: an innermost coordinate of a copy then counts these, while `box` and
-    `dims` count bytes. Raises ValueError where cuTensorMapEncodeTiled would refuse.
+    `array`: numpy array that holds the tensor (any layout whose memory is C-contiguous as a whole).
+    `box`: elements per dimension that one copy moves, innermost first.
+    `dims`: extent per dimension, innermost first; default: the array's shape reversed.
+    `strides`: byte strides of dimensions 1.., default: C order. `element_strides`: traversal steps (1).
+    `swizzle`: 0, 32, 64 or 128 (bytes), or "128_atom32", "128_atom64", which move larger pieces than 16 B.
+    `fill`: "zero" or "nan", the value of elements outside. `byte_offset`: of the first element in the array.
+    `dtype`: numpy dtype, default: the array's. `packed`: 2 if each byte holds two 4-bit elements, as in
+    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B; innermost coordinates of copies then count elements, while `box` and
+    `dims` count bytes. Raises ValueError if cuTensorMapEncodeTiled would reject the map.
     """
 
     array: np.ndarray
     box: tuple[int, ...]
     swizzle: Mode = 0
-    dims: tuple[int, ...] = None  # type: ignore[assignment]  # what is None is set below
+    dims: tuple[int, ...] = None  # type: ignore[assignment]  # __post_init__ replaces each None
     strides: tuple[int, ...] = None  # type: ignore[assignment]
     element_strides: tuple[int, ...] = None  # type: ignore[assignment]
     fill: str = "zero"
     byte_offset: int = 0
     dtype: np.dtype = None  # type: ignore[assignment]
     packed: int = 1
-    segment: int = -1  # of global memory; set in the copy that a launch keeps
+    segment: int = -1  # of global memory; set in the launch's own copy of the map
     name: str = ""
-    at: int = 0  # of the map itself, if a kernel can write it; set where a copy reads it there
+    at: int = 0  # address of the map itself, if a kernel can write there; set when a copy uses the map
 
     def __post_init__(self):
         if not isinstance(self.array, np.ndarray):
@@ -62,16 +62,16 @@ class TensorMap:
         self.element_strides = (1, *self.element_strides[1:])  # the driver ignores the innermost one
 
     def place(self, coordinates: tuple[int, ...]) -> tuple[int, ...]:
-        """Of the first element, in what `box` and `dims` count. ValueError for half a byte."""
+        """A copy's coordinates in the units of `box` and `dims`. Raises ValueError for half a byte."""
         inner, *rest = coordinates
         if inner % self.packed:
-            raise ValueError(f"coordinate {inner} of 4-bit elements is odd: a copy starts with a byte")
+            raise ValueError(f"coordinate {inner} of 4-bit elements is odd: a copy starts at a whole byte")
         return (inner // self.packed, *rest)
 
     def box_text(self, start: tuple[int, ...]) -> str:
         """The box at these coordinates, as a slice of the array with rows first: `A[0:128, 64:128]`.
 
-        Where it is no rectangle of a matrix: `A at (64, 0, 0)`, innermost first as in PTX.
+        If the box is not a rectangle of a matrix: `A at (64, 0, 0)`, innermost first as in PTX.
         """
         name, at = self.name or "a tensor map", tuple(start)
         if self.array.ndim != 2 or set(self.element_strides) != {1}:
@@ -81,17 +81,17 @@ class TensorMap:
             rows, columns = (f"{at[axis]}:{at[axis] + self.box[axis]}" for axis in (1, 0))
             return f"{name}[{rows}, {columns}]"
         if not self.holds(at):
-            return f"{name} at {at}"  # what lies behind a row's end is not the row below
+            return f"{name} at {at}"  # elements past the end of a row are not those of the next row
         steps, size = (self.dtype.itemsize, *self.strides), self.array.itemsize
         first = self.byte_offset + sum(s * step for s, step in zip(at, steps, strict=True))
         last = first + sum((b - 1) * step for b, step in zip(self.box, steps, strict=True))
         (top, left), (bottom, right) = (divmod(o // size, self.array.shape[1]) for o in (first, last))
         if (bottom - top + 1) * (right - left + 1) != np.prod(self.box):
-            return f"{name} at {at}"  # no rectangle of the array
+            return f"{name} at {at}"  # not a rectangle of the array
         return f"{name}[{top}:{bottom + 1}, {left}:{right + 1}]"
 
     def _check(self, rank: int, size: int) -> None:
-        """The rules of cuTensorMapEncodeTiled (CUDA driver API), each worded only where it is broken."""
+        """The rules of cuTensorMapEncodeTiled (CUDA driver API); messages are built only when needed."""
         inner, at = self.box[0] * size, self.byte_offset
         rules = [
             (1 <= rank <= 5, lambda: f"rank {rank} is not 1..5"),
@@ -131,7 +131,7 @@ class TensorMap:
         self._check_extent(size)
 
     def _check_extent(self, size: int) -> None:
-        """All elements lie in the array."""
+        """Raises ValueError unless all elements lie in the array."""
         extent = (
             self.byte_offset
             + size
@@ -156,23 +156,23 @@ class TensorMap:
 
     @cached_property
     def row_bytes(self) -> int:
-        """Bytes of a row of the box in shared memory."""
+        """Bytes of one row of the box in shared memory."""
         return -(-self.box[0] // self.element_strides[0]) * self.dtype.itemsize
 
     @cached_property
     def rows(self) -> int:
-        """Of the box in shared memory."""
+        """Number of rows of the box in shared memory."""
         return self.box_bytes // self.row_bytes
 
     def holds(self, start: tuple[int, ...]) -> bool:
-        """Whether the box at `start` lies in the tensor."""
+        """Whether the box at `start` lies entirely inside the tensor."""
         for s, b, d in zip(start, self.box, self.dims, strict=True):  # noqa: SIM110  (asked for every copy)
             if s < 0 or s + b > d:
                 return False
         return True
 
     def misses(self, start: tuple[int, ...]) -> bool:
-        """Whether the box at `start` lies outside of the tensor."""
+        """Whether the box at `start` lies entirely outside the tensor."""
         for s, b, d in zip(start, self.box, self.dims, strict=True):  # noqa: SIM110  (asked for every copy)
             if s >= d or s + b <= 0:
                 return True

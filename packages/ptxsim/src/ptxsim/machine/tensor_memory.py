@@ -1,7 +1,7 @@
 """Tensor memory of one CTA (PTX ISA 9.7.16.1): 128 lanes x 512 columns of 32 bits, allocated by columns.
 
-An address is lane << 16 | column. Allocation is in powers of two from 32; the first one gets column 0. With
-`neighbours` another CTA of the SM, which runs the same kernel, has always been there first and holds as many.
+An address is lane << 16 | column. Allocation sizes are powers of two from 32; the first one gets column 0.
+With `neighbours`, another CTA of the same kernel on the same SM always allocates first, and as many columns.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import numpy as np
 from ptxsim.jit.host import address_in_host
 
 LANES, COLUMNS = 128, 512
-NEIGHBOUR = -1  # owner of what another CTA holds
+NEIGHBOUR = -1  # owner of columns that another CTA holds
 ANY_BASE = (
     "take the address that tcgen05.alloc has written (allocated_addr=tmem_addr[0]): it need not be column 0, "
     "as two CTAs of this kernel fit on one SM"
 )
 PAST_THE_END = "these columns begin past the end of the allocation: is the index of a column too large?"
 OWN_ADDRESS = (
-    "these columns lie beyond: does each allocation have an address word of its own, and does this access "
-    "count from the first column of its own?"
+    "these columns lie outside: does each allocation have its own address word, and does this access count "
+    "from its own allocation's first column?"
 )
-NEVER_WRITTEN = 0xFFFF_FFFF  # an address in shared memory as it is when a CTA starts
-POISON = 0xFFFF_DEAD  # a NaN: what was never written shows
+NEVER_WRITTEN = 0xFFFF_FFFF  # an address word in shared memory that nothing has written since the CTA began
+POISON = 0xFFFF_DEAD  # a NaN, so that reads of unwritten cells show
 
 
 class TensorMemory:
@@ -30,11 +30,11 @@ class TensorMemory:
         self.neighbours = neighbours
         self.cells = np.zeros((LANES, COLUMNS), np.uint32)
         self.floats = self.cells.view(np.float32)
-        self.owner = np.zeros(COLUMNS, np.int32)  # allocation that holds a column, 0: free
+        self.owner = np.zeros(COLUMNS, np.int32)  # number of the allocation that holds a column, 0: free
         self.clear()
 
     def clear(self) -> None:
-        """As it is when a CTA starts."""
+        """Resets everything to the state at the start of a CTA."""
         self.cells[:] = POISON
         self.owner[:] = 0
         self.sizes: dict[int, int] = {}  # first column -> columns
@@ -43,18 +43,20 @@ class TensorMemory:
         self._count = 0
 
     def addresses(self) -> tuple[int, int]:
-        """Of its cells and of the owners of its columns, as bytecode.TmemColumn names them."""
+        """Host addresses of `cells` and `owner`, in the order of bytecode.TmemColumn."""
         return address_in_host(self.cells), address_in_host(self.owner)
 
     def allocate(self, columns: int) -> int | None:
-        """First column of a new allocation, or None while no room is free."""
+        """Allocates columns and returns the first one, or None if there is no room."""
         start = self.first_free(columns)
         if start is not None:
             self.take(start, columns)
         return start
 
     def first_free(self, columns: int) -> int | None:
-        """Where an allocation of so many columns goes; the neighbour takes its own first, or makes room."""
+        """The first column for an allocation, or None. The neighbour takes its columns first; if then there
+        is no room, it gives them back.
+        """
         start = self._gap(columns)
         if start is None:
             self.owner[self.owner == NEIGHBOUR] = 0
@@ -73,11 +75,11 @@ class TensorMemory:
         return next((start for start in starts if self.fits(start, columns)), None)
 
     def fits(self, start: int, columns: int) -> bool:
-        """True if columns [start, start + columns) exist and are free."""
+        """Whether columns [start, start + columns) exist and are free."""
         return start + columns <= COLUMNS and not self.owner[start : start + columns].any()
 
     def take(self, start: int, columns: int) -> None:
-        """Allocates these columns, which are free."""
+        """Allocates these columns, which must be free."""
         self._count += 1
         self._known.clear()
         self.owner[start : start + columns] = self._count
@@ -89,7 +91,7 @@ class TensorMemory:
         self.owner[start : start + columns] = 0
 
     def allocated(self, start: int, columns: int) -> bool:
-        """True if columns [start, start + columns) all belong to live allocations."""
+        """Whether columns [start, start + columns) all belong to live allocations."""
         known = self._known.get((start, columns))
         if known is None:
             known = start + columns <= COLUMNS and bool((self.owner[start : start + columns] > 0).all())
@@ -97,9 +99,9 @@ class TensorMemory:
         return known
 
     def shortage(self, start: int, columns: int) -> tuple[str, str]:
-        """(what is allocated, what to do) for an access to columns that one allocation holds in part.
+        """(what is allocated, what to do) for an access to columns that are not all allocated.
 
-        ("", "") where it is not that.
+        ("", "") if the allocations do not explain the access.
         """
         (first, size), *others = self.sizes.items() or [(0, 0)]
         if (self.owner[start : start + columns] == NEIGHBOUR).any():
@@ -107,7 +109,7 @@ class TensorMemory:
             return what, ANY_BASE
         if others:
             held = " and ".join(f"{at} to {at + many - 1}" for at, many in sorted(self.sizes.items()))
-            return f"what is allocated, by {len(self.sizes)} allocs, are columns {held}", OWN_ADDRESS
+            return f"the {len(self.sizes)} allocs hold only columns {held}", OWN_ADDRESS
         if not size or start < first:
             return "", ""
         enough = 1 << (start + columns - first - 1).bit_length()

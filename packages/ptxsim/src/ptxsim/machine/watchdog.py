@@ -1,9 +1,9 @@
-"""The watchdog of a cluster: after every turn it says whether the cluster still gets anywhere; if not, why.
+"""The watchdog of a cluster: decides after every turn whether the cluster still makes progress; if not, why.
 
-A cluster stands still where all splits that can run poll (`Polling`), or where it is again as it was before
-(`Livelock` in endless.py). Then the watchdog revives it, if it can: asynchronous work completes, try_wait
-times out, lanes that stand at a meeting point go on without those that poll. If it cannot, other clusters
-must help it, or the launch ends with the finding of `give_up`.
+A cluster makes no progress if all splits that can run poll (`Polling`), or if it is in a state that it was in
+before (`Livelock` in endless.py). The watchdog then tries to revive it: asynchronous work completes, try_wait
+times out, lanes at a reconvergence point continue without lanes that poll. If nothing is left to try, other
+clusters must help this one, or the launch ends with the finding of `give_up`.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from ptxsim.machine.forward_progress import release, time_out
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
 IMPATIENT = 200_000  # instructions per split without an effect after which pending work completes
-ENDLESS = 200_000_000  # ... after which a run counts as stuck, if no warp is about anything but waiting
-HELPED = 4  # times that one and the same state of a cluster that goes round is revived
+ENDLESS = 200_000_000  # ... after which a run counts as stuck, if all warps are only waiting
+HELPED = 4  # how often the same state of a cluster that loops is revived
 
 
 class Watchdog:
     """What is known about the progress of one cluster. `Cluster.run` is its only owner."""
 
     def __init__(self, cluster: Cluster, most: int | None):
-        """most: warp instructions that the cluster may run, None for far more than any kernel needs."""
+        """most: limit of warp instructions for the cluster; None: far more than any kernel needs."""
         self.cluster = cluster
         self.polling, self.livelock = Polling(), Livelock(cluster, most)
-        self.moved = True  # something happened since the cluster was last put aside
-        self.goes_round = False
-        self.helped: Counter[int] = Counter()  # states that came back -> how often they were revived
+        self.moved = True  # something has happened since the cluster was last suspended
+        self.goes_round = False  # the cluster loops through the same states
+        self.helped: Counter[int] = Counter()  # states that recurred -> how often they were revived
 
     def allow(self, most: int) -> None:
-        """The cluster may run so many warp instructions, if no fewer are set."""
+        """Lowers the limit of warp instructions to `most`, unless it is lower already."""
         self.livelock.most = min(self.livelock.most, most)
 
     def begin(self, alone: bool) -> None:
-        """The cluster runs, or runs again. alone: nothing outside of it can help."""
+        """Called when the cluster starts or resumes. alone: nothing outside of the cluster can help it."""
         self.alone = alone
         self._look_from(START if alone else START_TOGETHER)
 
@@ -59,15 +59,16 @@ class Watchdog:
         self.livelock.watch(turns)
 
     def happened(self) -> None:
-        """Something that others may have waited for."""
+        """Notes that something has happened for which others may have waited."""
         self.moved = True
         if self.polling.states:
             self.polling.clear()
 
     def gets_on(self, g: int, work: int | None) -> bool:
-        """After a turn of split g: whether there is a point in going on.
+        """After a turn of split g: whether there is a point in continuing.
 
-        work: its instructions without an effect; 0: it had one, or was cut short; None: it is not over.
+        work: the turn's instructions without an effect; 0: it had an effect, or was cut short; None: it is
+        not over.
         """
         if work:
             self.polling.turn(self.cluster, g, work)
@@ -90,14 +91,14 @@ class Watchdog:
                 return True
             if polling.patience >= ENDLESS and hopeless(self.cluster, self.livelock):
                 return True
-            polling.patience *= 2  # a long loop over what nobody writes: products in registers, prints
+            polling.patience *= 2  # a long loop without effects: products in registers, prints
             return False
         return self.exhausted()
 
     def _revive(self) -> bool:
-        """Lets a pending piece of work complete, a wait time out, or lanes go on; False if nothing is left.
+        """Completes a piece of work, times out waits, or lets lanes continue; False if nothing is left to do.
 
-        A loop that comes round to the same state each time, whatever is let go, is not helped for ever.
+        A loop that always returns to the same state, whatever is done for it, is helped only a few times.
         """
         if self.goes_round:
             state = hash((state_of(self.cluster), memory_of(self.cluster)))
@@ -115,14 +116,14 @@ class Watchdog:
         return True
 
     def exhausted(self) -> bool:
-        """Whether the cluster did more than any kernel that ends."""
+        """Whether the cluster has done more work than any kernel that ends."""
         return self.livelock.given_up(self.cluster)
 
     def others_may_help(self) -> bool:
         return not self.alone and not self.exhausted()
 
     def give_up(self) -> None:
-        """Writes the finding that ends the launch: a loop that has no end, or a deadlock."""
+        """Adds the finding that ends the launch: an endless loop or a deadlock."""
         cluster = self.cluster
         cluster.stuck = True
         if cluster.reporter.killed():
@@ -136,7 +137,7 @@ class Watchdog:
 
 
 class Polling:
-    """Splits that used up a turn in a state they had before, without any effect in between."""
+    """Detects splits that end a turn in the same state as an earlier one, without any effect in between."""
 
     def __init__(self):
         self.clear()
@@ -144,7 +145,7 @@ class Polling:
     def clear(self) -> None:
         self.states: dict[int, set[int]] = {}  # split -> digests of its states at the ends of its turns
         self.repeating: set[int] = set()  # splits
-        self.work, self.patience = 0, IMPATIENT  # instructions without an effect, and how many are borne
+        self.work, self.patience = 0, IMPATIENT  # instructions without an effect, and their limit per split
 
     def turn(self, cluster: Cluster, g: int, work: int) -> None:
         self.work += work
@@ -156,20 +157,22 @@ class Polling:
             self.repeating.clear()
 
     def budget(self, g: int, most: int) -> int:
-        """Instructions of the next turn where each access is checked: few at first, for cheap polls."""
+        """Instructions of the next turn if accesses are checked: few at first, so that polling is cheap."""
         return min(most, FIRST << len(self.states.get(g, ())))
 
     def stuck(self, queue) -> bool:
-        """Whether no split that can run will get anywhere by itself; asked after work without an effect."""
+        """Whether no split that can run will make progress by itself; called after work without an effect."""
         return all(g in self.repeating for g in queue)
 
     def impatient(self, queue) -> bool:
-        """Whether splits ran for long without an effect: polls that count or read a clock never repeat."""
+        """Whether splits have run for long without an effect: polls that count or read a clock never repeat
+        a state.
+        """
         return self.work > self.patience * max(1, len(queue))
 
 
 def digest(cluster: Cluster, g: int) -> int:
-    """A number for the state of a split: where it stands, its lanes and their registers."""
+    """A hash of the state of a split: its row, its lanes and their registers."""
     w, mask = int(cluster.split_table[g, bytecode.SP_WARP]), int(cluster.split_table[g, bytecode.SP_MASK])
     lanes = np.flatnonzero((mask >> np.arange(32)) & 1)
     state = zlib.crc32(np.ascontiguousarray(cluster.registers[w][:, lanes]).data)
