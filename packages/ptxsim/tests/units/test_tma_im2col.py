@@ -195,7 +195,7 @@ def test_what_is_not_legal_is_said():
     for used, mode, offsets, start, text in [
         (tmap, "im2col", (0, 0), (0, 9, 0, 0), "outside of the bounding box"),
         (tiled, "im2col", (0, 0), (0, 0, 0, 0), "a tiled tensor map in an im2col copy"),
-        (plain, "im2col::w", (0, 0), (0, 0, 0, 0), "wants a swizzle"),
+        (plain, "im2col::w", (0, 0), (0, 0, 0, 0), "requires a swizzle"),
         (tmap, "im2col::w", (2, 0), (0, 0, 0, 0), "2 halo pixels is not modelled"),
     ]:
         said = [f.message for f in run(load_module(4, mode, offsets), used, start, out, 128).findings]

@@ -22,7 +22,7 @@ class Choices:
     neighbours: bool  # another CTA of the grid runs on the same SM, and allocates tensor memory first
     absent: bool  # shfl.sync from a lane that does not take part yields a marker, not its value (9.7.9.6)
     impatient: (
-        bool  # a try_wait outside of a loop times out at once, and waits the second time (9.7.13.15.16)
+        bool  # a try_wait that no loop repeats times out at once, and waits the second time (9.7.13.15.16)
     )
 
 

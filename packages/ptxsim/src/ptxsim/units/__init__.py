@@ -1,1 +1,1 @@
-"""The hardware units: one file each, from their PTX forms to what they do."""
+"""The hardware units, a file for each: the PTX forms of their instructions, and what these do."""

@@ -1,4 +1,4 @@
-"""Imports every file of this folder, so that their unit instructions are registered."""
+"""Imports every module of this package, which registers all unit instructions."""
 
 import importlib
 import pkgutil

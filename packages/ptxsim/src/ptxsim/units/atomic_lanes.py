@@ -1,7 +1,7 @@
-"""Atomics of a warp, lane after lane in ascending order, in compiled code.
+"""Atomics of a warp in compiled code, lane by lane in ascending order.
 
-The main loop calls it for lanes that all have memory there; atomics.py checks, logs and finds the memory
-itself.
+The main loop calls `update_lanes`, which applies if all addresses are valid. The handlers in atomics.py check
+and log the accesses and look up the memory themselves.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ ADDRESS, OFFSET, SPACE, SIZE, OPERATION, KIND, B, C, TARGET = range(9)
 
 @inner
 def _find_hosts(block, m, warp, registers, hosts, control):
-    """Host addresses of the elements of lanes m, and a mask of those in shared memory; -1 if one has none."""
+    """Fills `hosts` with host addresses for lanes m; returns the mask of lanes in shared memory, or -1 if an
+    address is not valid.
+    """
     words = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
     segments = carray(pointer(words[SEG_PTR]), (words[SEGMENTS], SEG_COLUMNS), dtype=np.int64)
     ctas = carray(pointer(words[CT_PTR]), (words[CLUSTER_SIZE], CT_COLUMNS), dtype=np.int64)
@@ -61,7 +63,7 @@ def _find_hosts(block, m, warp, registers, hosts, control):
 
 @inner
 def _new(block, shared, l, host, registers):
-    """(what is in memory, what lane l makes of it)."""
+    """(old value in memory, new value by lane l)."""
     size, was = word(block, SIZE), read_element(host, word(block, SIZE), 0)
     b, c = lane_value(registers, word(block, B), l), lane_value(registers, word(block, C), l)
     in_shared = (shared >> l) & 1 != 0
@@ -70,8 +72,8 @@ def _new(block, shared, l, host, registers):
 
 @inner
 def _update(block, m, hosts, shared, registers):
-    """Lanes m update the words at their host addresses, of which `shared` lie in shared memory, and get what
-    was there: how many change it.
+    """Lanes m update the words at their host addresses and receive the old values; returns how many values
+    change. shared: mask of the lanes whose word is in shared memory.
     """
     count = 0
     for l in range(32):
@@ -92,9 +94,9 @@ def update_lanes_at(block, m, hosts, shared, registers):
 
 @called
 def update_lanes(row, m, warp, registers, predicates, control):
-    """atom or red of the lanes m, in ascending order; none where one of them has no such memory.
+    """atom or red of the lanes m, in ascending order; done by the handler if an address is not valid.
 
-    Where nothing would change this may be a poll, which ends a turn: that is for the handler.
+    If no value would change, this may be a poll, which ends a turn: the handler must do that, too.
     """
     block, hosts = column(row, CALLED_BLOCK), np.int64(room_for_lanes())
     shared = _find_hosts(block, m, warp, registers, hosts, control)
@@ -111,7 +113,9 @@ def update_lanes(row, m, warp, registers, predicates, control):
 
 
 def whole_warp(cluster: Cluster, split: Split, addresses: np.ndarray, size: int, space: str):
-    """(memory as uint8, offsets in it, places to log) of the lanes' addresses; None where lanes differ."""
+    """(memory as uint8, offsets in it, places to log) for the lanes' addresses; None unless all are valid and
+    in the same memory.
+    """
     first = int(addresses[0])
     if (addresses % size).any() or space == "generic" and not (is_shared(first) or first >= GLOBAL_BASE):
         return None

@@ -1,7 +1,8 @@
-"""What atomics, reducing copies and redux make of two elements, in compiled code (PTX ISA 9.7.13.6, .7, .12).
+"""Operations of atomics, reducing copies and redux on two elements, in compiled code (PTX ISA 9.7.13.6, .7,
+.12).
 
-Elements are the low bits of words. Floats add with one rounding to nearest even; a pair of halves in a
-register is one element here, and each half goes by itself.
+Elements are the low bits of words. Floats add with one rounding to nearest even. A register with a pair of
+16-bit floats is one element here; each half is computed separately.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ptxsim.jit.loop_memory import read_element, write_element
 OPERATIONS = ("and", "or", "xor", "exch", "cas", "add", "min", "max", "inc", "dec")
 _AND, _OR, _XOR, _EXCH, _CAS, _ADD, MIN, _MAX, _INC, _DEC = range(len(OPERATIONS))
 UNSIGNED, SIGNED, FLOAT, F16, BF16 = range(5)
-TYPES: dict[str, tuple[int, int]] = {  # -> (what it holds, bytes)
+TYPES: dict[str, tuple[int, int]] = {  # -> (kind of number, bytes)
     "b16": (UNSIGNED, 2), "b32": (UNSIGNED, 4), "b64": (UNSIGNED, 8), "u32": (UNSIGNED, 4),
     "u64": (UNSIGNED, 8), "s32": (SIGNED, 4), "s64": (SIGNED, 8), "f32": (FLOAT, 4), "f64": (FLOAT, 8),
     "f16": (F16, 2), "f16x2": (F16, 4), "bf16": (BF16, 2), "bf16x2": (BF16, 4),
@@ -37,7 +38,7 @@ TYPES: dict[str, tuple[int, int]] = {  # -> (what it holds, bytes)
 
 @inner
 def integer(operation, signed, bits, was, b, c):
-    """The new value of an element; all are `bits` low bits of words."""
+    """The new value of an integer element. Old value and operands are the low `bits` of words."""
     up = np.uint64(64 - bits)
     low = ~np.uint64(0) >> up
     if operation == _AND:
@@ -62,13 +63,13 @@ def integer(operation, signed, bits, was, b, c):
 
 @inner
 def _flushed(bits):
-    """A float32, where subnormal numbers count as zeros of their sign."""
+    """A float32 with subnormal numbers replaced by zeros of their sign."""
     return bits & np.uint64(0x8000_0000) if bits & np.uint64(0x7F80_0000) == np.uint64(0) else bits
 
 
 @inner
 def _sum(size, in_shared, was, b):
-    """The sum of floats as the memory that holds the first makes it (atomics.py)."""
+    """The sum of two floats, with the flushing and NaNs of shared or global memory (atomics.py)."""
     if size == 4:
         if in_shared:
             return f32_result(as_f32(was) + as_f32(b))
@@ -87,7 +88,7 @@ def _sum(size, in_shared, was, b):
 
 @inner
 def _half(kind, operation, was, b):
-    """add, min or max of f16 or bf16."""
+    """add, min or max of two f16 or bf16 numbers."""
     if kind == F16:
         if operation == _ADD:
             return f16_of(f16_f64(was) + f16_f64(b), RN, False)
@@ -99,7 +100,7 @@ def _half(kind, operation, was, b):
 
 @inner
 def changed(operation, kind, size, in_shared, was, b, c):
-    """The new value of an element of so many bytes."""
+    """The new value of an element of `size` bytes. was: old value; b, c: operands."""
     low = ~ZERO >> np.uint64(64 - 8 * size)
     b, c = b & low, c & low
     if kind == FLOAT:
@@ -112,8 +113,8 @@ def changed(operation, kind, size, in_shared, was, b, c):
 
 @compiled()
 def reduce_bytes(operation, kind, size, memory, data, count):
-    """A copy's `count` bytes at host address `data` into those at `memory`. Its sums of f32 keep subnormal
-    numbers.
+    """Combines a copy's `count` bytes at host address `data` with those at `memory`. Sums of f32 keep
+    subnormal numbers.
     """
     for at in range(0, count, size):
         was, b = read_element(memory + at, size, 0), read_element(data + at, size, 0)

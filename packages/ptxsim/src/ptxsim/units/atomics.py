@@ -22,7 +22,7 @@ from ptxsim.units.registry import FastForm, refuse, slots_of, unit
 
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _HALVES = "f16 f16x2 bf16 bf16x2"
-# the operations of both, after the modifiers of memory (PTX ISA 9.7.13.6, .7)
+# the operations of atom and red, after the modifiers of the memory access (PTX ISA 9.7.13.6, .7)
 _FORMS = (
     ".bits{.hint}.word",
     ".add{.hint}.sum",
@@ -53,7 +53,7 @@ _SETS: dict[str, Any] = {
 
 
 def _blocks(instr, args: tuple) -> list[Block]:
-    """What compiled code must know of each element of a lane."""
+    """The Block that compiled code needs for each element of a lane."""
     operation = next(m for m in instr.mods if m in OPERATIONS)
     target, address, b, *more = args if instr.op == "atom" else (-1, *args)
     items, (kind, size) = slots_of(b), TYPES[instr.mods[-1]]
@@ -112,10 +112,10 @@ def red(instr):
 
 
 def _vector(instr, value) -> int:
-    """Elements that a lane updates; refuses what the syntax boxes allow and no chip has."""
+    """The number of elements that a lane updates; refuses forms that the boxes allow but no chip has."""
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
     if "L2::cache_hint" in instr.mods and any(mod.startswith("shared") for mod in instr.mods):
-        raise refuse(instr, "shared memory has no cache, so that .L2::cache_hint says nothing")
+        raise refuse(instr, "shared memory has no cache, so .L2::cache_hint has no meaning")
     if (len(value.items) if isinstance(value, Vec) else 1) != vector:
         raise refuse(instr, f"{instr.name} takes {vector} registers as its value")
     return vector
@@ -139,8 +139,8 @@ def _update(instr, returns: bool):
 
 
 def _hosts(cluster: Cluster, split: Split, addresses: np.ndarray, vector: int, size: int, space: str):
-    """Of each element: the host address by lane, and a mask of the lanes that have one; last, a mask of the
-    lanes in shared memory. Tells of the accesses.
+    """For each element, host addresses by lane, and the mask of lanes with a valid one; last, the mask of
+    lanes in shared memory. Reports the accesses to observers.
     """
     hosts, reached, shared = np.zeros((vector, 32), np.int64), [0] * vector, 0
     found = whole_warp(cluster, split, addresses, size, space) if vector == 1 else None

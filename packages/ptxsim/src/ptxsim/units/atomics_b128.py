@@ -1,4 +1,4 @@
-"""atom.cas.b128 and atom.exch.b128: 16 bytes of a lane at once, as two 64-bit registers, low half first."""
+"""atom.cas.b128 and atom.exch.b128: 16 bytes per lane, in two 64-bit registers, low half first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BYTES = 16
 
 
 def exchange_pairs(instr, space: str):
-    """The handler; lanes follow one another in ascending order."""
+    """The handler, which processes lanes in ascending order."""
     compares = "cas" in instr.mods
 
     def run(cluster: Cluster, split: Split, args):

@@ -25,11 +25,11 @@ from ptxsim.units.warp import require_aligned
 class CtaBarrier:
     """One of the 16 barriers of a CTA."""
 
-    arrived: int = 0  # threads
+    arrived: int = 0  # threads that have arrived
     expected: int | None = None  # threads; None: all of the CTA
     waiting: list = field(default_factory=list)  # (split, lanes)
-    votes: list = field(default_factory=list)  # (lanes, mask of true) for .red
-    partial: dict = field(default_factory=dict)  # warp -> lanes that arrived while others of it have still to
+    votes: list = field(default_factory=list)  # for .red: (split, lanes, mask of true, mode, target)
+    partial: dict = field(default_factory=dict)  # warp -> lanes that arrived, while others have yet to arrive
     generation: int = 0
 
 
@@ -39,7 +39,7 @@ def barrier_of_cta(cluster: views.Cluster, cta: int, number: int) -> CtaBarrier:
 
 @inner
 def _barrier_of(control, g, kind):
-    """Number of the CTA barrier at which a whole warp stands as split g, or -1."""
+    """Number of the CTA barrier at which split g, a whole warp, waits in the batch; -1 if there is none."""
     split = word(control, bytecode.SP_PTR) + bytecode.SPLIT_BYTES * g
     w, mask = word(split, bytecode.SP_WARP), word(split, bytecode.SP_MASK)
     row = word(control, bytecode.CODE_PTR) + bytecode.ROW_BYTES * word(split, bytecode.SP_PC)
@@ -58,7 +58,7 @@ def _barrier_of(control, g, kind):
 
 @inner
 def open_barriers(control, kind):
-    """Opens the barrier of every CTA whose warps all stand at the same one; False if there is none."""
+    """Opens a barrier in every CTA whose warps are all at that barrier; False if there is no such CTA."""
     opened = False
     per_cta = word(control, bytecode.WARPS_PER_CTA)
     for cta in range(word(control, bytecode.CLUSTER_SIZE)):
@@ -87,13 +87,13 @@ def open_barriers(control, kind):
 
 
 def _fast_bar(instr, args: tuple) -> dict | None:  # type: ignore[return]  # None for other operands
-    """A barrier of the whole CTA: no thread count, no vote, no arrival without a wait."""
+    """The columns for a barrier of the whole CTA: no thread count, no vote, no arrival without a wait."""
     match args:
         case (int(number),) if not {"arrive", "red"} & set(instr.mods):
             return {"src0": number}
 
 
-_BARRIERS = (  # .cta stands first
+_BARRIERS = (  # .cta comes first
     *(("bar", ""), ("bar.cta", "")),
     *(("barrier", "{.aligned}"), ("barrier.cta", "{.aligned}")),
 )
@@ -159,14 +159,14 @@ def _arrive_cta(
 
 
 def _count_warp(cluster: Cluster, barrier: CtaBarrier, warp: int, together: bool) -> None:
-    """A warp counts as 32 threads once all its lanes have arrived; .aligned says that they do so together."""
+    """Counts a warp as 32 threads once all its lanes have arrived. together: all at once (.aligned)."""
     if together or not cluster.alive[warp] & ~barrier.partial[warp]:
         barrier.arrived += 32
         del barrier.partial[warp]
 
 
 def _complete_cta(cluster: Cluster, cta: int, number: int) -> bool:
-    """Opens the barrier if all its threads have arrived."""
+    """Opens the barrier if all its threads have arrived; whether it did."""
     barrier = barrier_of_cta(cluster, cta, number)
     expected = barrier.expected if barrier.expected is not None else cluster.cta_alive(cta)
     if not barrier.arrived or barrier.arrived < expected:
@@ -222,11 +222,11 @@ def _deliver_votes(cluster: Cluster, barrier: CtaBarrier) -> None:
 class ClusterBarrier:
     seen: np.ndarray  # per thread: the phase it arrived in, or -1
     phase: int = 0  # phases completed
-    arrived: int = 0  # threads, in this one
-    lanes: dict[int, int] = field(default_factory=dict)  # warp -> mask of those
+    arrived: int = 0  # threads that have arrived in the current phase
+    lanes: dict[int, int] = field(default_factory=dict)  # warp -> mask of its lanes among them
 
     def missing(self, warp: int, lanes: int) -> int:
-        """Those of some lanes of a warp that have still to arrive."""
+        """Mask of those among `lanes` of a warp that have yet to arrive."""
         return lanes & ~self.lanes.get(warp, 0)
 
 
@@ -246,7 +246,7 @@ def cluster_arrive(instr):
         barrier = barrier_of_cluster(cluster)
         if barrier.missing(split.warp, split.mask) != split.mask:
             message = "barrier.cluster.arrive twice without barrier.cluster.wait between"
-            hint = "each arrive of a thread is followed by its wait"
+            hint = "after each arrive, a thread must execute the wait before the next arrive"
             cluster.reporter.add("cluster", "error", message, hint, split)
         barrier.lanes[split.warp] = barrier.lanes.get(split.warp, 0) | split.mask
         barrier.arrived += split.mask.bit_count()
@@ -291,6 +291,6 @@ def cluster_wait(instr):
 
 
 def after_exit(cluster: Cluster, cta: int) -> None:
-    """Exited threads no longer take part in barriers of their CTA and cluster."""
+    """Completes barriers of a CTA and its cluster that waited only for threads that have exited."""
     _barriers_after_exit(cluster, cta)
     _complete_cluster(cluster)

@@ -1,7 +1,7 @@
 """Bulk copies without a tensor map, and elements sent to another CTA (PTX ISA 9.7.9.25.4, .5; 9.7.9.12).
 
 cp.async.bulk, cp.reduce.async.bulk: ranges of bytes between global memory and the shared memory of a cluster.
-st.async, red.async: registers to the shared memory of a CTA of the cluster, which count on its mbarrier.
+st.async, red.async: registers to the shared memory of a CTA of the cluster; the bytes count on its mbarrier.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _SHARED = ("shared::cta", "shared::cluster")
 
 
 class Span(TensorMap):
-    """A range of bytes of one buffer, as the observers of tensor copies know it: one dimension of bytes."""
+    """A range of bytes of one buffer, as a one-dimensional tensor of bytes for observers of tensor copies."""
 
-    base: int  # address of the first
+    base: int  # address of the first byte
 
     def _check(self, rank: int, size: int) -> None:
-        """Spans obey no rule of cuTensorMapEncodeTiled."""
+        """Checks nothing: the rules of cuTensorMapEncodeTiled do not apply to spans."""
 
 
 def span(cluster: Cluster, address: int, size: int) -> Span | None:
-    """The bytes at a global address; None where they are not all in one buffer."""
+    """The `size` bytes at a global address; None if they are not all in one buffer."""
     memory = cluster.launch.memory
     found = memory.find(address, size)
     if found is None:
@@ -52,7 +52,7 @@ NOWHERE = Span(np.zeros(0, np.uint8), (1,), dims=(0,), dtype=_BYTE)  # copies th
 
 @dataclass(frozen=True)
 class BulkForm:
-    """What the modifiers of a bulk copy say."""
+    """The decoded modifiers of a bulk copy."""
 
     to_global: bool
     from_global: bool
@@ -120,7 +120,7 @@ def bulk_copy(instr):
 def _aligned(cluster: Cluster, split: Lanes, size: int, *addresses: int) -> bool:
     if size % 16 or any(a % 16 for a in addresses):
         cluster.reporter.add(
-            "misaligned", "error", f"bulk copy of {size} B: size and both addresses are multiples of 16",
+            "misaligned", "error", f"bulk copy of {size} B: size and both addresses must be multiples of 16",
             "", split, key="bulk",
         )  # fmt: skip
         return False
@@ -128,7 +128,7 @@ def _aligned(cluster: Cluster, split: Lanes, size: int, *addresses: int) -> bool
 
 
 def _inside(cluster: Cluster, split: Lanes, place, size: int):
-    """The place, if `size` bytes of shared memory follow it."""
+    """The place, if there are `size` bytes of shared memory from there on; else None, with a finding."""
     if place is not None and place[1] + size > cluster.launch.shared_end:
         message = f"bulk copy of {size} B passes the end of shared memory"
         cluster.reporter.add("out-of-bounds", "error", message, "", split)
@@ -146,7 +146,9 @@ def _global(cluster: Cluster, split: Lanes, address: int, size: int) -> Span | N
 
 
 def _to_shared(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) -> None:
-    """Global or own shared memory to a CTA of the cluster; completes bytes on an mbarrier there."""
+    """Copies from global or the CTA's own shared memory to a CTA of the cluster; the bytes complete on an
+    mbarrier there.
+    """
     source, target = cluster.address(split, args[1]), cluster.address(split, args[0])
     place = _inside(cluster, split, place_of(cluster, split, target, False), size)
     bar = place_of(cluster, split, cluster.address(split, args[3]), False)
@@ -181,17 +183,17 @@ def _to_shared(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) 
 
 
 def _source(cluster: Cluster, token, copy: BulkCopy, far: Span) -> np.ndarray:
-    """The bytes that a copy reads, of `far` or of shared memory, after it told of that."""
+    """The bytes that a copy reads, from `far` or from shared memory; the latter is reported to observers."""
     if copy.source is None:
         data = cluster.launch.memory.view(far.base, copy.size)
-        assert data is not None  # whoever issues a copy looks
+        assert data is not None  # checked when the copy was issued
         return data.copy()
     cluster.bus.copy_read(cluster, token, copy)
     return cluster.shared[copy.source.rank, copy.source.first : copy.source.last + 1].copy()
 
 
 def _to_global(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) -> None:
-    """Own shared memory to global memory; completes in the thread's bulk group."""
+    """Copies from the CTA's own shared memory to global memory; completes in the thread's bulk group."""
     target, source = cluster.address(split, args[0]), cluster.address(split, args[1])
     place = _inside(cluster, split, place_of(cluster, split, source, False), size)
     result = _global(cluster, split, target, size)
@@ -204,7 +206,7 @@ def _to_global(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) 
 
     def write(data):
         memory = cluster.launch.memory.view(result.base, size)
-        assert memory is not None  # whoever issues a copy looks
+        assert memory is not None  # checked when the copy was issued
         put(memory, data, form.operation, *form.elements)
         cluster.bus.copy_write(cluster, token, copy)
 
@@ -213,7 +215,7 @@ def _to_global(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) 
 
 
 def put(memory: np.ndarray, data: np.ndarray, operation: str, kind: int, size: int) -> None:
-    """Bytes go to memory, or their elements are combined with those there."""
+    """Writes bytes to memory; with an operation, combines their elements with those in memory."""
     if not operation:
         memory[:] = data
         return

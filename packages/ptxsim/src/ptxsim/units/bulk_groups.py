@@ -1,4 +1,6 @@
-"""Bulk async-groups of a thread: which copies have read their source, which written (PTX ISA 9.7.9.25.4)."""
+"""Bulk async-groups of a thread: which copies have read their source, and which have written their data (PTX
+ISA 9.7.9.25.4).
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from ptxsim.units.registry import FastForm, always, unit
 
 
 def each_lane(split: Split) -> list[Location]:
-    """The threads of a split one by one: these instructions act per thread."""
+    """The active threads of a split, one by one, for instructions that act per thread."""
     if split.one_lane:
         return [split.at()]
     return [split.at(1 << int(lane)) for lane in split.lanes]
 
 
 class BulkGroup:
-    """Copies of one bulk async-group: how many have still to read their source, and to write."""
+    """One bulk async-group: how many copies have yet to read their source, and how many to write."""
 
     __slots__ = ("reads", "writes")
 
@@ -31,7 +33,7 @@ class BulkGroup:
 
 
 class GroupsOfThread:
-    """The groups of one thread that stores: committed ones that still move bytes, and the open one."""
+    """The groups of a thread that stores: committed ones that are not complete, and the open one."""
 
     __slots__ = ("pending", "open")
 
@@ -44,7 +46,7 @@ class GroupsOfThread:
             self.pending[number], self.open = self.open, BulkGroup()
 
     def unfinished(self, latest: int, reading: bool) -> int:
-        """How many up to number `latest` still have to read, or to write. Forgets what has ended."""
+        """How many groups up to number `latest` have yet to read or write; removes completed groups."""
         if not self.pending:
             return 0
         self.pending = {number: group for number, group in self.pending.items() if group.writes}
@@ -53,17 +55,17 @@ class GroupsOfThread:
 
 
 class BulkGroups:
-    """Those of a warp. All lanes often commit where one of them stores; the others' groups are empty."""
+    """The groups of a warp. Often all lanes commit but only one stores; the others' groups are empty."""
 
     __slots__ = ("committed", "storing")
 
     def __init__(self):
-        self.committed = np.zeros(32, np.int64)  # groups of each lane
+        self.committed = np.zeros(32, np.int64)  # number of groups that each lane has committed
         self.storing: dict[int, GroupsOfThread] = {}  # by lane
 
 
 def bulk_groups(cluster: Cluster, warp: int) -> BulkGroups:
-    """Those of a warp of the cluster."""
+    """The groups of a warp of the cluster."""
     key = "bulk", warp
     if key not in cluster.unit_state:
         cluster.unit_state[key] = BulkGroups()
@@ -71,7 +73,7 @@ def bulk_groups(cluster: Cluster, warp: int) -> BulkGroups:
 
 
 def open_group(cluster: Cluster, split: Lanes) -> BulkGroup:
-    """The uncommitted group of a thread, with one more copy in it."""
+    """Adds a copy to the uncommitted group of a thread; returns the group."""
     storing = bulk_groups(cluster, split.warp).storing
     group = storing.setdefault(split.leader, GroupsOfThread()).open
     group.reads += 1
@@ -80,7 +82,9 @@ def open_group(cluster: Cluster, split: Lanes) -> BulkGroup:
 
 
 def store(cluster: Cluster, split: Lanes, what: str, groups: list[BulkGroup], read, write) -> None:
-    """A copy out of shared memory: after data = read() the source is free, after write(data) all is done."""
+    """Submits a copy out of shared memory, in two pieces of work: after data = read() the source may be
+    overwritten, after write(data) the copy is complete.
+    """
 
     def first() -> None:
         data = read()
@@ -100,8 +104,8 @@ def store(cluster: Cluster, split: Lanes, what: str, groups: list[BulkGroup], re
 
 @called
 def nothing_pending(row, m, warp, registers, predicates, control):
-    """Where work completes at once, a group holds nothing that is still to be done; a wait comes after what
-    was handed over.
+    """A commit or wait without pending copies: all work completes at once. A wait goes to the handler while
+    issued instructions have not been handed over.
     """
     waits = word(column(row, bytecode.CALLED_BLOCK), 0)
     return int(word(control, bytecode.EAGER) != 0 and not (waits and word(control, bytecode.ISSUED)))

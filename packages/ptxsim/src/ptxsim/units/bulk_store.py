@@ -1,4 +1,4 @@
-"""st.bulk: one thread fills a piece of shared memory with zeros (PTX ISA 9.7.9.13)."""
+"""st.bulk: a thread fills a range of shared memory with zeros (PTX ISA 9.7.9.13)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.registry import unit
 
-_STEP = 8  # bytes: address and size are multiples of it
+_STEP = 8  # bytes; address and size must be multiples of it
 
 
 @unit("st.bulk {.weak}{.shared::cta} [a], size, 0", section="9.7.9.13")
@@ -19,7 +19,7 @@ def store_bulk(instr):
         for lane, address in zip(split.lanes.tolist(), addresses, strict=True):
             size = int(sizes[lane])
             if size % _STEP:
-                message = f"st.bulk of {size} B: the size is a multiple of {_STEP}"
+                message = f"st.bulk of {size} B: the size must be a multiple of {_STEP}"
                 cluster.reporter.add("illegal", "error", message, split=split)
                 continue
             for start in range(address, address + size, _STEP):

@@ -1,7 +1,8 @@
-"""cp.async: copies of 4, 8 or 16 bytes a thread from global to shared memory (PTX ISA 9.7.9.25.3).
+"""cp.async: copies of 4, 8 or 16 bytes per thread from global to shared memory (PTX ISA 9.7.9.25.3).
 
-A copy reads and writes when the engine completes it. Its thread may rely on it after a wait_group that covers
-it, other threads after a barrier that follows that wait, or through an mbarrier (cp.async.mbarrier.arrive).
+A copy reads and writes when the engine completes it. Its thread may use the data after a wait_group that
+covers the copy, other threads after a barrier that follows that wait, or through an mbarrier
+(cp.async.mbarrier.arrive).
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ class AsyncCopy:
 
     mask: int
     lanes: np.ndarray
-    groups: np.ndarray  # int64 (lanes,): number of the group of its thread that the copy belongs to
+    groups: np.ndarray  # int64 (lanes,): number of the copy's group in its thread
     targets: np.ndarray  # int64 (lanes,): window offsets in the CTA's shared memory
     sources: np.ndarray  # int64 (lanes,): global addresses
     sizes: np.ndarray  # int64 (lanes,): bytes read; the rest of `size` is written as zeros
     size: int
-    waited: int = 0  # lanes that have waited for it
+    waited: int = 0  # mask of lanes that have waited for it
     done: bool = False
     token: object = None
 
 
 @dataclass
 class State:
-    """What a warp has under way."""
+    """The copies of a warp."""
 
     copies: list[AsyncCopy] = field(default_factory=list)  # not yet waited for by all their lanes
     waited: dict = field(default_factory=dict)  # mask -> token of the last copies that its lanes waited for
@@ -54,7 +55,7 @@ class State:
 
 
 def state_of(cluster: Cluster, split: Split) -> State:
-    """The warp's copies, oldest first."""
+    """The state of the split's warp; its copies are in order, oldest first."""
     return cluster.unit_state.setdefault(("cp.async", split.warp), State())
 
 
@@ -68,14 +69,14 @@ def _move(shared, memory, targets, sources, sizes, size, base):
             shared[t + b] = 0
 
 
-# ---- as the main loop does them, where nobody listens and copies complete at once ----
+# ---- in the main loop, if there are no observers and copies complete at once ----
 
 TARGET, TARGET_OFFSET, SOURCE, SOURCE_OFFSET, SIZE, READ, IGNORED = range(7)
 
 
 @inner
 def _bytes_read(block, predicates, registers, l):
-    """How many bytes lane l reads: src-size, or none where the predicate ignore-src is true."""
+    """How many bytes lane l reads: src-size, or 0 if the predicate ignore-src is true."""
     if word(block, IGNORED) >= 0 and (mask_of(predicates, word(block, IGNORED)) >> l) & 1:
         return 0
     if word(block, READ) >= 0:
@@ -85,7 +86,7 @@ def _bytes_read(block, predicates, registers, l):
 
 @called
 def copy_at_once(row, m, warp, registers, predicates, control):
-    """cp.async of the lanes m, whose sources lie in one array."""
+    """cp.async of the lanes m, if all sources are in one array."""
     block = column(row, CALLED_BLOCK)
     targets, sources = np.int64(room_for_lanes()), np.int64(room_for_lanes())
     if not word(control, EAGER):
@@ -118,7 +119,7 @@ def copy_at_once(row, m, warp, registers, predicates, control):
 
 @called
 def nothing_pending(row, m, warp, registers, predicates, control):
-    """Groups, where every copy is complete when the next instruction comes."""
+    """Commits and waits, if every copy completes before the next instruction: nothing to do."""
     return word(control, EAGER)
 
 
@@ -161,14 +162,14 @@ def copy(instr):
 
 
 def _sizes(cluster: Cluster, split: Split, arg, full: np.ndarray) -> np.ndarray:
-    """Bytes that each lane reads: src-size, or none where the predicate ignore-src is true."""
+    """Bytes that each lane reads: src-size, or 0 if the predicate ignore-src is true."""
     if hasattr(arg, "code"):
         ignored = (cluster.predicate(split, arg.code) >> split.lanes) & 1
         return np.where(ignored, 0, full)
     wanted = cluster.read(split, arg)[split.lanes].astype(np.int64) & 0xFFFF_FFFF
     if (wanted > full).any():
         message = f"cp.async with src-size {wanted.max()} of {full[0]} bytes"
-        hint = "src-size is at most cp-size"
+        hint = "src-size must be at most cp-size"
         cluster.reporter.add("illegal", "error", message, hint, split, key="src-size")
     return np.minimum(wanted, full)
 
@@ -197,7 +198,7 @@ def _issue(cluster: Cluster, split: Split, op: AsyncCopy) -> None:
 
 
 def _segment(cluster: Cluster, split: Split, op: AsyncCopy) -> tuple[np.ndarray, int] | None:
-    """(bytes, base address) that hold all sources; None, with a finding, if a copy is not legal.
+    """(bytes, base address) of the array with all sources; None, with a finding, if a copy is not legal.
 
     Lanes of one instruction that read different buffers are not modelled.
     """
@@ -216,7 +217,7 @@ def _segment(cluster: Cluster, split: Split, op: AsyncCopy) -> tuple[np.ndarray,
             at = int(np.flatnonzero(wrong)[0])
             _not_legal(cluster, split, op, int(read[at]), code)
             return None
-    assert found is not None  # else all of it is out of bounds
+    assert found is not None  # otherwise all copies would be out of bounds
     return memory.arrays[found], base
 
 
@@ -230,7 +231,7 @@ def _not_legal(cluster: Cluster, split: Split, op: AsyncCopy, at: int, code: int
 
 
 def _logs(cluster: Cluster, split: Split, op: AsyncCopy) -> tuple[np.ndarray, np.ndarray]:
-    """The reads and the writes of a copy as rows of `Observer.accesses`."""
+    """The reads and the writes of a copy, as rows for `Observer.accesses`."""
     writes = log_own(cluster, split, op.lanes, op.targets, op.size)
     reads = writes.copy()
     reads[:, bytecode.LOG_PLACE], reads[:, bytecode.LOG_SIZE] = op.sources, 2 * op.sizes
@@ -266,7 +267,7 @@ def wait_all(cluster: Cluster, split: Split, args):
 
 
 def _wait(cluster: Cluster, split: Split, allowed: int | None):
-    """Goes on when all groups but the youngest `allowed` are complete; None: all copies, committed or not."""
+    """Waits until all groups but the newest `allowed` are complete; None: all copies, committed or not."""
     state = state_of(cluster, split)
     limits = state.committed - allowed if allowed is not None else state.committed + 1
     needed = [(op, _covered(op, split.mask, limits)) for op in state.copies]
@@ -284,7 +285,7 @@ def _wait(cluster: Cluster, split: Split, allowed: int | None):
 
 
 def _covered(op: AsyncCopy, mask: int, limits: np.ndarray) -> int:
-    """Lanes of `mask` whose copy in it is in a group older than their limit: groups belong to threads."""
+    """Those lanes of `mask` whose copy is in a group below their limit; groups are counted per thread."""
     older = op.groups < limits[op.lanes]
     if older.all():
         return op.mask & mask
@@ -327,7 +328,7 @@ def arrive(instr):
 
 
 def _count_up(cluster: Cluster, split: Split, place, barrier) -> None:
-    """Without .noinc the phase expects the arrival that the copies will make (PTX ISA 9.7.13.15.15)."""
+    """Without .noinc: adds the arrival of the copies to the pending count of the phase (9.7.13.15.15)."""
     if not barrier.expect_one_more():
         name = cluster.reporter.shared_name(place[1])
         cluster.reporter.add(

@@ -1,6 +1,6 @@
-"""Fences and instructions that only order or hint: fence, membar, griddepcontrol, nanosleep, prefetch.
+"""Instructions that only order others or give hints: fence, membar, griddepcontrol, nanosleep, prefetch.
 
-They move no data; the happens-before checker (checks/) gives them their meaning.
+They move no data; their effect on ordering is modelled by the happens-before checks (checks/).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def fence(instr):
 
 
 def meaning(modifiers: tuple[str, ...]) -> Fence:
-    """What a fence with these modifiers orders; a proxy fence that names no state space, in all."""
+    """What a fence with these modifiers orders. A proxy fence without a state space covers all of them."""
     if "proxy" not in modifiers:
         inits = "mbarrier_init" in modifiers
         return Fence(not inits, False, False, inits)
@@ -82,7 +82,7 @@ _TENSOR = "cp.async.bulk.prefetch.tensor .dim.L2.global{.tile}{.hint}"
 )
 @always
 def hint(cluster: Cluster, split: Split, args):
-    """Changes nothing that a program can see."""
+    """Does nothing: these instructions change nothing that a program can see."""
 
 
 @unit(
@@ -92,7 +92,7 @@ def hint(cluster: Cluster, split: Split, args):
     observer_only=True,
 )
 def cache_line(instr):
-    """Both name a line of 128 bytes by its first address."""
+    """discard and applypriority: the address must be the start of a 128-byte line."""
 
     def run(cluster: Cluster, split: Split, args):
         pointer = next(a for a in args if hasattr(a, "slot"))

@@ -1,7 +1,7 @@
 """clusterlaunchcontrol (PTX ISA 9.7.13.17): a running cluster takes over one that has not started.
 
-try_cancel asks for it; its answer, 16 bytes that only query_cancel can read, comes as bytes of an
-asynchronous copy. Whether there is a cluster to take, and which, machine/launch_queue.py says.
+try_cancel requests one. The answer, 16 bytes that only query_cancel can read, arrives like an asynchronous
+copy. machine/launch_queue.py decides whether a request succeeds, and which cluster it takes.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ptxsim.units.mbarrier import bytes_arrive, place_of
 from ptxsim.units.registry import always, slots_of, unit
 
 SIZE = 16  # bytes of an answer
-_SEAL = 0x7C1C << 40  # marks the upper half of an answer; PTX leaves its form open
+_SEAL = 0x7C1C << 40  # marks the upper half of an answer; PTX does not specify the format
 _TAKEN = 1 << 32
 _TX = "mbarrier::complete_tx::bytes"
 
 
 def answer(ctaid: tuple[int, int, int] | None) -> tuple[int, int]:
-    """The two 64-bit halves that say which cluster was taken: its first CTA, or None."""
+    """The two 64-bit halves of an answer. ctaid: first CTA of the cluster that was taken, or None."""
     x, y, z = ctaid or (0, 0, 0)
     return x | y << 32, _SEAL | (_TAKEN if ctaid else 0) | z
 
 
 def sealed(high: int) -> bool:
-    """Whether these are the upper half of an answer."""
+    """Whether `high` is the upper half of an answer."""
     return high >> 40 << 40 == _SEAL
 
 
@@ -54,16 +54,16 @@ def try_cancel(instr):
 
 
 def _allowed(cluster: Cluster, split: Split, place, bar) -> bool:
-    """The rules of the request; False where it cannot be made."""
+    """Checks the rules of try_cancel; False if the request cannot be made."""
     add = cluster.reporter.add
     if not split.one_lane:
         message = f"clusterlaunchcontrol.try_cancel issued by {len(split.lanes)} lanes: each is a request"
-        add("illegal", "error", message, "one elected thread asks", split, key="clc-lanes")
+        add("illegal", "error", message, "issue it from one elected thread", split, key="clc-lanes")
     if cluster.unit_state.get(("clc-failed", split.cta)):
         message = "clusterlaunchcontrol.try_cancel after this CTA has seen a request fail"
-        add("illegal", "review", message, "leave the loop at the first request that failed", split)
+        add("illegal", "review", message, "leave the loop at the first request that fails", split)
     if place[0] != split.cta or bar[0] != split.cta:
-        add("cluster", "error", "try_cancel takes addresses of the own CTA", "", split)
+        add("cluster", "error", "try_cancel takes addresses of its own CTA", "", split)
         return False
     if place[1] % SIZE:
         name = cluster.reporter.shared_name(place[1])
@@ -92,10 +92,10 @@ def _ask(cluster: Cluster, split: Lanes, offset: int, bar: int, ranks: list[int]
 
 
 def _halves(cluster: Cluster, split: Split, operand) -> tuple[np.ndarray, np.ndarray]:
-    """The answer that each active lane holds, as halves; a finding where it is none."""
+    """The two halves that each active lane holds; adds a finding if they are not an answer of try_cancel."""
     low, high = (cluster.read(split, slot)[split.lanes] for slot in operand)
     if not all(sealed(int(h)) for h in high):
-        message = "query_cancel of 16 bytes that are no answer of try_cancel: wait for its mbarrier first"
+        message = "query_cancel of 16 bytes that are not an answer of try_cancel: wait for its mbarrier first"
         cluster.reporter.add("illegal", "error", message, "", split, key="clc-answer")
     return low, high
 
@@ -126,7 +126,7 @@ def get_first_ctaid(instr):
         low, high = _halves(cluster, split, args[1])
         if any(not int(h) & _TAKEN for h in high):
             message = "get_first_ctaid of a request that failed: its value is undefined"
-            hint = "ask is_canceled first, and read the CTA only if it says yes"
+            hint = "query is_canceled first, and read the CTA only if it is true"
             cluster.reporter.add("illegal", "review", message, hint, split, key="clc-failed")
         values = [low & np.uint64(0xFFFF_FFFF), low >> np.uint64(32), high & np.uint64(0xFFFF_FFFF)]
         for slot, axis in zip(slots_of(args[0]), axes, strict=False):

@@ -1,8 +1,8 @@
 """ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5.15 - .17): matrices between shared memory and a warp.
 
 A row is 16 bytes; thread r of the warp gives the address of row r. The forms with 8-bit elements and with
-packed 4- and 6-bit rows (sm_100a) follow the thread-value layouts that CuTe publishes; no chip has
-confirmed them.
+packed 4- and 6-bit rows (sm_100a) follow the thread-value layouts that CuTe publishes; they have not been
+verified on a chip.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _PACKED = {"b4x16_p64": 4, "b6x16_p32": 6}  # source format -> bits of an elemen
 
 @dataclass(frozen=True)
 class MatrixForm:
-    """What the modifiers say."""
+    """The decoded modifiers of an ldmatrix or stmatrix."""
 
     shape: str  # "m8n8", "m16n16", "m8n16" or "m16n8"
     count: int  # matrices
     transpose: bool
     width: int  # bytes of an element in registers
-    packed: int  # bits of an element in memory, 0 where they are not packed
+    packed: int  # bits of an element in memory, 0 if elements are not packed
 
     @property
     def rows(self) -> int:
-        """Rows of 16 bytes in memory, all matrices together."""
+        """Number of 16-byte rows in memory, over all matrices."""
         return self.count * (16 if self.shape == "m16n16" else 8)
 
     @property
@@ -52,7 +52,7 @@ class MatrixForm:
 
 
 def decode_form(instr) -> MatrixForm:
-    """The form of an ldmatrix or stmatrix; PtxError for a wrong number of registers."""
+    """The form of an ldmatrix or stmatrix; raises PtxError for a wrong number of registers."""
     shape = next(m for m in instr.mods if m[0] == "m")
     count = next(_COUNTS[m] for m in instr.mods if m in _COUNTS)
     packed = next((_PACKED[m] for m in instr.mods if m in _PACKED), 0)
@@ -66,7 +66,7 @@ def decode_form(instr) -> MatrixForm:
 
 @lru_cache(maxsize=32)
 def places(form: MatrixForm) -> np.ndarray:
-    """Where each element of the registers lies: int64[32, elements], counted in elements from row 0."""
+    """The place in memory of each element of the registers: int64[32, elements], in elements from row 0."""
     if form.shape == "m8n8":
         matrix, row, column = half_layout(form.count, form.transpose)
         return (matrix * 8 + row) * 8 + column
@@ -85,9 +85,10 @@ def places(form: MatrixForm) -> np.ndarray:
 def row_offsets(
     cluster: Cluster, split: Split, arg, count: int, space: str, stored=None
 ) -> np.ndarray | None:
-    """Window offsets of `count` rows, whose addresses the first lanes give; None, with a finding, if bad.
+    """Window offsets of `count` rows, whose addresses the first lanes give; None, with a finding, if an
+    address is not legal. Reports the accesses to observers.
 
-    stored: uint8 (count, 16) that will be written there, or None for a load.
+    stored: uint8 (count, 16), the bytes to be written there, or None for a load.
     """
     addresses = cluster.read(split, arg.slot)[:count].astype(np.int64) + arg.offset
     offsets = own_offsets(cluster, split, addresses, ROW, space)

@@ -1,6 +1,6 @@
-"""Matrix operands in shared memory, as tcgen05.mma and wgmma read them through descriptors.
+"""Matrix operands in shared memory, which tcgen05.mma and wgmma read through descriptors.
 
-An operand is a list of chunks of 16 bytes, of which the canonical layouts (PTX ISA 9.7.16.5.1) consist.
+An operand is a list of 16-byte chunks, the units of the canonical layouts (PTX ISA 9.7.16.5.1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ptxsim.isa.number_formats import DECODERS, IN_SHARED
 from ptxsim.jit.simd_matrix import gather_halves
 from ptxsim.machine.cluster import Cluster
 
-K_BYTES = 32  # of a row of every kind, in one instruction; of B beside a sparse A twice that
+K_BYTES = 32  # bytes of a row in one instruction, for every kind; twice that for B if A is sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Chunks:
     """
 
     index: np.ndarray
-    first: int  # bytes of the window touched
+    first: int  # first and last byte of the window that is read
     last: int
 
 
@@ -38,7 +38,9 @@ def operand_chunks(
     chip: str = "sm_100",
     k_bytes: int = K_BYTES,
 ) -> Chunks:
-    """Chunks of consecutive K steps; elements have `width` bytes. ValueError: a descriptor is not legal."""
+    """The chunks of consecutive K steps, one descriptor for each; width: bytes of an element. Raises
+    ValueError if a descriptor is not legal.
+    """
     depth, per = k_bytes // width, 16 // width
     decoded = [decode_matrix_descriptor(bits, chip) for bits in descriptors]
     addresses = np.concatenate([operand_addresses(d, rows, depth, width, mn) for d in decoded], axis=1)
@@ -47,7 +49,7 @@ def operand_chunks(
 
 
 def read_operand(cluster: Cluster, rank: int, chunks: Chunks, rows: int, kind: str, mn: bool) -> np.ndarray:
-    """float32 (rows, K) of an operand in the window of CTA `rank`, of which no chunk lies outside."""
+    """float32 (rows, K): an operand in the window of CTA `rank`. All chunks must lie in the window."""
     if kind in ("f16", "bf16"):
         values = gather_halves(cluster.shared[rank], chunks.index, kind)
     else:

@@ -1,4 +1,4 @@
-"""mbarrier operations on shared memory (PTX ISA 9.7.13.15); machine/mbarrier.py has one barrier's rules."""
+"""mbarrier instructions (PTX ISA 9.7.13.15); machine/mbarrier.py has the rules of a single barrier."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ptxsim.units.registry import FastForm, always, unit
 
 
 def place_of(cluster: Cluster, split: Lanes, address: int, generic: bool) -> tuple[int, int] | None:
-    """(rank, offset) of a shared address; None, with a finding, if this cluster has no such place."""
+    """(rank, offset) of a shared address; None, with a finding, if the cluster has no such address."""
     place = _place(address, generic, split.cta, cluster.ctas, cluster.launch.shared_end)
     if isinstance(place, str):
         message, cause = f"address {address:#x} is {_WRONG[place]}", None
@@ -50,7 +50,7 @@ _WRONG = {
 
 @functools.lru_cache(maxsize=4096)
 def _place(address: int, generic: bool, cta: int, ctas: int, shared_end: int) -> tuple[int, int] | str:
-    """The place that `place_of` gives, or the kind of its finding."""
+    """The place that `place_of` returns, or the kind of its finding."""
     space, inside = resolve(SPACE_GENERIC if generic else SPACE_CLUSTER, address)
     if space != SPACE_CLUSTER:
         return "mbarrier"
@@ -82,8 +82,8 @@ def find_barrier(
 
 
 def apply_count_change(cluster: Cluster, split: Lanes, place: tuple[int, int], change, *numbers) -> None:
-    """Applies `change(*numbers)` to a barrier; a count that leaves its range is a finding. Completes the
-    phase if due.
+    """Applies `change(*numbers)` to a barrier, then completes its phase if nothing is missing. A count that
+    leaves its range is a finding.
     """
     try:
         change(*numbers)
@@ -100,7 +100,7 @@ def apply_count_change(cluster: Cluster, split: Lanes, place: tuple[int, int], c
 
 
 def bytes_arrive(cluster: Cluster, split: Lanes, place, size: int, token) -> None:
-    """Bytes of a copy have arrived: complete-tx on its mbarrier (PTX ISA 9.7.13.15)."""
+    """Reports the bytes of a copy to its mbarrier: complete-tx (PTX ISA 9.7.13.15)."""
     barrier = find_barrier(cluster, split, place, "complete_tx")
     if barrier is not None:
         cluster.bus.async_arrive(cluster, place, token)
@@ -108,7 +108,7 @@ def bytes_arrive(cluster: Cluster, split: Lanes, place, size: int, token) -> Non
 
 
 def complete_if_ready(cluster: Cluster, place: tuple[int, int]) -> None:
-    """Completes the current phase of a barrier if nothing is missing, and wakes who waits for it."""
+    """Completes the current phase of a barrier if nothing is missing, and wakes the splits that wait."""
     barrier = cluster.mbarriers[place]
     cluster.effects += 1
     if barrier.try_complete_phase():
@@ -122,7 +122,7 @@ def same_value(values: list[int]) -> bool:
 
 
 def _places(cluster: Cluster, split: Split, arg, generic: bool) -> list[tuple[int, tuple[int, int]]]:
-    """(lane, place) of every active lane."""
+    """(lane, place of its barrier) for every active lane with a valid address."""
     addresses = [cluster.address(split, arg)] if split.one_lane else cluster.addresses(split, arg).tolist()
     places = [place_of(cluster, split, address, generic) for address in addresses]
     pairs = zip(split.lanes.tolist(), places, strict=True)
@@ -130,7 +130,7 @@ def _places(cluster: Cluster, split: Split, arg, generic: bool) -> list[tuple[in
 
 
 def _by_place(cluster: Cluster, split: Split, arg, generic: bool) -> dict[tuple[int, int], list[int]]:
-    """place -> active lanes that name it."""
+    """Place of a barrier -> the active lanes that name it."""
     if split.one_lane or same_value(cluster.values(split, arg.slot)):
         place = place_of(cluster, split, cluster.address(split, arg), generic)
         return {place: split.lanes.tolist()} if place is not None else {}
@@ -153,7 +153,7 @@ def init(instr):
         made: dict[tuple[int, int], int] = {}
         for lane, place in _places(cluster, split, args[0], generic):
             count = int(counts[lane]) & 0xFFFF_FFFF
-            same = made.get(place) == count  # by another lane of one instruction: it changes nothing
+            same = made.get(place) == count  # done by another lane of this instruction: changes nothing
             _init_one(cluster, split, lane, place, count, same)
             made[place] = count
 
@@ -231,7 +231,7 @@ def arrive(instr):
             counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes] if numbers else [1] * len(lanes)
             at_once = not announce and sum(counts) <= barrier.pending
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
-                # release.cta reaches no thread of another CTA (8.5): nothing is handed on
+                # release.cta does not reach threads of another CTA (8.5), so nothing is released to them
                 releases = not relaxed and not (narrow and place[0] != split.cta)
                 number = sum(counts) if at_once else counts[lanes.index(part[0])]
                 told = _arrival(split, part, place, number, releases, announce)
@@ -254,12 +254,12 @@ def arrive(instr):
 
 
 def _numbers(cluster: Cluster, split: Split, slot: int) -> list[int]:
-    """What a slot holds, for each of 32 lanes; where one is active it is that lane's for all."""
+    """The values of a slot in all 32 lanes; if only one lane is active, its value for every lane."""
     return [cluster.scalar(split, slot)] * 32 if split.one_lane else cluster.read(split, slot).tolist()
 
 
 def _arrival(split: Split, lanes: list[int], place, number: int, releases: bool, announces: bool) -> Arrival:
-    """number: of arrivals that these lanes make, or of bytes that one announces."""
+    """The event of an arrival. number: arrivals of these lanes, or bytes that one lane announces."""
     mask = split.mask if len(lanes) == split.mask.bit_count() else sum(1 << lane for lane in lanes)
     return Arrival(mask, place, 1, releases, number) if announces else Arrival(mask, place, number, releases)
 

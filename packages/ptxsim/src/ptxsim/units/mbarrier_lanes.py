@@ -1,6 +1,6 @@
-"""mbarrier instructions as the main loop does them where nobody listens: the usual case of each.
+"""mbarrier instructions in the main loop, for runs without observers: the usual case of each.
 
-Whatever is not usual (no such barrier, a count out of its range) is left to the handler as a whole.
+Unusual cases (no such barrier, a count out of its range) are left entirely to the handler.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ptxsim.machine.mbarrier import (
 
 BYTES = 8  # of an mbarrier
 SLOT, OFFSET, GENERIC, NUMBER, TARGET, MOVES, ARRIVALS, DROPS = range(8)  # words of a block
-AS_MANY = -1  # arrivals: the number says it
-PARITY = TARGET  # of a wait: whether it names a parity
+AS_MANY = -1  # in ARRIVALS: as many as NUMBER says
+PARITY = TARGET  # in a wait: whether it is by parity
 
 
 # ---- barriers ----
@@ -40,7 +40,7 @@ PARITY = TARGET  # of a wait: whether it names a parity
 
 @inner
 def address_in(block, registers, lane, slot):
-    """The address that an operand names in the shared window; -1 for a generic one that lies elsewhere."""
+    """The address of an operand in the shared window; -1 for a generic address outside of it."""
     address = np.int64(lane_value(registers, word(block, slot), lane)) + word(block, slot + 1)
     if word(block, slot + 2) and not is_shared(address):
         return np.int64(-1)
@@ -49,7 +49,7 @@ def address_in(block, registers, lane, slot):
 
 @inner
 def row_of(control, place):
-    """Address of the row of a place, initialised or not; 0 if it has none."""
+    """Host address of the row of a place, whether its barrier is initialised or not; 0 if there is no row."""
     row = word(control, bytecode.BARRIER_PTR)
     for _ in range(word(control, bytecode.BARRIERS)):
         if word(row, bytecode.MB_PLACE) == place:
@@ -60,14 +60,14 @@ def row_of(control, place):
 
 @inner
 def barrier_at(control, place):
-    """Address of the row of an mbarrier; 0 if there is none."""
+    """Host address of the row of an initialised mbarrier; 0 if there is none at the place."""
     row = row_of(control, place)
     return row if row != 0 and word(row, bytecode.MB_LIVES) else np.int64(0)
 
 
 @inner
 def changed(control, barrier):
-    """After arrivals and bytes: completes the phase if nothing is missing."""
+    """Called after arrivals and changes of the tx-count: completes the phase if nothing is missing."""
     set_word(control, bytecode.CHANGED, word(control, bytecode.CHANGED) + 1)
     if complete_phase(barrier):
         set_word(control, bytecode.HAPPENED, 1)
@@ -90,7 +90,7 @@ def _arrivals(block, number):
 
 @inner
 def _may_signal(block, m, registers, control, rows):
-    """Whether all lanes signal barriers that expect it; then the addresses of their rows are in `rows`."""
+    """Whether no lane's signal moves a count out of its range; puts the addresses of the rows into `rows`."""
     for l in range(32):
         if (m >> l) & 1:
             barrier = barrier_at(control, address_in(block, registers, l, SLOT))
@@ -145,7 +145,7 @@ def is_generic(instr) -> bool:
 
 
 def _place(instr, arg: MemArg) -> tuple[int, int, int]:
-    """SLOT, OFFSET, GENERIC."""
+    """The words SLOT, OFFSET and GENERIC of an operand."""
     return arg.slot, arg.offset, int(is_generic(instr))
 
 
@@ -154,14 +154,14 @@ def _place(instr, arg: MemArg) -> tuple[int, int, int]:
 
 @inner
 def remade(control):
-    """Barriers were made or invalidated."""
+    """Notes that barriers were initialised or invalidated."""
     set_word(control, bytecode.CHANGED, word(control, bytecode.CHANGED) + 1)
     set_word(control, bytecode.REMADE, 1)
 
 
 @inner
 def _may_init(block, m, warp, registers, control):
-    """Whether all lanes make a barrier of their own, where there is none."""
+    """Whether each lane initialises a different barrier of its own CTA, at a place that has none."""
     rank, room = warp // word(control, bytecode.WARPS_PER_CTA), word(control, bytecode.BARRIER_ROOM)
     if word(control, bytecode.ISSUED) != 0:
         return False
@@ -182,7 +182,7 @@ def _may_init(block, m, warp, registers, control):
 
 @called
 def init_lanes(row, m, warp, registers, predicates, control):
-    """mbarrier.init of barriers of the own CTA (PTX ISA 9.7.13.15.9)."""
+    """mbarrier.init of barriers in the warp's own CTA (PTX ISA 9.7.13.15.9)."""
     block = column(row, bytecode.CALLED_BLOCK)
     if not _may_init(block, m, warp, registers, control):
         return 0
@@ -205,7 +205,7 @@ def init_lanes(row, m, warp, registers, predicates, control):
 
 @called
 def inval_lanes(row, m, warp, registers, predicates, control):
-    """mbarrier.inval of barriers that nothing under way will signal (PTX ISA 9.7.13.15.10)."""
+    """mbarrier.inval of barriers that no issued instruction can still signal (PTX ISA 9.7.13.15.10)."""
     block, rows = column(row, bytecode.CALLED_BLOCK), np.int64(room_for_lanes())
     if word(control, bytecode.ISSUED) != 0:
         return 0
@@ -234,7 +234,7 @@ def fast_init(instr, args: tuple, unset) -> Block:
 
 @called
 def wait_passed(row, m, warp, registers, predicates, control):
-    """Waits of lanes for the same completed phase of a barrier of their CTA (PTX ISA 9.7.13.15.16)."""
+    """Waits of all lanes for the same completed phase of a barrier in their CTA (PTX ISA 9.7.13.15.16)."""
     block, leader = column(row, bytecode.CALLED_BLOCK), lowest_lane(m)
     place = address_in(block, registers, leader, SLOT)
     barrier, asked = barrier_at(control, place), lane_value(registers, word(block, NUMBER), leader)

@@ -1,4 +1,4 @@
-"""Waits for a phase of an mbarrier: test_wait, try_wait, by parity or state (PTX ISA 9.7.13.15.16)."""
+"""Waits for a phase of an mbarrier: test_wait and try_wait, by parity or state (PTX ISA 9.7.13.15.16)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def wait(instr):
 
 
 def _gives_up(cluster: Cluster, split: Split, place: tuple[int, int], asked: int) -> bool:
-    """try_wait may give up at any time. One that is asked again until it passes need not: it is the same."""
+    """Whether a try_wait times out now, as it may at any time. One in a loop that repeats it until it passes
+    does not: the result would be the same.
+    """
     key = "gave up", split.index, split.row
     if not cluster.choices.impatient or cluster.unit_state.get(key) == (place, asked):
         return False
@@ -72,7 +74,7 @@ def _gives_up(cluster: Cluster, split: Split, place: tuple[int, int], asked: int
 def _groups(
     cluster: Cluster, split: Split, arg, generic: bool, slot: int
 ) -> list[tuple[int, tuple[int, int], int]]:
-    """(lanes, place, operand in `slot`) for active lanes that name the same barrier with the same operand."""
+    """(lanes, place, operand in `slot`) for each group of active lanes with the same barrier and operand."""
     if split.one_lane:
         place = place_of(cluster, split, cluster.address(split, arg), generic)
         return [(split.mask, place, cluster.scalar(split, slot))] if place is not None else []
@@ -89,20 +91,20 @@ def _groups(
 
 
 def _no_parity(cluster: Cluster, split: Split, value: int) -> None:
-    """phaseParity is 0 or 1 (PTX ISA 9.7.13.15.16); the machine looks at its lowest bit."""
+    """Reports a phaseParity other than 0 or 1 (PTX ISA 9.7.13.15.16); only its lowest bit is used."""
     message = f"waits with parity {value}: only 0 and 1 exist (taken as {value & 1})"
     cluster.reporter.add("mbarrier", "review", message, CAUSES["parity"], split, key=("parity",))
 
 
 def _of_this_phase_or_the_last(cluster: Cluster, split: Split, behind: int) -> None:
-    """A state is one of the current phase or of the one before (PTX ISA 9.7.13.15.16)."""
+    """Reports a state that is neither of the current phase nor of the one before (PTX ISA 9.7.13.15.16)."""
     if behind > 1:
-        message = f"waits by a state that is {behind} phases old: what that does is not defined"
-        hint = "wait by the state of this round's own arrival"
+        message = f"waits by a state that is {behind} phases old, which is undefined behaviour"
+        hint = "wait by the state that this iteration's own arrive has returned"
         cluster.reporter.add("mbarrier", "review", message, hint, split, key=("old state",))
 
 
 def _not_ours(cluster: Cluster, split: Split) -> None:
-    message = "waits on an mbarrier of another CTA; only the own CTA's can be waited on"
+    message = "waits on an mbarrier of another CTA; a thread can only wait on those of its own CTA"
     hint = "wait on the local barrier; arrive on the remote one"
     cluster.reporter.add("cluster", "error", message, hint, split)

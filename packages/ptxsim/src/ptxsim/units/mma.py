@@ -1,7 +1,7 @@
 """mma.sync (PTX ISA 9.7.14.5): D = A * B + C by one warp, all four matrices in registers.
 
-Sums are exact (float64) and rounded once to the type of D; the chip is free to round and order its sums
-otherwise (9.7.14.5.14). Sparse and block-scaled forms and m8n8k4 of f16 (sm_70) are refused.
+Sums are computed in float64, which is exact, and rounded once to the type of D. A chip may round and order
+its sums differently (9.7.14.5.14). Sparse and block-scaled forms and m8n8k4 of f16 (sm_70) are refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LEGAL = {
 
 @dataclass(frozen=True)
 class MmaForm:
-    """What the modifiers say."""
+    """The decoded modifiers of an MMA."""
 
     m: int
     n: int
@@ -57,18 +57,18 @@ class MmaForm:
     c: str
     d: str
     saturate: bool
-    bitwise: str  # "xor" or "and" of b1, else ""
+    bitwise: str  # "xor" or "and" for b1, else ""
 
 
 def sizes_of(instr) -> tuple[int, int, int]:
-    """(m, n, k) of the shape among the modifiers."""
+    """(m, n, k) from the shape among the modifiers."""
     shape = next(m for m in instr.mods if m[0] == "m" and m[1].isdigit())
     m, n, k = shape[1:].replace("n", " ").replace("k", " ").split()
     return int(m), int(n), int(k)
 
 
 def decode_form(instr) -> MmaForm:
-    """The form of an `mma.sync`; PtxError for one that does not exist or is not modelled."""
+    """The form of an `mma.sync`; raises PtxError for one that does not exist or is not modelled."""
     types = [m for m in instr.mods if m in BITS or m in ("f32", "s32")]
     m, n, k = sizes_of(instr)
     shape, (d, a, b, c) = f"m{m}n{n}k{k}", types
@@ -84,7 +84,7 @@ def decode_form(instr) -> MmaForm:
 
 @lru_cache(maxsize=16)
 def value_table(kind: str) -> np.ndarray:
-    """float32 value of every bit pattern of a type of at most 16 bits; empty for wider types."""
+    """The float32 value of every bit pattern of a type of at most 16 bits; empty for wider types."""
     bits = BITS[kind]
     if bits > 16:
         return np.zeros(0, np.float32)
@@ -97,11 +97,11 @@ def value_table(kind: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Operand:
-    """How A or B lies in registers, for the compiled product."""
+    """The layout of A or B in registers, for the compiled product."""
 
-    index: np.ndarray  # int64 (elements, 32): place in the matrix, by rows
-    register: np.ndarray  # int64 (elements,): which register of the operand
-    shift: np.ndarray  # uint64 (elements,): bits below the element in it
+    index: np.ndarray  # int64 (elements, 32): index in the row-major matrix
+    register: np.ndarray  # int64 (elements,): number of the operand's register
+    shift: np.ndarray  # uint64 (elements,): lowest bit of the element in it
     table: np.ndarray
     bits: int
 
@@ -116,14 +116,14 @@ def _operand(which: str, size: int, k: int, kind: str) -> Operand:
 
 
 def operand_of(place: np.ndarray, kind: str) -> Operand:
-    """A or B, whose elements [thread, element] lie at these places of the matrix, by rows."""
+    """The Operand of A or B. place[thread, element]: index of an element in the row-major matrix."""
     bits = BITS[kind]
     element, per = np.arange(place.shape[1]), max(1, 32 // bits)
     shift = (element % per * bits).astype(np.uint64)
     return Operand(np.ascontiguousarray(place.T), element // per, shift, value_table(kind), bits)
 
 
-# ---- the product, in compiled code: a Block of these words, then those of A and B ----
+# ---- the product, in compiled code; a Block has these words, then those of A, then those of B ----
 
 QUIET, M, N, K, XOR, C_KIND, D_KIND, SATURATE, RESULTS, D_PLACES, C_SLOTS, D_SLOTS, A_WORDS = range(13)
 BITS_EACH, TABLE, ELEMENTS, SLOTS, SHIFTS, PLACES, OPERAND_WORDS = range(7)
@@ -151,7 +151,7 @@ def _decode(operand, registers, out):
 
 @inner
 def _product(m, n, k, xor, a, b, d):
-    """d = a * b by rows, for n a multiple of 8; set bits of rows XOR columns where they are bits."""
+    """d = a * b, all row-major; n must be a multiple of 8. xor: counts the set bits of row XOR column."""
     for i in range(m):
         for j in range(np.uint64(0), np.uint64(n), np.uint64(8)):
             d0 = d1 = d2 = d3 = d4 = d5 = d6 = d7 = 0.0
@@ -178,7 +178,7 @@ def _product(m, n, k, xor, a, b, d):
 
 @inner
 def _held(kind, raw, e):
-    """float64 of element e of C, which is exact."""
+    """Element e of C as a float64, which is exact."""
     if kind == F32:
         return np.float64(as_f32(raw))
     if kind == S32:
@@ -190,7 +190,7 @@ def _held(kind, raw, e):
 
 @inner
 def _rounded(kind, x, saturate):
-    """Bits of an element of D: rounded once, every NaN the canonical one but of f64."""
+    """The bits of an element of D: rounded once, with every NaN the canonical one, except in f64."""
     if kind == F32:
         return f32_result(np.float32(x))
     if kind == F64:
@@ -204,7 +204,7 @@ def _rounded(kind, x, saturate):
 
 @inner
 def multiply(block, registers):
-    """D = A * B + C of a warp whose registers are at an address."""
+    """D = A * B + C for a warp. registers: host address of its register file."""
     m, n, k, count = word(block, M), word(block, N), word(block, K), word(block, RESULTS)
     a, b, d, out = np.empty(m * k), np.empty(n * k), np.empty(m * n), np.empty(32 * count)
     _decode(block + 8 * A_WORDS, registers, a)
@@ -227,7 +227,7 @@ def multiply(block, registers):
 
 @called
 def multiply_warp(row, m, warp, registers, predicates, control):
-    """mma.sync or wmma.mma by a whole warp."""
+    """mma.sync or wmma.mma of a whole warp."""
     block = column(row, bytecode.CALLED_BLOCK)
     if m != bytecode.FULL or word(control, bytecode.LOG_ON) > word(block, QUIET):
         return 0
@@ -244,7 +244,7 @@ def multiply_now(block, registers):
 
 @dataclass(frozen=True)
 class Layout:
-    """How the matrices of one product lie in registers."""
+    """The layouts of all matrices of one product in registers."""
 
     a: Operand
     b: Operand
@@ -253,7 +253,7 @@ class Layout:
 
 
 def block_of(form: MmaForm, layout: Layout, args, quiet: bool) -> Block:
-    """What `multiply` must know of an instruction; quiet: no operand may be unset."""
+    """The Block that `multiply` needs for an instruction. quiet: whether no operand can be unset."""
     d, a, b, c = (np.array(slots_of(x), np.int64) for x in args[:4])
     oa, ob = layout.a, layout.b
     halves = np.arange(layout.row.shape[1])
@@ -308,7 +308,7 @@ def mma(instr):
 
 
 def multiplier(form: MmaForm, layout: Layout):
-    """The handler of a product of one warp whose operands are D, A, B, C."""
+    """The handler for a product of one warp, with operands D, A, B, C."""
     blocks: list[Block] = []  # made at the first execution, when the operands have slots
 
     def run(cluster: Cluster, split: Split, args):
@@ -332,7 +332,7 @@ def suspects(args, unset) -> list[int]:
 
 
 def _check_counts(instr, form: MmaForm) -> None:
-    """Registers per operand (PTX ISA 9.7.14.5.1 - 9.7.14.5.13)."""
+    """Raises PtxError for a wrong number of registers in an operand (PTX ISA 9.7.14.5.1 - 9.7.14.5.13)."""
     needs = []
     for elements, kind in (
         (form.m * form.n, form.d),
@@ -346,7 +346,7 @@ def _check_counts(instr, form: MmaForm) -> None:
 
 
 def require_counts(instr, needs: list[int]) -> None:
-    """PtxError unless operands D, A, B, C have so many registers."""
+    """Raises PtxError unless operands D, A, B, C have these numbers of registers."""
     sizes = [len(o.items) if hasattr(o, "items") else 1 for o in instr.operands]
     if sizes != needs:
         raise refuse(instr, f"operands D, A, B, C take {needs} registers, not {sizes}")

@@ -1,4 +1,4 @@
-"""vprintf: the format string and the packed argument buffer of one thread -> text."""
+"""vprintf: turns the format string and the packed argument buffer of a thread into text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ptxsim.jit.translate import resolve
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 
-MOST_LINES, MOST_BYTES = 10_000, 4096  # kept of a launch; of one line. A chip keeps 1 MiB in all
+MOST_LINES, MOST_BYTES = 10_000, 4096  # lines kept per launch; bytes kept per line. A chip keeps 1 MiB in all
 NEWLINE = "\n"
 _SPEC = re.compile(r"%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 
 
 class Line(str):
-    """A printed line with its place in front; `raw` is what the program's output would hold."""
+    """A printed line, prefixed by CTA, warp and lane; `raw` is the text that the program itself printed."""
 
     raw: str
 
@@ -39,8 +39,8 @@ def render(cluster: Cluster, split: Split, lane: int, format_slot: int, values_s
 
 
 def give_back(cluster: Cluster, split: Split, format_slot: int, result_slot: int) -> None:
-    """What a call gives back is the number of arguments that its format asks for, as CUDA's printf does.
-    result_slot: its address in the call's frame.
+    """Stores the result of a call: the number of arguments that its format takes, as CUDA's printf returns.
+    result_slot: holds the address of the result in the call's frame.
     """
     places = cluster.registers[split.warp, result_slot][split.lanes].astype(np.int64)
     for lane, place in zip(split.lanes.tolist(), places.tolist(), strict=True):
@@ -60,7 +60,7 @@ def _pattern(cluster: Cluster, split: Split, lane: int, slot: int) -> str:
 
 
 def _word(cluster: Cluster, thread: int, offset: int) -> int:
-    """8 bytes of a thread's local memory."""
+    """A 64-bit word of a thread's local memory."""
     return struct.unpack("<Q", cluster.local[thread, offset : offset + 8].tobytes())[0]
 
 
@@ -82,7 +82,9 @@ def _string(cluster: Cluster, address: int) -> str:
 
 
 def _format(cluster: Cluster, thread: int, pattern: str, values: int) -> str:
-    """CUDA's packing: each argument at its natural alignment, at least 4 bytes; floats as doubles."""
+    """The formatted text. CUDA packs each argument at its natural alignment, at least 4 bytes; floats are
+    passed as doubles.
+    """
     offset = 0
 
     def take(size: int) -> bytes:
@@ -90,7 +92,7 @@ def _format(cluster: Cluster, thread: int, pattern: str, values: int) -> str:
         offset = -(-offset // size) * size
         data = _bytes(cluster, thread, values + offset, size)
         offset += size
-        return data.ljust(size, b"\0")  # a format may ask for more than there is
+        return data.ljust(size, b"\0")  # a format may take more arguments than there are
 
     def one(match: re.Match) -> str:
         flags, length, kind = match.groups()

@@ -1,7 +1,8 @@
-"""setmaxnreg: registers go from a warp to its CTA's pool and back (PTX ISA 9.7.19.5).
+"""setmaxnreg: moves registers from a warp to its CTA's pool and back (PTX ISA 9.7.19.5).
 
-inc waits until the pool has what it asks for. At launch all registers are with the warps and the pool is
-empty. How many a thread then has, .maxnreg says; else it is at most what .maxntid and .minnctapersm leave.
+inc waits until the pool has enough registers. At launch the warps hold all registers, and the pool is empty.
+.maxnreg then gives the number of registers of a thread; without it, .maxntid and .minnctapersm give an upper
+bound.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from ptxsim.machine.split import Split, Wait
 from ptxsim.units.registry import unit
 from ptxsim.units.warp import require_aligned
 
-SM_REGISTERS, MOST = 65536, 256  # of an SM; of a thread
+SM_REGISTERS, MOST = 65536, 256  # registers of an SM; limit per thread
 _SECTION = "9.7.19.5"
-_DIRECTION = "dec gives registers back, inc asks for more: the count after dec is smaller, after inc larger"
+_DIRECTION = "dec gives registers back, inc asks for more: dec needs a smaller count, inc a larger one"
 
 
 @dataclass
 class Pool:
-    """Registers of one CTA."""
+    """The register pool of one CTA."""
 
-    at_launch: int | None  # of a thread, at most; None: not known
-    exact: bool  # at_launch is no bound but the number
+    at_launch: int | None  # registers of a thread at launch, at most; None: not known
+    exact: bool  # at_launch is the exact number, not just a bound
     free: int = 0
     now: dict[int, int] = field(default_factory=dict)  # warp -> registers of its threads
     # warp -> (inc or dec, count, row)
@@ -32,7 +33,7 @@ class Pool:
 
 
 def at_launch(launch) -> tuple[int | None, bool]:
-    """(registers of a thread when the CTA starts, is that exact?)."""
+    """(registers of a thread when the CTA starts, whether that is exact or only a bound)."""
     directives = launch.program.function.directives
     if directives.get("maxnreg"):
         return directives["maxnreg"][0], True
@@ -80,10 +81,10 @@ def setmaxnreg(instr):
 
 def _allowed(cluster: Cluster, split: Split, way: str, count: int, pool: Pool) -> bool:
     if count % 8 or not 24 <= count <= 256:
-        message = f"setmaxnreg.{way} {count}: the count is a multiple of 8 in 24..256"
+        message = f"setmaxnreg.{way} {count}: the count must be a multiple of 8 in 24..256"
         cluster.reporter.add("illegal", "error", message, "", split)
         return False
-    known = pool.exact or split.warp in pool.now or way == "dec"  # a bound from above will do for dec
+    known = pool.exact or split.warp in pool.now or way == "dec"  # for dec, an upper bound is enough
     now = pool.now.get(split.warp, pool.at_launch)
     if now is None or not known or (count <= now if way == "dec" else count >= now):
         return True

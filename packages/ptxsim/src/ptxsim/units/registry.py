@@ -1,11 +1,11 @@
 """Registry of unit instructions: everything that is not a scalar operation, a plain load / store or a jump.
 
-A unit declares the syntax boxes of its instructions (isa/syntax.py) in `@unit`: modifiers and operand counts
-that none of them has are refused before its factory sees an instruction, and the modifiers that it sees stand
-in the order of the box. The factory decodes it once, when the module is loaded, and returns the handler that
-runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the resolved operands, or what the
-unit's `prepare` makes of them. They return None (done, go on), BLOCK (run me again when woken) or PARK (done,
-but sleep until woken).
+A unit declares the syntax boxes of its instructions (isa/syntax.py) in `@unit`. An instruction whose
+modifiers or operand count match no box is refused before the unit's factory sees it; otherwise its modifiers
+are put in the order of the box. The factory decodes an instruction once, when the module is loaded, and
+returns the handler that runs it. Handlers are called as `handler(cluster, split, args)`; `args` are the
+resolved operands, or what the unit's `prepare` makes of them. They return None (done; continue), BLOCK (not
+done: run the handler again when woken) or PARK (done, but sleep until woken).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ptxsim.jit.codegen import FastCall
 
 @dataclass(frozen=True, eq=False)
 class FastForm:
-    """The usual case of a unit instruction as compiled code, for runs without observers, or if they hear
-    nothing of it.
+    """The usual case of a unit instruction in compiled code, for runs without observers, or if the
+    instruction makes no event for them.
 
-    What it leaves out goes to the handler, as if there were no fast form. The compiled functions are in the
-    file that registers the instruction. `inner` ones become part of the main loop: what is short, and common.
-    A `called` one is compiled when a kernel needs it.
+    All other cases go to the handler, as if there were no fast form. The compiled functions are in the module
+    that registers the instruction. `inner` functions become part of the main loop: short and common ones. A
+    `called` function is compiled when a kernel needs it.
     """
 
     # (instr, args) -> columns of the bytecode row, or None: handler only
@@ -35,28 +35,28 @@ class FastForm:
     encode: Callable
     called: Callable | None = None  # a function of jit/called.py
     each: str = ""  # name of f(c, m, registers, predicates, rank, control) -> done? for lanes m at row c
-    together: str = ""  # name of f(control, number) -> moved? for all splits, when every one of them stands
-    gathers: bool = False  # it needs other warps: its handler is asked when those without are done
-    unheard: bool = False  # it makes no event: with observers, too, the loop does it for a whole warp
+    together: str = ""  # name of f(control, number) -> moved? for all splits, once none of them can continue
+    gathers: bool = False  # it needs other warps: its handler runs after those of other instructions
+    unheard: bool = False  # it makes no event: even with observers, the main loop does it for a whole warp
 
 
 @dataclass(frozen=True)
 class UnitSpec:
     name: str  # dotted prefix of the opcode, e.g. "mbarrier.try_wait"
-    forms: tuple[Syntax, ...]  # that are modelled
+    forms: tuple[Syntax, ...]  # the forms that are modelled
     factory: Callable[[Instr], Callable]  # returns the handler
     writes: tuple[int, ...]  # positions of destination operands
-    async_destination: bool  # a hardware unit fills destinations later: their registers are never shared
+    async_destination: bool  # a hardware unit writes the destinations later: their registers are never shared
     section: str  # PTX ISA section
-    observer_only: bool = False  # moves no data: run only when there are observers
-    fire_and_forget: bool = False  # the thread hands it to another unit of the chip: nothing comes back
-    signals: str | None = None  # it signals the mbarrier at its last address with this modifier; "": always
+    observer_only: bool = False  # moves no data: runs only if there are observers
+    fire_and_forget: bool = False  # the thread issues it to another unit of the chip and gets no result
+    signals: str | None = None  # with this modifier, it signals the mbarrier at its last address; "": always
     fast: FastForm | None = None
-    prepare: Callable[[tuple], object] = tuple  # resolved operands -> `args` of its handler
+    prepare: Callable[[tuple], object] = tuple  # resolved operands -> `args` of the handler
     tensor_core: bool = False  # it goes to the queue of the tensor core
 
     def accept(self, instr: Instr) -> Instr:
-        """The instruction with its modifiers in order; PtxError if no form has them."""
+        """The instruction with its modifiers in order; raises PtxError if no form has them."""
         named = self.name.split(".")[1:]
         if instr.op in _ANY_ORDER and instr.mods[: len(named)] != tuple(named):
             rest = list(instr.mods)
@@ -66,26 +66,26 @@ class UnitSpec:
         return conform(instr, self.forms, self.section)
 
 
-_ANY_ORDER = {"vote", "shfl", "match", "redux"}  # ptxas takes their .sync anywhere, and CUB writes it last
+_ANY_ORDER = {"vote", "shfl", "match", "redux"}  # ptxas accepts .sync anywhere in them, and CUB puts it last
 UNITS: dict[str, UnitSpec] = {}
-FAST_FORMS: list[tuple[FastForm, str]] = []  # and the module that holds the compiled functions
+FAST_FORMS: list[tuple[FastForm, str]] = []  # (form, name of the module with its compiled functions)
 
 
 @functools.cache
 def fast_calls() -> tuple[FastCall, ...]:
-    """The fast forms as `main_loop` needs them, once all units are there."""
+    """The fast forms as `main_loop` needs them. Call it after all units are registered."""
     return tuple(
         FastCall(n, module, form.each, form.together, form.unheard) for n, (form, module) in _numbered()
     )
 
 
 def fast_number(form: FastForm) -> int:
-    """What the UNIT_FORM column of its rows holds."""
+    """The number of a fast form: the value in the UNIT_FORM column of its rows."""
     return next(n for n, (known, _) in _numbered() if known is form)
 
 
 def _numbered() -> Iterable[tuple[int, tuple[FastForm, str]]]:
-    """By name, whichever unit was imported first: the loop is compiled once, not once for each order."""
+    """(number, fast form) sorted by name, not by import order, so that the loop is compiled only once."""
     return enumerate(sorted(FAST_FORMS, key=lambda one: (one[1], one[0].each, one[0].together)), FIRST_FAST)
 
 
@@ -103,7 +103,7 @@ def unit(
     tensor_core: bool = False,
     **sets: str,
 ):
-    """Registers a factory for the instructions of these syntax boxes, under their names (or `name`)."""
+    """Registers the decorated factory for the instructions of these boxes, under their names (or `name`)."""
     by_name: dict[str, list[Syntax]] = {}
     for form in (syntax(box, **sets) for box in boxes):
         by_name.setdefault(name or ".".join(form.name), []).append(form)
@@ -132,7 +132,7 @@ def find_unit(instr: Instr) -> UnitSpec | None:
 
 
 def signalled(instr: Instr) -> Mem | None:
-    """The address of the mbarrier that an instruction arrives on, or reports its bytes or its end to."""
+    """The operand with the address of the mbarrier that an instruction signals, or None."""
     spec = find_unit(instr)
     if spec is None or spec.signals is None or (spec.signals and spec.signals not in instr.mods):
         return None
@@ -140,27 +140,27 @@ def signalled(instr: Instr) -> Mem | None:
 
 
 def for_tensor_core(instr: Instr | None) -> bool:
-    """Whether it goes to the queue of the tensor core."""
+    """Whether an instruction goes to the queue of the tensor core."""
     found = find_unit(instr) if instr is not None else None
     return found is not None and found.tensor_core
 
 
 def gathers(instr: Instr | None) -> bool:
-    """Whether the main loop does an instruction for several warps at once."""
+    """Whether the main loop executes an instruction for several warps at once."""
     found = find_unit(instr) if instr is not None else None
     return found is not None and found.fast is not None and found.fast.gathers
 
 
 def slots_of(operand) -> tuple:
-    """The slots of an operand that is a vector of registers, or one."""
+    """The slots of an operand that is a vector of registers or a single one."""
     return operand if isinstance(operand, tuple) else (operand,)
 
 
 def always(handler: Callable) -> Callable:
-    """A factory for instructions that all have this handler: nothing in them is to be decoded."""
-    return functools.wraps(handler)(lambda instr: handler)  # in the module of the handler
+    """A factory that returns this handler for every instruction: there is nothing to decode."""
+    return functools.wraps(handler)(lambda instr: handler)  # `wraps` sets the handler's module
 
 
 def refuse(instr: Instr, what: str) -> PtxError:
-    """The error for an instruction that this machine does not model."""
+    """The error for an instruction that is not modelled."""
     return PtxError(what, instr.line, instr.text)

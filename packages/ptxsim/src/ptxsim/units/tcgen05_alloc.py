@@ -1,7 +1,7 @@
 """Allocation of tensor memory: tcgen05.alloc, dealloc, relinquish_alloc_permit (PTX ISA 9.7.16.7.1).
 
-With .cta_group::2 one warp of each CTA of the pair allocates, and both get the same columns: the first waits
-for the second, as 9.7.16.5 allows. dealloc does not wait; the checks see whether the peer was done.
+With .cta_group::2, one warp of each CTA of the pair allocates, and both get the same columns: the first waits
+for the second, as 9.7.16.5 allows. dealloc does not wait; the checks detect a peer that is not done.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ptxsim.units.registry import always, unit
 from ptxsim.units.warp import require_aligned
 
 _NO_ADDRESS = "at an address that nothing has written (all bits are 1)"
-_READ_EARLY = "alloc writes the address to shared memory: a barrier of the threads, then all read it there"
+_READ_EARLY = "alloc writes the address to shared memory: read it there after a barrier of the threads"
 GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
 
 
 def group_of(instr) -> int:
-    """CTAs of the instruction's .cta_group."""
+    """The number of CTAs in the instruction's .cta_group."""
     return next(GROUPS[m] for m in instr.mods if m in GROUPS)
 
 
 @dataclass
 class Request:
-    """An alloc of one CTA of a pair that has not gone on yet."""
+    """A pending alloc of one CTA of a pair."""
 
     rank: int
     split: int
     columns: int
-    start: int | None = None  # set by the CTA that came second
+    start: int | None = None  # first column; set by the second CTA's alloc
 
 
 @unit("tcgen05.alloc .group.sync.aligned{.shared::cta}.b32 [a], columns", section="9.7.16.7.1")
@@ -66,7 +66,9 @@ def alloc(instr):
 
 
 def has_pair(cluster: Cluster, split: Split, group: int) -> None:
-    """.cta_group::2 is for two CTAs of a cluster whose ranks differ in the last bit (PTX ISA 9.7.16.5)."""
+    """Reports .cta_group::2 without a pair: two CTAs of a cluster whose ranks differ in the last bit (PTX ISA
+    9.7.16.5).
+    """
     if group == 2 and cluster.ctas < 2:
         message = "cta_group::2 in a kernel without CTA clusters: there is no second CTA"
         cluster.reporter.add("cluster", "error", message, CAUSES["no-pair"], split, key="no-pair")
@@ -79,13 +81,13 @@ def _allowed(cluster: Cluster, split: Split, columns: int) -> bool:
         return False
     if not cluster.tmem[split.cta].permit:
         message = "tcgen05.alloc after this CTA gave up its allocation permit"
-        hint = "relinquish_alloc_permit comes after the last alloc"
+        hint = "call relinquish_alloc_permit only after the last alloc"
         cluster.reporter.add("tmem-alloc", "error", message, hint, split)
     return True
 
 
 def _alone(cluster: Cluster, split: Split, columns: int) -> int | str:
-    """First column for one CTA, or the outcome of going to sleep until columns are free."""
+    """Allocates for one CTA: the first column, or BLOCK while the split sleeps until columns are free."""
     start = cluster.tmem[split.cta].allocate(columns)
     if start is None:
         return cluster.wait(split, Wait("tmem-alloc", ("tmem", split.cta), {"columns": columns}))
@@ -93,7 +95,7 @@ def _alone(cluster: Cluster, split: Split, columns: int) -> int | str:
 
 
 def _for_pair(cluster: Cluster, split: Split, columns: int) -> int | str:
-    """The same for both CTAs of a pair; also sleeps until the peer's warp has come."""
+    """Allocates for both CTAs of a pair, as `_alone` does; also sleeps until the peer's warp has arrived."""
     pair = split.cta // 2
     requests = cluster.unit_state.setdefault(("tmem-pair", pair), [])
     mine = next((r for r in requests if r.split == split.index), None)
@@ -113,13 +115,13 @@ def _for_pair(cluster: Cluster, split: Split, columns: int) -> int | str:
 
 
 def _serve(cluster: Cluster, split: Split, mine: Request, peer: Request) -> bool:
-    """Allocates the same columns in both CTAs; False while there are none."""
+    """Allocates the same columns in both CTAs; False while there is no room."""
     if peer.columns != mine.columns:
         message = (
             f"tcgen05.alloc of {mine.columns} columns in CTA {mine.rank} and of {peer.columns} in CTA "
             f"{peer.rank} of a pair"
         )
-        hint = "with cta_group 2 both CTAs allocate the same number of columns"
+        hint = "with cta_group 2 both CTAs must allocate the same number of columns"
         cluster.reporter.add("tmem-alloc", "error", message, hint, split)
     memories = [cluster.tmem[mine.rank], cluster.tmem[peer.rank]]
     start = memories[0].first_free(mine.columns)
@@ -132,20 +134,20 @@ def _serve(cluster: Cluster, split: Split, mine: Request, peer: Request) -> bool
 
 
 def unwritten(cluster: Cluster, where, what: str) -> None:
-    """An access to tensor memory whose address is as shared memory was at the start."""
-    message = f"{what} {_NO_ADDRESS}: tcgen05.alloc has not put it there, or not yet"
+    """Reports an access to tensor memory whose address comes from shared memory that was never written."""
+    message = f"{what} {_NO_ADDRESS}: tcgen05.alloc has not written it there, or not yet"
     put = cluster.unit_state.get(("tmem-put", where.cta))
     hint: Cause | str = _READ_EARLY
     if put is not None:
-        message += f"; it has put one at {cluster.reporter.shared_name(put)}"
+        message += f"; it has written one to {cluster.reporter.shared_name(put)}"
     elif not cluster.unit_state.get(("tmem-asked", where.cta)):
-        message += f"; no warp of CTA {cluster.cta_ids[where.cta]} has come to one"
+        message += f"; no warp of CTA {cluster.cta_ids[where.cta]} has reached one"
         hint = CAUSES["own-alloc"]
     cluster.reporter.add("tmem-alloc", "error", message, hint, where, key="unwritten")
 
 
 def freed_by(cluster: Cluster, cta: int, column: int) -> str:
-    """Who has freed a column, as a clause; "" if nobody has."""
+    """A clause that names the warp that has freed a column; "" if none has."""
     freed = cluster.unit_state.get(("tmem-freed", cta), {})
     for (start, columns), warps in freed.items():
         if start <= column < start + columns:
@@ -189,7 +191,9 @@ def dealloc(instr):
 
 
 def _loads_under_way(cluster: Cluster, cta: int) -> None:
-    """Loads that no tcgen05.wait::ld has ended read their columns as late as this: a check sees it."""
+    """Completes the loads without a tcgen05.wait::ld so far: they may read as late as now, and a check sees
+    it.
+    """
     first = cta * cluster.warps_per_cta
     for warp in range(first, first + cluster.warps_per_cta):
         for finish in cluster.unit_state.pop(("tmem", "ld", warp), ()):
@@ -197,9 +201,9 @@ def _loads_under_way(cluster: Cluster, cta: int) -> None:
 
 
 def _freed_by_another(cluster: Cluster, split: Split, warps: list[int], start: int, columns: int) -> bool:
-    """Reports a dealloc of columns that other warps gave back and nobody has allocated since.
+    """Reports a dealloc of columns that another warp has freed and that were not allocated since.
 
-    PTX wants one dealloc (9.7.16.7.1); a B200 ran kernels whose warps all execute it.
+    PTX requires exactly one dealloc (9.7.16.7.1), but a B200 ran kernels in which all warps execute it.
     """
     if not warps or split.warp in warps or not cluster.tmem[split.cta].fits(start, columns):
         return False
@@ -211,7 +215,7 @@ def _freed_by_another(cluster: Cluster, split: Split, warps: list[int], start: i
     )
     hint = "let only the warp that allocated them free them, once"
     finding = cluster.reporter.add("tmem-alloc", "review", message, hint, split, key="freed-again")
-    finding.message = message  # names every warp that came so far
+    finding.message = message  # names every warp that has executed it so far
     return True
 
 

@@ -1,8 +1,9 @@
 """tcgen05.cp (PTX ISA 9.7.16.9.2): shared memory -> tensor memory, in order with the MMAs of its thread.
 
-A matrix descriptor says where the rows lie, as for a K-major operand; a row is 128 or 256 bits, four or eight
-columns. Source formats of 4 and 6 bits are padded to 16 bytes each 16 elements and become 8-bit containers:
-6-bit elements in the low bits, 4-bit ones in bits 2-5, where tcgen05.mma looks for them (9.7.16.10.4.3).
+A matrix descriptor locates the rows, as for a K-major operand; a row is 128 or 256 bits: four or eight
+columns. Source formats of 4 and 6 bits have every 16 elements padded to 16 bytes. Each element becomes an
+8-bit container: 6-bit elements in the low bits, 4-bit ones in bits 2-5, where tcgen05.mma expects them
+(9.7.16.10.4.3).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ptxsim.units.tcgen05_alloc import group_of
 from ptxsim.units.tcgen05_product import pair
 from ptxsim.units.tensor_queue import issue
 
-# shape -> (rows, bits of a row, lane of each row, copies: lanes further on)
+# (shape, multicast) -> (bits of a row, lane of each row, lane offset of each copy)
 _WARP = np.arange(32)
 SHAPES = {
     ("128x256b", ""): (256, np.arange(128), (0,)),
@@ -38,7 +39,7 @@ _BITS = {"b4x16_p64": (4, 2), "b6x16_p32": (6, 0)}  # source format -> bits of a
 
 
 class TmemCopy(NamedTuple):
-    """What an instruction copies."""
+    """The decoded operands of a tcgen05.cp."""
 
     form: tuple[str, str]
     packed: str  # source format, "" for none
@@ -79,14 +80,14 @@ def copy(instr):
 
 @functools.lru_cache(maxsize=256)
 def source_chunks(descriptor: int, form: tuple[str, str]) -> np.ndarray:
-    """Numbers of the 16-byte chunks of shared memory that a copy reads: (rows, chunks of a row)."""
+    """Numbers of the 16-byte chunks of shared memory that a copy reads, shape (rows, chunks per row)."""
     bits, lanes, _ = SHAPES[form]
     addresses = operand_addresses(decode_matrix_descriptor(descriptor), len(lanes), bits // 8, 1, False)
     return np.ascontiguousarray(addresses[:, ::16]) >> 4
 
 
 def target_lanes(form: tuple[str, str], lane: int) -> np.ndarray:
-    """Lanes of tensor memory that are written from `lane` on, (copies, rows); may pass the last one."""
+    """Lanes of tensor memory that a copy to `lane` writes, (copies, rows); may exceed the last lane."""
     _, lanes, copies = SHAPES[form]
     return lane + lanes[None, :] + np.array(copies)[:, None]
 
@@ -102,7 +103,7 @@ def _footprint(form: tuple[str, str], descriptor: int, lane: int, column: int, r
     try:
         reads = tuple(SharedSpan.of(rank, source_chunks(descriptor, form)) for rank in ranks)
     except ValueError:
-        reads = ()  # reported where it is read
+        reads = ()  # reported when the copy executes
     return Footprint(ranks, reads, cells_written=tuple(cells))
 
 
@@ -131,7 +132,7 @@ def _execute(cluster: Cluster, work: TensorWork) -> None:
 
 
 def _containers(rows: np.ndarray, bits: int, shift: int) -> np.ndarray:
-    """Rows of padded 16-byte groups -> a byte for each of their elements."""
+    """Expands rows of padded 16-byte groups to one byte per element."""
     groups = rows.reshape(len(rows), -1, 16)
     return (unpack_bits(groups[..., : 2 * bits], bits) << shift).reshape(len(rows), -1)
 
@@ -139,7 +140,7 @@ def _containers(rows: np.ndarray, bits: int, shift: int) -> np.ndarray:
 def _problem(
     cluster: Cluster, op: TmemCopy, lanes: np.ndarray, chunks: np.ndarray
 ) -> tuple[str, str, str] | None:
-    """(kind, message, hint) of what keeps a copy from being made."""
+    """(kind, message, hint) of the finding if the copy is not possible, else None."""
     first, last = int(chunks.min()) * 16, int(chunks.max()) * 16 + 15
     if first < SHARED_START or last >= cluster.launch.shared_end:
         window = f"{SHARED_START}..{cluster.launch.shared_end - 1}"

@@ -1,5 +1,6 @@
-"""tcgen05.ld and st as the main loop does them where nobody listens and work completes at once: a whole warp
-moves cells that it may reach, of columns that are allocated.
+"""tcgen05.ld and st in the main loop, for runs without observers in which work completes at once.
+
+Covers the usual case: a whole warp accesses its own lanes in allocated columns.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from ptxsim.jit.intrinsics import column, lane_value, load32, set_lane_value, st
 from ptxsim.jit.loop_memory import word
 from ptxsim.machine.tensor_memory import COLUMNS, NEVER_WRITTEN
 
-# words of a block; CELLS: array (parts, registers, 32) of what to add to the cell at the address, row by row
+# words of a block; CELLS: array (parts, registers, 32) of offsets from the cell at the address, row-major
 ADDRESS, OFFSET, STORES, PARTS, REGISTERS, SLOTS, CELLS, LAST_LANE, LAST_COLUMN = range(9)
 HALF = np.uint64(0xFFFF)
 
 
 @inner
 def first_cell(control, warp, address, last_lane, last_column):
-    """The cell at an address, counted row by row; -1 if the warp may not reach all to the last lane and
-    column after it.
+    """The row-major index of the cell at an address; -1 unless the warp may access all cells up to
+    `last_lane` and `last_column` after it.
     """
     cta, number = warp // word(control, bytecode.WARPS_PER_CTA), warp % word(control, bytecode.WARPS_PER_CTA)
     lane, first, quarter = address >> 16, address & 0xFFFF, 32 * (number % 4)
@@ -45,7 +46,7 @@ def _cell(cells, block, part, number, lane):
 
 @called
 def move_cells(row, m, warp, registers, predicates, control):
-    """tcgen05.ld, st (PTX ISA 9.7.16.8); in a register with two columns the first one is the low half."""
+    """tcgen05.ld and st (PTX ISA 9.7.16.8). In a register with two columns, the first is the low half."""
     block = column(row, bytecode.CALLED_BLOCK)
     if m != bytecode.FULL or not word(control, bytecode.EAGER):
         return 0
@@ -76,8 +77,8 @@ def move_cells(row, m, warp, registers, predicates, control):
 
 
 def cells_block(address: MemArg, stores: bool, slots: np.ndarray, layout: tuple) -> Block | None:
-    """layout: (lane, column) of each register, (registers, 32) or (2, registers, 32), relative to the
-    address.
+    """The Block for `move_cells`, or None. layout: (lane, column) of each register relative to the address,
+    (registers, 32) or (2, registers, 32) each.
     """
     lanes, columns = np.broadcast_arrays(*layout)
     parts = lanes.shape[0] if lanes.ndim == 3 else 1

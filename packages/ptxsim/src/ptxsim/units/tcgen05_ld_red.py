@@ -1,5 +1,5 @@
-"""tcgen05.ld.red (PTX ISA 9.7.16.8.1, sm_101a and sm_103a): a load, and the least or greatest of what each
-thread loads.
+"""tcgen05.ld.red (PTX ISA 9.7.16.8.1, sm_101a and sm_103a): a load that also yields the minimum or maximum of
+the values that each thread loads.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def load_reduced(instr):
 
 
 def reduced(values: np.ndarray, modifiers) -> np.ndarray:
-    """uint32 (32,): over the registers (first axis) of each thread. A NaN counts only with .NaN."""
+    """uint32 (32,): minimum or maximum over the registers (first axis) of each thread. A NaN counts only with
+    .NaN.
+    """
     numbers = values.view(next(_TYPES[m] for m in modifiers if m in _TYPES))
     numbers = np.abs(numbers) if "abs" in modifiers else numbers
     if numbers.dtype != np.float32:

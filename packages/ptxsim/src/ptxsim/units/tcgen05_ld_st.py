@@ -1,4 +1,4 @@
-"""tcgen05 (PTX ISA 9.7.16): ld, st, their waits, commit, fences (mma: tcgen05_mma.py, alloc:
+"""tcgen05 (PTX ISA 9.7.16): ld, st, their waits, commit and fences (mma: tcgen05_mma.py, alloc:
 tcgen05_alloc.py).
 """
 
@@ -32,7 +32,7 @@ COUNTS = {f"x{1 << i}": 1 << i for i in range(8)}
 
 
 def _boxes(op: str, packing: str, operands: str, split_operands: str) -> list[str]:
-    """Syntax boxes of ld and st, a shape each; .16x32bx2 also names the column of its second half."""
+    """Syntax boxes of ld or st, one for each shape; .16x32bx2 also takes the column of its second half."""
     return [
         f"{op} .sync.aligned.{shape}.n{most}{{.{packing}}}.b32 "
         + (split_operands if shape == "16x32bx2" else operands)
@@ -46,7 +46,7 @@ _NUMBERS: dict[str, Any] = {
 
 
 def shape_of(instr) -> tuple[str, int]:
-    """The shape and .num; PtxError if the vector of registers has another length."""
+    """The shape and .num; raises PtxError if the vector of registers has a different length."""
     shape, count = (next(m for m in instr.mods if m in known) for known in (LOAD_SHAPES, COUNTS))
     vector = instr.operands[0 if instr.mods[0] == "ld" else -1]
     found, needed = len(getattr(vector, "items", (0,))), len(cells(shape, COUNTS[count])[0])
@@ -57,14 +57,14 @@ def shape_of(instr) -> tuple[str, int]:
 
 @functools.lru_cache(maxsize=64)
 def cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """(TMEM lane offset, column offset), each (registers, 32), of a warp's ld / st."""
+    """(TMEM lane offsets, column offsets) of a warp's ld / st, (registers, 32) each."""
     lane, column = np.broadcast_arrays(*load_layout(shape, count, split_column))
     return np.ascontiguousarray(lane.T), np.ascontiguousarray(column.T)
 
 
 @functools.lru_cache(maxsize=64)
 def _packed_cells(shape: str, count: int, split_column: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The same with two columns, (2, registers, 32), for each register; the offset of the second half of
+    """As `cells`, with two columns per register, (2, registers, 32). The offset of the second half of
     .16x32bx2 counts columns of tensor memory, packed or not (PTX ISA 9.7.16.8.1).
     """
     (lane, first), (_, shifted) = cells(shape, count), cells(shape, count, split_column)
@@ -76,15 +76,15 @@ def _packed_cells(shape: str, count: int, split_column: int = 0) -> tuple[np.nda
 def _reach(
     cells_of, shape: str, count: int, split_column: int, rank: int, address: int, quarter: int
 ) -> TmemCells:
-    """The cells of an access by a warp that owns 32 lanes from `quarter` on."""
+    """The cells of an access by a warp that owns the 32 lanes starting at `quarter`."""
     lanes, columns = cells_of(shape, count, split_column)
     lane, column = split_address(address)
-    own = lane // 32 * 32 in (0, quarter)  # chips take lane 0 as the first lane that the warp can reach
+    own = lane // 32 * 32 in (0, quarter)  # chips treat lane 0 as the first lane that the warp can access
     return TmemCells.of(rank, lanes + lane % 32 + (quarter if own else lane // 32 * 32), columns + column)
 
 
 def _not_its_lanes(cluster: Cluster, split: Split, reach: TmemCells, what: str, taken: str = "") -> None:
-    """An access to lanes that belong to another warp. taken: what chips do instead of failing."""
+    """Reports an access to lanes that belong to another warp. taken: added if known chips accept it."""
     low, high = reach.lane_ends
     warp = split.warp % cluster.warps_per_cta
     message = f"{what} of TMEM lanes {low}..{high} by warp {warp}; a warp reaches "
@@ -101,8 +101,8 @@ def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str)
     if address & 0xFFFF_FFFF == NEVER_WRITTEN:
         unwritten(cluster, split, what)
         return None
-    if low != high and low // 32 == high // 32 != quarter // 32:  # bits that chips do not look at
-        _not_its_lanes(cluster, split, reach, what, ", and known chips take these")
+    if low != high and low // 32 == high // 32 != quarter // 32:  # only in bits that chips ignore
+        _not_its_lanes(cluster, split, reach, what, ", and known chips access these instead")
         reach = _reach(*form, split.cta, address & 0xFFFF_FFFF & ~(0x60 << 16), quarter)
         low, high = reach.lane_ends
     if low < quarter or high >= quarter + 32:
@@ -114,7 +114,7 @@ def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str)
         message = f"{what} of TMEM columns {first}..{last}, "
         gone = "" if have else freed_by(cluster, split.cta, first)
         message += f"but {have}" if have else gone or "which are not (all) allocated"
-        remedy = remedy or "TMEM must stay allocated until everybody has read it"
+        remedy = remedy or "TMEM must stay allocated until all threads have read it"
         hint = CAUSES["freed-early"] if gone else remedy
         cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
         if last >= COLUMNS:
@@ -150,7 +150,7 @@ def load(instr):
 
 
 def load_later(cluster: Cluster, split: Split, form: tuple, operands: list, targets: tuple, fill) -> None:
-    """A load of what [address]{, column} names: fill(values) puts it into its target registers in the end."""
+    """Issues a load from [address]{, column}; on completion, fill(values) writes its target registers."""
     address, *rest = operands
     given = *form, cluster.scalar(split, rest[0]) if rest else 0
     place = target(cluster, split, cluster.address(split, address), given, "tcgen05.ld")
@@ -169,7 +169,7 @@ def load_later(cluster: Cluster, split: Split, form: tuple, operands: list, targ
 
 
 def vector(operand) -> tuple[tuple[int, ...], np.ndarray]:
-    """The slots of a vector of registers, or of one, also as an array."""
+    """The slots of a vector of registers or a single register, as a tuple and as an array."""
     return slots_of(operand), np.array(slots_of(operand))
 
 
@@ -218,7 +218,7 @@ def _fast_cells(instr, args: tuple, unset) -> Block | None:
 
 
 def defer(cluster: Cluster, split: Split, cells: TmemCells, targets: tuple, finish, at_once: bool) -> None:
-    """A ld, with its target registers, or a st completes now, or as late as its wait."""
+    """Completes an ld (with target registers) or an st (without) now, or as late as its wait."""
     cluster.bus.tmem_issue(cluster, split, cells, not targets)
     if at_once:
         finish()
@@ -283,14 +283,14 @@ def commit(instr):
 
 
 def _is_window_address(cluster: Cluster, split: Split, address: int) -> bool:
-    """Whether a generic address is none, but names a barrier in the shared window: a review.
+    """Whether an address given as generic is really that of a barrier in the shared window; adds a `review`.
 
-    The ISA leaves that undefined; the chip looks at the low half of the address alone.
+    The ISA leaves this undefined; the chip uses only the low half of the address.
     """
     if is_shared(address) or address > WINDOW_MASK or shared_place(address) not in cluster.mbarriers:
         return False
     message = (
-        "tcgen05.commit without .shared::cluster takes a generic address; this is one of the shared window"
+        "tcgen05.commit without .shared::cluster takes a generic address, but this is a shared window address"
     )
     hint = "write .shared::cluster, or convert the address with cvta.shared"
     cluster.reporter.add("mbarrier", "review", message, hint, split)
@@ -298,7 +298,7 @@ def _is_window_address(cluster: Cluster, split: Split, address: int) -> bool:
 
 
 def _commit_ranks(cluster: Cluster, split: Split, place, mask: int) -> list[int]:
-    """CTAs of the cluster that a commit signals, after looking at who issues it and at its mask."""
+    """The CTAs that a commit signals; adds findings for several issuing lanes and for a mask too large."""
     if not split.one_lane:
         name = cluster.reporter.shared_name(place[1])
         message = f"tcgen05.commit to {name} issued by {len(split.lanes)} lanes: each is an arrival"

@@ -1,7 +1,7 @@
-"""tcgen05.mma (PTX ISA 9.7.16.9): D[tensor memory] = A * B (+ D), operands found through the descriptors
-given; with .ws, with block scaling (tcgen05_scales.py), with a sparse A (tcgen05_sparse.py).
+"""tcgen05.mma (PTX ISA 9.7.16.9): D[tensor memory] = A * B (+ D), with operands located by descriptors; also
+with .ws, with block scaling (tcgen05_scales.py) and with a sparse A (tcgen05_sparse.py).
 
-Products are computed in float32 by numpy's BLAS on the values that the descriptors really point at.
+Products are computed in float32 by numpy's BLAS on the values that the descriptors actually point to.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def mma(instr):
 def _product_of(
     modifiers: tuple, operands: Operands, cta: int, ctas: int, values: tuple[int, ...]
 ) -> tuple[Product | None, tuple[str, str, str]]:
-    """The product of an instruction whose slots hold these values; (None, the finding) if there is none."""
+    """(product of an instruction whose slots hold these values, unused), or (None, the finding)."""
     d, a, b, descriptor, *rest = values
     form = descriptor & 0xFFFF_FFFF, *modifiers
     shape, problem = decode(*form)
@@ -119,18 +119,18 @@ def _factors(instr, kind: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Operands:
-    """Where an instruction finds what it needs."""
+    """The decoded operands of a tcgen05.mma."""
 
-    slots: list[int]  # of D's address, A, B, the instruction descriptor, and of all that follows
+    slots: list[int]  # of D's address, A, B, the instruction descriptor, then of all others
     d_offset: int
     a_in_tmem: bool
     a_offset: int
     enable: int  # code of the predicate that says whether D is an input
-    offsets: list[int]  # that the other slots want added
-    disabled: int  # how many of these are masks of disabled lanes,
-    scales: int  # ... then addresses of scale factors,
-    metadata: bool  # ... whether then comes the address of the indices of a sparse A,
-    masked: bool  # ... and the zero-column mask of .ws
+    offsets: list[int]  # to add to the values of the other slots, which are, in this order:
+    disabled: int  # ... this many masks of disabled lanes,
+    scales: int  # ... this many addresses of scale factors,
+    metadata: bool  # ... if true, the address of the indices of a sparse A,
+    masked: bool  # ... if true, the zero-column mask of .ws
 
 
 def _operands(d: MemArg, a, b: int, *rest) -> Operands:
@@ -161,7 +161,7 @@ def _by_batch() -> None:
 
 
 def _execute_all(batch: list[Work]) -> None:
-    """Consecutive MMAs of one thread: those that accumulate into the same D run as one."""
+    """Executes consecutive MMAs of one thread; those that accumulate into the same D execute as one."""
     ops: list[Any] = [work.op for work in batch]
     cluster, start, key = ops[0].where.cluster, 0, ops[0].task.key
     for i, op in enumerate(ops[1:], 1):
@@ -173,8 +173,8 @@ def _execute_all(batch: list[Work]) -> None:
 
 
 def operands(cluster: Cluster, ops: list[TensorWork]) -> tuple[np.ndarray, np.ndarray]:
-    """float32 A (M, K) and B (N, K) of MMAs that run as one, side by side along K, as they are now: for an
-    observer that is told that they run.
+    """float32 A (M, K) and B (N, K) of MMAs that execute as one, concatenated along K, with their current
+    values: for observers of `tensor_execute`.
     """
     ranks = ops[0].task.ranks
     a, b = (np.concatenate([_operand(cluster, ops, rank, side) for rank in ranks]) for side in "ab")
@@ -182,7 +182,7 @@ def operands(cluster: Cluster, ops: list[TensorWork]) -> tuple[np.ndarray, np.nd
 
 
 def execute(cluster: Cluster, ops: list[TensorWork]) -> None:
-    """Runs instructions that accumulate into the same D as one product with a longer K."""
+    """Executes instructions that accumulate into the same D as one product with a longer K."""
     first, single = ops[0], ops[0].task.never_merged
     ranks = first.task.ranks
     cluster.bus.tensor_execute(cluster, ops)
@@ -198,7 +198,9 @@ def execute(cluster: Cluster, ops: list[TensorWork]) -> None:
 
 
 def _special_product(cluster: Cluster, op: TensorWork, rank: int, b: np.ndarray) -> np.ndarray | None:
-    """Of a sparse A, of factors, or of both; None, with a finding, where what they need is not there."""
+    """The product with a sparse A, with scale factors, or both; None, with a finding, if the metadata or
+    factors are not available.
+    """
     a: np.ndarray | None = _operand(cluster, [op], rank, "a")
     if a is not None and op.task.metadata >= 0:
         a = dense(cluster, op, rank, a)
@@ -208,7 +210,7 @@ def _special_product(cluster: Cluster, op: TensorWork, rank: int, b: np.ndarray)
 
 
 def _product(cluster: Cluster, ops: list[TensorWork], rank: int, b: np.ndarray) -> np.ndarray:
-    """A times B for the rows of one CTA; parts of N take A from lanes of their own."""
+    """A times B for the rows of one CTA. In some layouts, each part of N takes A from lanes of its own."""
     op = ops[0].task
     if not isinstance(op.a, tuple) or op.copies == 1:
         return _multiplied(op, _operand(cluster, ops, rank, "a"), b)
@@ -222,12 +224,12 @@ def _product(cluster: Cluster, ops: list[TensorWork], rank: int, b: np.ndarray) 
 def _multiplied(op: Product, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if op.shape.d_type == "s32":
         return (a.astype(np.float64) @ b.T.astype(np.float64)).astype(np.int64).astype(np.int32)
-    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are results like others
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are normal results
         return a @ b.T
 
 
 def _operand(cluster: Cluster, ops: list[TensorWork], rank: int, which: str, part: int = 0) -> np.ndarray:
-    """float32 (rows, K) of A or B as CTA `rank` holds it, the K steps of all `ops` side by side."""
+    """float32 (rows, K): A or B in CTA `rank`, with the K steps of all `ops` concatenated."""
     own = ops[0].task
     _, rows, mn, fmt, negate = side_of(own, which)
     sources: tuple[Any, ...] = tuple([op.task.a if which == "a" else op.task.b for op in ops])
@@ -266,9 +268,9 @@ def _from_tmem(cluster: Cluster, rank: int, address: int, rows: int, op: TensorW
     if lanes[-1] >= LANES or end > COLUMNS:
         problem = f"A at lane {first}, column {column} passes the end of tensor memory"
     elif data_path(own.shape.m, own.group, own.ws) == "F" and first != own.lane:
-        problem = f"A at lane {first}, D at lane {own.lane}: M=64 wants the same for both"
+        problem = f"A at lane {first}, D at lane {own.lane}: M=64 needs the same for both"
     if problem:
-        hint = "with M=64 both start at lane 0, or both at lane 16 (PTX ISA 9.7.16.10.5)"
+        hint = "with M=64 both must start at lane 0, or both at lane 16 (PTX ISA 9.7.16.10.5)"
         cluster.reporter.add("illegal", "error", f"tcgen05.mma: {problem}", hint, op.where)
         return np.zeros((rows, K_BYTES // decoder.bytes), np.float32)
     cells = cluster.tmem[rank].cells[operand_index(own, part), column:end]

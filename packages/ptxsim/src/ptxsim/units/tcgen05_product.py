@@ -1,6 +1,6 @@
-"""What a tcgen05.mma computes with its operands, and what it touches (PTX ISA 9.7.16.9, 9.7.16.10).
+"""What a tcgen05.mma computes from its operands, and which memory it accesses (PTX ISA 9.7.16.9, 9.7.16.10).
 
-A product is made once for each way that an instruction goes, and shared by all that go it.
+A Product is made once for each combination of operand values, and shared by all executions with these values.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ptxsim.units.tcgen05_sparse import metadata_columns
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """What an instruction computes with these operands: all but its thread, and whether it adds to D."""
+    """An MMA with its operand values; only the thread, and whether it adds to D, are not part of it."""
 
     form: tuple  # arguments of `decode`
     shape: InstructionDescriptor
-    cta: int  # rank of the CTA that issued it
-    ranks: tuple[int, ...]  # of the CTAs that take part
+    cta: int  # rank of the issuing CTA
+    ranks: tuple[int, ...]  # of the participating CTAs
     a: Any  # descriptor (int), or ("tmem", column) of A in tensor memory
     b: int
     lane: int  # of D
@@ -46,22 +46,22 @@ class Product:
 
     @functools.cached_property
     def ws(self) -> bool:
-        """Weight stationary: its own layouts of D and of A in tensor memory."""
+        """Weight stationary (.ws), which has its own layouts of D and A in tensor memory."""
         return self.form[3]
 
     @functools.cached_property
     def shift(self) -> bool:
-        """.ashift: row i of A is row i + 1 of what tensor memory holds."""
+        """.ashift: row i of A is row i + 1 in tensor memory."""
         return self.form[6]
 
     @functools.cached_property
     def key(self) -> tuple:
-        """Equal for those that may run as one."""
+        """Equal for products that may execute as one."""
         return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws, self.shift)
 
     @functools.cached_property
     def never_merged(self) -> bool:
-        """Whether it always runs by itself."""
+        """Whether it always executes by itself."""
         return bool(self.scales) or self.metadata >= 0
 
     @functools.cached_property
@@ -79,7 +79,7 @@ class Product:
 
     @functools.cached_property
     def copies(self) -> int:
-        """Parts of N whose products come from different lanes, and so each from a copy of A."""
+        """Number of parts of N that are computed in different lanes, each from its own copy of A."""
         return {"B": 2, "E": 2, "G": 4}.get(data_path(self.shape.m, self.group, self.ws), 1)
 
 
@@ -87,7 +87,7 @@ class Product:
 def decode(
     bits: int, kind: str, group: int, ws: bool, factors: int, sparse: bool, shift: bool
 ) -> tuple[InstructionDescriptor | None, tuple[str, str, str]]:
-    """The decoded instruction descriptor; (None, the finding) if it is not legal or not modelled."""
+    """(decoded instruction descriptor, unused), or (None, the finding) if it is not legal or not modelled."""
     try:
         if factors:
             shape: InstructionDescriptor = decode_block_scaled(bits, kind, factors, group)
@@ -112,8 +112,8 @@ def decode(
 
 @functools.lru_cache(maxsize=2048)
 def footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprint:
-    """Of an instruction with these arguments of `decode`; operands: A, B, lane and column of D, scales,
-    metadata.
+    """The footprint of an instruction. form: arguments of `decode`; operands: A, B, lane and column of D,
+    scales, metadata.
     """
     shape, (a, b, lane, column, *_) = decode(*form)[0], operands
     assert shape is not None  # a form that was issued
@@ -134,14 +134,16 @@ def footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprint
 
 
 def _operand_span(product: Product, rank: int, side: str) -> SharedSpan | None:
-    """What is read of A or B in shared memory; None of what lies elsewhere, or has no legal descriptor."""
+    """The shared memory that is read for A or B; None if it is in tensor memory or its descriptor is not
+    legal.
+    """
     bits, rows, mn, fmt, _ = side_of(product, side)
     if isinstance(bits, tuple):
         return None
     try:
         return _span(rank, bits, rows, DECODERS[fmt].bytes, mn, product.k_bytes(side))
     except ValueError:
-        return None  # reported where the operand is read
+        return None  # reported when the operand is read
 
 
 @functools.lru_cache(maxsize=2048)
@@ -151,7 +153,7 @@ def _span(rank: int, bits: int, rows: int, width: int, mn: bool, k_bytes: int) -
 
 
 def _cells_of_a(product: Product, rank: int) -> list[Rectangle]:
-    """What is read of A in tensor memory."""
+    """The cells of tensor memory that are read for A; empty if A is in shared memory."""
     if not isinstance(product.a, tuple):
         return []
     lanes = np.concatenate([operand_lanes(product, part) for part in range(product.copies)])
@@ -159,12 +161,12 @@ def _cells_of_a(product: Product, rank: int) -> list[Rectangle]:
 
 
 def pair(group: int, cta: int, ctas: int) -> tuple[int, ...]:
-    """Ranks of the CTAs that take part: the CTA, or the pair of ranks that differ in the last bit."""
+    """Ranks of the participating CTAs: the CTA itself, or the pair of ranks that differ in the last bit."""
     return (cta,) if group == 1 else tuple(r for r in (cta & ~1, cta | 1) if r < ctas)
 
 
 def side_of(product: Product, which: str) -> tuple:
-    """(where it is, rows in a CTA, MN-major?, type, negated?) of A or B."""
+    """(location, rows in a CTA, MN-major?, type, negated?) of A or B."""
     s = product.shape
     if which == "a":
         return product.a, s.m // product.group, s.a_mn_major, s.a_type, s.negate_a
@@ -173,7 +175,7 @@ def side_of(product: Product, which: str) -> tuple:
 
 @functools.lru_cache(maxsize=4096)
 def operand_lanes(product: Product, part: int = 0) -> np.ndarray:
-    """Lanes of tensor memory that hold the rows of A of one CTA, for a part of N; may pass the last one."""
+    """Lanes of tensor memory with the rows of one CTA's A, for a part of N; may exceed the last lane."""
     rows, group = product.shape.m, product.group
     lane = operand_layout(rows, 1, 1, group, product.ws)[1][: rows // group, 0]
     lane = lane + part * (LANES // product.copies) + split_address(product.a[1])[0]
@@ -182,7 +184,7 @@ def operand_lanes(product: Product, part: int = 0) -> np.ndarray:
 
 @functools.lru_cache(maxsize=4096)
 def operand_index(product: Product, part: int = 0) -> slice | np.ndarray:
-    """The same lanes as an index of tensor memory: a slice, which is read faster, where they are in a row."""
+    """The lanes of `operand_lanes` as an index: a slice, which reads faster, if they are consecutive."""
     lanes = operand_lanes(product, part)
     first, last = int(lanes[0]), int(lanes[-1])
     return slice(first, last + 1) if np.array_equal(lanes, np.arange(first, last + 1)) else lanes

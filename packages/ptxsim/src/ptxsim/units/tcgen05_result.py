@@ -1,4 +1,4 @@
-"""D of tcgen05.mma (PTX ISA 9.7.16.10.5): its rectangles in tensor memory, and a product that goes there."""
+"""D of tcgen05.mma (PTX ISA 9.7.16.10.5): its rectangles in tensor memory, and writing a product to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptxsim.units.tcgen05_alloc import freed_by, unwritten
 
 @functools.lru_cache(maxsize=64)
 def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
-    """D of one CTA as rectangles: (first lane, first row, rows, first TMEM column, first column of D,
+    """D of one CTA as rectangles: (first lane, first row of D, rows, first TMEM column, first column of D,
     columns).
     """
     _, lane, column = result_layout(m, n, group, ws)
@@ -45,7 +45,7 @@ def _not_allocated(cluster: Cluster, op, rank: int, start: int, columns: int) ->
 
 
 def write_result(cluster: Cluster, op, rank: int, index: int, product: np.ndarray) -> None:
-    """Adds to or overwrites D in the tensor memory of one CTA."""
+    """Adds a product to D in the tensor memory of one CTA, or overwrites D."""
     own, memory = op.task, cluster.tmem[rank]
     blocks = result_blocks(own.shape.m, own.shape.n, own.group, own.ws)
     for lane, row, rows, tmem_column, column, columns in blocks:
@@ -70,7 +70,7 @@ def _enabled(op, index: int, block: slice) -> np.ndarray | None:
 
 
 def _store(memory, op, product: np.ndarray, cell: tuple, entry: tuple, size: tuple) -> None:
-    """A block of `size` of the product, from `entry` on, to cells of tensor memory from `cell` on."""
+    """Stores a block of the product, `size` (rows, columns) from `entry` on, to tensor memory at `cell`."""
     kind = op.task.shape.d_type
     if kind == "f32":
         accumulate(memory.floats, product, cell, entry, size, op.accumulates)

@@ -1,4 +1,4 @@
-"""Block-scaled tcgen05.mma (PTX ISA 9.7.16.10.7): scale factors from tensor memory, and their products."""
+"""Block-scaled tcgen05.mma (PTX ISA 9.7.16.10.7): scale factors in tensor memory, and scaled products."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ptxsim.isa.number_formats import SCALES
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import COLUMNS, split_address
 
-_PLAIN = 2.0**60  # factors beyond it, or below its inverse, want float64
+_PLAIN = 2.0**60  # factors above this, or below its inverse, need float64
 
 
 def scale_columns(op) -> list[tuple[int, int]]:
-    """(first column, columns) of the factors of A and of B in each CTA."""
+    """(first column, columns) of the factors of A and of B, the same in each CTA."""
     rows = op.shape.m // op.group, op.shape.n
     return [
         (split_address(address)[1], factor_columns(count))
@@ -25,9 +25,10 @@ def scale_columns(op) -> list[tuple[int, int]]:
 
 
 def scaled_product(cluster: Cluster, op, rank: int, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """(A * scale_A) (B * scale_B) of one CTA as float32; None, with a finding, where factors lie outside.
+    """(A * scale_A) (B * scale_B) of one CTA as float32; None, with a finding, if factors are not all in
+    allocated columns.
 
-    Each quarter of the lanes uses the factors that it holds; they ought to be the same in all.
+    Each quarter of the lanes uses the factors stored in it; they should be the same in all quarters.
     """
     own, shape = op.task, op.task.shape
     for name, (column, columns) in zip("AB", scale_columns(own), strict=True):

@@ -1,9 +1,9 @@
 """tcgen05.shift (PTX ISA 9.7.16.9.3): rows of tensor memory move by one, in order with the thread's MMAs.
 
-Of the 32 lanes from the address on, lane i gets the eight columns of lane i + 1; the last keeps its own.
-The text says "down" and does not number rows. That this is towards lane 0 follows from what feeds it:
-im2col::w::128 loads halo pixels behind every 32 (5.5.5.3), and tcgen05.cp.4x256b, which comes after a shift
-(9.7.16.6.2), gives each 32 lanes one new row, their next pixel. No chip was asked.
+Of the 32 lanes starting at the address, lane i gets the eight columns of lane i + 1; the last keeps its own.
+The text says "down" without numbering rows. That "down" is towards lane 0 follows from how shifts are used:
+im2col::w::128 loads halo pixels after every 32 (5.5.5.3), and tcgen05.cp.4x256b, which follows a shift
+(9.7.16.6.2), gives each 32 lanes one new row, their next pixel. Not verified on a chip.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROWS, WIDTH = 32, 8  # lanes, and columns of 32 bits
 
 
 class Shift(NamedTuple):
-    """Which cells an instruction moves."""
+    """The cells that an instruction moves."""
 
     lane: int
     column: int
@@ -66,7 +66,7 @@ def _execute(cluster: Cluster, work: TensorWork) -> None:
 
 
 def _problem(cluster: Cluster, op: Shift) -> str:
-    """What keeps the rows from moving, "" if nothing does."""
+    """The message of the finding if the shift is not possible, else ""."""
     if op.lane % ROWS or op.lane >= LANES:
         return f"lane {op.lane}; expected 0, 32, 64 or 96"
     if op.column + WIDTH > COLUMNS:

@@ -1,4 +1,6 @@
-"""Sparse A of tcgen05.mma.sp (PTX ISA 9.7.16.10.8): its indices from tensor memory, and A with its zeros."""
+"""Sparse A of tcgen05.mma.sp (PTX ISA 9.7.16.10.8): reads its indices from tensor memory and inserts the
+zeros.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,16 @@ from ptxsim.machine.tensor_memory import split_address
 
 
 def metadata_columns(op) -> list[tuple[int, int]]:
-    """(first column, columns) of the metadata in each CTA; none of a dense MMA."""
+    """(first column, columns) of the metadata in each CTA; empty for a dense MMA."""
     if op.metadata < 0:
         return []
     return [index_columns(op.shape.a_type, split_address(op.metadata)[1], op.shape.selector)]
 
 
 def dense(cluster: Cluster, op, rank: int, stored: np.ndarray) -> np.ndarray | None:
-    """float32 (rows, K) of A of one CTA; None, with a finding, where its metadata is not there or wrong."""
+    """float32 (rows, K): A of one CTA with its zeros; None, with a finding, if its metadata is not in
+    allocated columns or not legal.
+    """
     lane, _ = split_address(op.task.metadata)
     ((column, columns),) = metadata_columns(op.task)
     memory, kind = cluster.tmem[rank], op.task.shape.a_type
@@ -29,7 +33,7 @@ def dense(cluster: Cluster, op, rank: int, stored: np.ndarray) -> np.ndarray | N
     try:
         found = indices(memory.cells, kind, column)
     except ValueError as error:
-        hint = "of each chunk two positions of two bits, the lower first (PTX ISA 9.7.16.10.8)"
+        hint = "each chunk has two 2-bit positions, the lower one first (PTX ISA 9.7.16.10.8)"
         cluster.reporter.add("illegal", "error", f"tcgen05.mma.sp: {error}", hint, op.where, key="mma-index")
         return None
     return expanded(stored, found, kind)

@@ -1,4 +1,4 @@
-"""The work of a thread for its tensor core, in order (PTX ISA 9.7.16.6.2): how an instruction gets there."""
+"""Issues a thread's instructions to the tensor core, which executes them in order (PTX ISA 9.7.16.6.2)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def issue(
     consequence: str,
     execute: Callable[[Cluster, TensorWork], None],
 ) -> None:
-    """Each lane of a split issues `task`, to be done by `execute`; more than one is a finding with its
-    consequence.
+    """Issues `task` once for each lane of a split; `execute` does it later. More than one lane is a finding,
+    whose message ends with `consequence`.
     """
     if not split.one_lane:
         message = f"{name} issued by {len(split.lanes)} lanes: {consequence}"
-        cluster.reporter.add("illegal", "error", message, "one elected thread issues it", split)
+        cluster.reporter.add("illegal", "error", message, "issue it from one elected thread", split)
     for where in each_lane(split):
         work = TensorWork(name, name, where, group, task)
         cluster.bus.tensor_issue(cluster, where, work)

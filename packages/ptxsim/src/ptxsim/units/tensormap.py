@@ -1,6 +1,6 @@
 """Tensor maps that a kernel makes or changes itself: tensormap.replace, tensormap.cp_fenceproxy.
 
-The 128 bytes of a map are opaque (PTX ISA 5.5.8); RECORD is what they hold here. A map may be made in shared
+The 128 bytes of a map are opaque (PTX ISA 5.5.8); RECORD is the format used here. A map may be made in shared
 memory, copied like any 128 bytes, and used from global memory.
 """
 
@@ -18,8 +18,8 @@ from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 from ptxsim.units.registry import always, unit
 from ptxsim.units.warp import require_aligned
 
-# They tell a tiled map, and one of im2col modes, from other bytes. Bit 21 is 0: CUTLASS clears it in the maps
-# of tensors below 128 KB (make_tma_copy_desc in its copy_traits_sm90_tma.hpp).
+# These mark tiled maps and im2col maps, to distinguish them from other bytes. Bit 21 is 0, because CUTLASS
+# clears it in maps of tensors below 128 KB (make_tma_copy_desc in its copy_traits_sm90_tma.hpp).
 MARK, IM2COL = 0x70416D74, 0x634D6D74
 RECORD = np.dtype(
     [
@@ -39,7 +39,7 @@ RECORD = np.dtype(
         ("upper", "<i2", 3),
         ("pixels", "<u2"),
     ]
-)  # extents and strides late: a kernel that sets them may copy 64 bytes only, which is enough for a chip
+)  # extents and strides come late: a kernel that sets them may copy only 64 bytes, which chips accept
 _ORDINAL = {"box_dim", "global_dim", "global_stride", "element_stride"}
 _FIELDS = {*(RECORD.names or ())} - {"mark", "lower", "upper", "pixels"}
 _TYPES = (
@@ -56,15 +56,15 @@ _TYPES = (
     ml_dtypes.bfloat16,
     "f4",
     "f4",
-)  # fmt: skip  PTX ISA table of .elemtype; the types after these are below a byte
-_PAIRS = 13  # .b4x16: 4-bit elements, two a byte
-# .swizzle_mode and .swizzle_atomicity (PTX ISA 9.7.9.27.3) -> mode; one flips the halves of 16 B, too
+)  # fmt: skip  PTX ISA table of .elemtype; the types after these are smaller than a byte
+_PAIRS = 13  # .b4x16: 4-bit elements, two per byte
+# (.swizzle_mode, .swizzle_atomicity) (PTX ISA 9.7.9.27.3) -> mode; the missing one also flips halves of 16 B
 _SWIZZLES = {(0, 0): 0, (1, 0): 32, (2, 0): 64, (3, 0): 128, (3, 1): "128_atom32", (3, 3): "128_atom64"}
 _FIELDS_OF = {mode: fields for fields, mode in _SWIZZLES.items()}
 
 
 def encoded(tmap: TensorMap, address: int) -> bytes:
-    """The 128 bytes of a map of an array that lies at `address`."""
+    """The 128 bytes of a map whose array is at `address`."""
     record = np.zeros((), RECORD)
     rank = tmap.rank
     record["mark"], record["global_address"], record["rank"] = MARK, address + tmap.byte_offset, rank - 1
@@ -82,12 +82,12 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
 
 
 def _counted(extents: tuple[int, ...], packed: int) -> tuple[int, ...]:
-    """Extents in elements, of which so many are in what the innermost extent counts."""
+    """Extents in elements; `packed` elements are in each unit of the innermost extent."""
     return (extents[0] * packed, *extents[1:])
 
 
 def _type_number(dtype: np.dtype) -> int:
-    """Types that TMA does not know (fp8) travel as unsigned integers of their size."""
+    """The .elemtype of a dtype. Types that TMA does not have (fp8) become unsigned integers of their size."""
     for number, known in enumerate(_TYPES):
         if np.dtype(known) == dtype:
             return number
@@ -95,15 +95,15 @@ def _type_number(dtype: np.dtype) -> int:
 
 
 def element_type(number: int) -> np.dtype:
-    """The type of a number as tensormap.replace.elemtype counts. ValueError for those below a byte."""
+    """The dtype of an .elemtype number of tensormap.replace. Raises ValueError for types below one byte."""
     if number >= len(_TYPES):
-        raise ValueError("TensorMap: elements below a byte are not modelled")
+        raise ValueError("TensorMap: elements smaller than a byte are not modelled")
     return np.dtype(_TYPES[number])
 
 
 def decoded(data: np.ndarray, memory) -> TensorMap | None:
-    """The map that 128 bytes hold, None if they hold none. ValueError, saying why, for a map that is not
-    legal.
+    """The map that 128 bytes hold, or None if they are not a map. Raises ValueError, with the reason, for a
+    map that is not legal or not modelled.
     """
     record = np.frombuffer(data.tobytes()[: RECORD.itemsize], RECORD)[0]
     if record["mark"] not in (MARK, IM2COL):
@@ -146,7 +146,7 @@ _FIX = "give cuTensorMapEncode*, or tensormap.replace, what the message asks for
 
 
 def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
-    """The map at an address, a parameter's or in global memory; None, with a finding, if there is none."""
+    """The map at the address of a parameter or in global memory; None, with a finding, if there is none."""
     launch = cluster.launch
     known = launch.maps.get(address) or cluster.maps.known(address)
     if known is not None:
@@ -204,7 +204,7 @@ def replace(instr):
 )
 @always
 def copy_and_fence(cluster: Cluster, split: Split, args):
-    """The warp copies a map from shared to global memory, and releases it to the tensormap proxy."""
+    """A warp copies a map from shared to global memory and releases it to the tensormap proxy."""
     require_aligned(cluster, split)
     lane = int(split.lanes[0])
     source, place = (cluster.address(split, arg) for arg in (args[1], args[0]))

@@ -1,4 +1,4 @@
-"""TMA: bulk and tensor copies, their groups and reductions (PTX ISA 9.7.9.25 - 9.7.9.27)."""
+"""TMA: tensor copies and reductions (PTX ISA 9.7.9.27)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ REDUCTIONS = {
 def write_box(
     cluster: Cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None
 ) -> None:
-    """Writes uint8 (rows, bytes of a row) to a box of global memory; outside elements are dropped."""
+    """Writes uint8 (rows, bytes per row) to a box of global memory, without elements outside the tensor.
+
+    reduce: combines the elements with those in memory.
+    """
     array = cluster.launch.memory.rows[tmap.segment][2]
     rows: np.ndarray = np.ascontiguousarray(data).reshape(-1)
     if reduce:
@@ -50,9 +53,11 @@ def write_box(
 def _tensor(
     cluster: Cluster, split: Lanes, arg, rows: bool = False, im2col: bool = False
 ) -> tuple[TensorMap | None, tuple[int, ...]]:
-    """The tensor map at an address operand `[map, {coordinates}]` and the signed coordinates.
+    """(tensor map, signed coordinates) of an operand `[map, {coordinates}]`; (None, ()), with a finding, if
+    they are not legal.
 
-    rows: of .tile::gather4 or scatter4: a column and four rows of a matrix whose box is one row.
+    rows: for .tile::gather4 or scatter4, whose coordinates are a column and four rows of a matrix with a box
+    of one row.
     """
     address = cluster.address(split, arg)
     tmap = find_map(cluster, split, address)
@@ -65,7 +70,7 @@ def _tensor(
     coordinates = cluster.scalars(split, arg.parts[0])
     if rows and (tmap.rank != 2 or tmap.box[1] != 1):
         message = (
-            f"four rows of a tensor map of rank {tmap.rank} with box {tmap.box}; it takes rank 2 and one row"
+            f"four rows of a tensor map of rank {tmap.rank} with box {tmap.box}; expected rank 2 and one row"
         )
         cluster.reporter.add("descriptor", "error", message, "", split)
         return None, ()
@@ -84,7 +89,7 @@ def _tensor(
 
 
 def _report_alignment(cluster: Cluster, split: Lanes, offset: int, tmap: TensorMap) -> None:
-    """Shared addresses of tensor copies are aligned to 128 B, swizzled ones to their pattern (5.5.7)."""
+    """Reports a tensor copy whose shared address is not aligned to 128 B or its swizzle pattern (5.5.7)."""
     need = ALIGNMENT[tmap.swizzle]
     if offset % 128:
         message = f"TMA at {cluster.reporter.shared_name(offset)}: shared address is not a multiple of 128 B"
@@ -98,7 +103,9 @@ def _report_alignment(cluster: Cluster, split: Lanes, offset: int, tmap: TensorM
 
 
 def _check_barrier(cluster: Cluster, split: Lanes, place, bar, pair: bool) -> None:
-    """The barrier of a load lies in the CTA that it writes to; .cta_group::2: in its pair (9.7.9.27.1)."""
+    """Reports a load whose barrier is not in the CTA that it writes to, or in its pair with .cta_group::2
+    (9.7.9.27.1).
+    """
     if not pair or place[0] // 2 != bar[0] // 2:
         message = f"a TMA load to CTA {place[0]} signals {cluster.reporter.shared_name(bar[1])} of CTA "
         message += f"{bar[0]} without cta_group 2"
@@ -109,7 +116,7 @@ def _check_barrier(cluster: Cluster, split: Lanes, place, bar, pair: bool) -> No
 def _warn_lanes(cluster: Cluster, split: Split, shared, what: str, severity: str = "error") -> None:
     name = cluster.reporter.shared_name(shared_place(cluster.address(split, shared))[1])
     message = f"TMA {what} {name} issued by {len(split.lanes)} lanes: the tile is copied as many times"
-    hint = "one elected thread issues a TMA copy"
+    hint = "issue a TMA copy from one elected thread"
     cluster.reporter.add("illegal", severity, message, hint, split, key="tma-lanes")
 
 
@@ -122,7 +129,7 @@ _GATHER = "cp.async.bulk.tensor .2d.to.global.tile::gather4.mbarrier::complete_t
 
 
 def _many(box: str) -> str:
-    """With the multicast, which writes to .shared::cluster only."""
+    """A syntax box with .multicast::cluster, which writes only to .shared::cluster."""
     return box.replace(".to.global", ".shared::cluster.global") + ".multicast::cluster"
 
 
@@ -213,7 +220,7 @@ def _load_box(cluster: Cluster, split: Lanes, part: Part, ranks: tuple[int, ...]
 
 
 def _signalled(rank: int, bar: tuple[int, int], pair: bool) -> tuple[int, int]:
-    """The barrier that hears of the bytes which a multicast brings to CTA `rank`."""
+    """The barrier that counts the bytes that a multicast writes to CTA `rank`."""
     return (rank & ~1 | bar[0] & 1 if pair else rank, bar[1])
 
 
@@ -239,7 +246,7 @@ def _tensor_store(instr, reduction: str | None):
     def run(cluster: Cluster, split: Split, args):
         copies = _copies(cluster, split, args, operation is None, rows, im2col)
         if not split.one_lane:
-            # the same bytes to the same place, as CuTe DSL 4.8 has it: slow, but right
+            # the same bytes to the same place, as CuTe DSL 4.8 generates: slow but correct
             severity = "review" if operation is None and len(copies) == 1 else "error"
             _warn_lanes(cluster, split, args[1], "store from", severity)
         for what, lanes in copies:
@@ -251,7 +258,9 @@ def _tensor_store(instr, reduction: str | None):
 def _copies(
     cluster: Cluster, split: Split, args, merge: bool, rows: bool, im2col: bool
 ) -> list[tuple[tuple, list[int]]]:
-    """((tensor map, coordinates, shared place), lanes) of what lanes store; equal ones are merged."""
+    """((tensor map, coordinates, shared place), lanes) of each store. merge: lanes with equal stores share
+    one.
+    """
     found: dict[tuple, tuple[tuple, list[int]]] = {}
     for lane in [int(x) for x in split.lanes]:
         one = split.at(1 << lane)
@@ -265,7 +274,7 @@ def _copies(
 
 
 def _store_one(cluster: Cluster, split: Split, what: tuple, lanes: list[int], operation) -> None:
-    """One copy, in the bulk group of each of the lanes; the first of them issues it."""
+    """Issues one store from the first of `lanes`; it belongs to the bulk group of each of them."""
     tmap, start, place = what
     first = split.at(1 << lanes[0])
     check_start(cluster, first, tmap, start, store=True)

@@ -1,4 +1,4 @@
-"""Where the boxes of tensor copies lie: their rows in shared memory, their elements in global memory."""
+"""The boxes of tensor copies: where their rows are in shared memory, and their elements in global memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ptxsim.units.tma_im2col import pieces
 
 
 class Rows(NamedTuple):
-    """Rows of a box, from `first` to `last`, as it lies in shared memory from `offset` on."""
+    """Rows `first` to `last` (exclusive) of a box that starts at `offset` in shared memory."""
 
     offset: int
     inner: int  # bytes of a row
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def span_of(rank: int, rows: Rows) -> SharedSpan:
-    """Their chunks (rows, chunks of a row) in the window of a CTA."""
+    """The chunks (rows, chunks per row) of some rows in the window of a CTA."""
     number, inner = np.arange(rows.first, rows.last)[:, None], np.arange(0, rows.inner, CHUNK)[None, :]
     layout = pitch_of(rows.inner, rows.swizzle), *swizzle_words(rows.swizzle)
     return SharedSpan.of(rank, chunk_place(rows.offset, *layout, number, inner) // CHUNK)
@@ -37,14 +37,13 @@ def span_of(rank: int, rows: Rows) -> SharedSpan:
 
 @functools.lru_cache(maxsize=4096)
 def spans_of(ranks: tuple[int, ...], rows: Rows) -> tuple[SharedSpan, ...]:
-    """The same, in each of these CTAs."""
+    """`span_of` for each of these CTAs."""
     return tuple([span_of(rank, rows) for rank in ranks])
 
 
 def box_index(tmap: Tensor, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """(byte offsets, inside?) of every row of a box, and of elements along the innermost dimension.
-
-    Returns offsets (rows, inner elements) into the tensor's memory and a mask of the same shape.
+    """(byte offset in the tensor's memory, whether it is inside the tensor) for every element of a box: two
+    arrays (rows, inner elements).
     """
     size = tmap.dtype.itemsize
     offsets, inside = np.zeros(1, np.int64), np.ones(1, bool)
@@ -58,7 +57,7 @@ def box_index(tmap: Tensor, start: tuple[int, ...]) -> tuple[np.ndarray, np.ndar
     return offsets.reshape(-1, inner), inside.reshape(-1, inner)
 
 
-# What an instruction copies, or a part of that: a box at these coordinates, and where its rows lie.
+# All or part of what an instruction copies: (map, coordinates of the box, its rows in shared memory).
 Part = tuple[TensorMap, tuple[int, ...], Rows]
 
 
@@ -68,7 +67,7 @@ def _whole(offset: int, inner: int, swizzle: Mode, count: int) -> Rows:
 
 
 def boxes(tmap: TensorMap, start: tuple[int, ...], offset: int) -> list[Part]:
-    """Of an instruction with a tiled map: a box, or four rows."""
+    """The parts of an instruction with a tiled map: one box, or four rows."""
     if len(start) == len(tmap.dims):
         return [(tmap, start, _whole(offset, tmap.row_bytes, tmap.swizzle, tmap.rows))]
     inner = tmap.box[0] * tmap.dtype.itemsize
@@ -79,7 +78,7 @@ def boxes(tmap: TensorMap, start: tuple[int, ...], offset: int) -> list[Part]:
 def columns(
     cluster: Cluster, split: Lanes, tmap: Im2colMap, start: tuple[int, ...], offset: int, mode: str, offsets
 ) -> list[Part]:
-    """Of an im2col copy: the runs of pixels that it takes; none after a finding."""
+    """The parts of an im2col copy: the runs of pixels that it takes. Empty, with a finding, if not legal."""
     inner, first, parts = tmap.box[0] * tmap.dtype.itemsize, 0, []
     for tiled, at, count in pieces(cluster, split, tmap, start, mode, offsets) or []:
         parts.append((tiled, at, Rows(offset, inner, tmap.swizzle, first, first + count)))
@@ -88,7 +87,7 @@ def columns(
 
 
 def end_of(parts: list[Part]) -> int:
-    """Where the last byte of these lies in shared memory, and one more; 0 for none."""
+    """The end of these parts in shared memory (last byte + 1); 0 for none."""
     if not parts:
         return 0
     return _end(parts[-1][2])

@@ -1,5 +1,6 @@
-"""Tensor copies as the main loop does them where nobody listens and work completes at once: one thread copies
-a box by a tiled map that is known. Whatever else there is to say is left to the handler.
+"""Tensor copies in the main loop, for runs without observers in which work completes at once.
+
+Covers the usual case: one thread copies a box by a known tiled map. All else is left to the handler.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from ptxsim.machine.tensor_box import ALIGN, AXES, BYTES, OFFSET, PITCH, RANK, R
 from ptxsim.machine.tensor_map import MAP_BYTES
 from ptxsim.units.mbarrier_lanes import barrier_at, changed
 
-UNIT = 16  # bytes; along the innermost dimension TMA works in these
-# words of a block; a slot and an offset each of the addresses; -1: no barrier, no mask
+UNIT = 16  # bytes; granularity of TMA along the innermost dimension
+# words of a block; each address takes two, slot and offset; -1: no barrier, no mask
 PLACE, MAP, BARRIER, MASK, PAIR, STORES, COUNT, COORDINATES = 0, 2, 4, 6, 7, 8, 9, 10
 
 
@@ -45,7 +46,7 @@ def _operand(block, registers, lane, number):
 
 @inner
 def _known_map(control, address):
-    """Number of the row of the map whose bytes are at an address; -1 if it is not known."""
+    """The row number of the map whose bytes are at an address; -1 if it is not known."""
     row = word(control, bytecode.MAPS_PTR)
     for number in range(word(control, bytecode.MAPS)):
         if word(row, MT_ADDRESS) == address:
@@ -70,7 +71,7 @@ def _coordinates(block, registers, lane, start):
 
 @inner
 def _legal(control, tmap, block, start, place):
-    """Whether there is nothing to say of a box at these coordinates, and of its place in shared memory."""
+    """Whether the coordinates of a box and its place in shared memory are legal, so no finding is due."""
     rank, offset = shared_place(place)
     size = word(tmap, ROWS) * word(tmap, PITCH)
     if word(block, COUNT) != word(tmap, RANK) or rank >= word(control, bytecode.CLUSTER_SIZE):
@@ -81,7 +82,7 @@ def _legal(control, tmap, block, start, place):
 
 @inner
 def _note(control, stores, number, start):
-    """Tells Python of a copy."""
+    """Adds a copy to the list that Python reads."""
     n = word(control, bytecode.COPIES)
     entry = word(control, bytecode.COPIES_PTR) + 8 * CP_COLUMNS * n
     set_word(entry, CP_STORES, stores)
@@ -94,7 +95,7 @@ def _note(control, stores, number, start):
 
 @inner
 def _tensor(control, row, tmap):
-    """Host address of the first element of a map's tensor."""
+    """The host address of the first element of a map's tensor."""
     segment = word(control, bytecode.SEG_PTR) + bytecode.SEG_BYTES * word(row, MT_SEGMENT)
     return word(segment, bytecode.SEG_HOST) + word(tmap, OFFSET)
 
@@ -107,7 +108,7 @@ def _simple(m, control):
 
 @inner
 def _signalled(block, rank, barrier):
-    """Place of the barrier that hears of the bytes in CTA `rank`; `barrier` is the one that was named."""
+    """The place of the barrier that counts the bytes in CTA `rank`. barrier: the instruction's operand."""
     named, offset = shared_place(barrier)
     if word(block, MASK) < 0:
         return barrier
@@ -116,7 +117,7 @@ def _signalled(block, rank, barrier):
 
 @inner
 def _targets(block, registers, lane, rank, control):
-    """Mask of the CTAs that a load writes to."""
+    """The mask of the CTAs that a load writes to."""
     if word(block, MASK) < 0:
         return np.int64(1) << rank
     mask = np.int64(lane_value(registers, word(block, MASK), lane))
@@ -125,7 +126,7 @@ def _targets(block, registers, lane, rank, control):
 
 @inner
 def _all_expect(control, block, targets, named, size):
-    """Whether there is a barrier for each of the CTAs that can count the bytes."""
+    """Whether each target CTA has a barrier that can count the bytes."""
     for rank in range(word(control, bytecode.CLUSTER_SIZE)):
         if (targets >> rank) & 1:
             barrier = barrier_at(control, _signalled(block, rank, named))
@@ -137,7 +138,7 @@ def _all_expect(control, block, targets, named, size):
 
 @inner
 def _load(control, block, registers, lane, rank, tmap, start, tensor, offset):
-    """To shared memory; False: the handler must."""
+    """Loads a box to shared memory; False if the handler must do it."""
     named = _operand(block, registers, lane, BARRIER) & WINDOW_MASK
     size, targets = word(tmap, BYTES), _targets(block, registers, lane, rank, control)
     there = shared_place(named)[0]
@@ -157,7 +158,7 @@ def _load(control, block, registers, lane, rank, tmap, start, tensor, offset):
 
 @inner
 def _store(control, rank, tmap, start, tensor, offset):
-    """To global memory; the bulk group then holds nothing that is still to be done."""
+    """Stores a box to global memory at once: its bulk group stays empty. False if the handler must do it."""
     for axis in range(word(tmap, RANK)):
         if word(start, axis) < 0:
             return False
@@ -188,7 +189,7 @@ def copy_box(row, m, warp, registers, predicates, control):
 
 
 def fast_copy(instr, args: tuple, unset) -> Block | None:
-    """Of a tiled copy whose box is not four rows."""
+    """The Block of a tiled copy, but not of .tile::gather4 or scatter4."""
     mods = set(instr.mods)
     if any(m.startswith(("im2col", "tile::")) for m in mods):
         return None

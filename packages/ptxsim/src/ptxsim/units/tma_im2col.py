@@ -1,5 +1,5 @@
-"""TMA in im2col modes (PTX ISA 5.5.4, 5.5.5): what one instruction copies, as boxes of tiled maps, a run of
-pixels along W each.
+"""TMA in im2col modes (PTX ISA 5.5.4, 5.5.5): splits a copy into boxes of tiled maps, each a run of pixels
+along W.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ def mode_of(instr) -> str:
 def pieces(
     cluster: Cluster, split: Lanes, tmap: Im2colMap, start: tuple, mode: str, offsets
 ) -> list[tuple] | None:
-    """(tiled map, coordinates, pixels) one after the other in shared memory; None, with a finding, where that
-    is not legal or not modelled. offsets: of the instruction, W first; of .im2col::w its halo and offset.
+    """(tiled map, coordinates, pixels) of each run, in the order in shared memory; None, with a finding, if
+    the copy is not legal or not modelled. offsets: those of the instruction, W first; for .im2col::w the halo
+    and the offset.
     """
     wide, problem = mode.startswith("im2col::w"), ""
     pixels = WIDE if mode.endswith("128") else tmap.pixels
     if wide and not tmap.swizzle:
-        problem = f".{mode} wants a swizzle"
+        problem = f".{mode} requires a swizzle"
     elif wide and offsets[0]:
         message = f"TMA: .{mode} with {offsets[0]} halo pixels is not modelled (PTX ISA 5.5.5.3: a figure)"
         cluster.reporter.add("unsupported", "incomplete", message, "", split)

@@ -1,4 +1,4 @@
-"""Instructions in which the lanes of a warp act together, clocks, and calls of printf."""
+"""Instructions in which the lanes of a warp act together; clocks; calls of printf."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _LANES = np.arange(32)
 
 
 def require_aligned(cluster: Cluster, split: Split, leavers_count: bool = True) -> None:
-    """`.aligned`: all threads of the warp must execute this instruction together.
+    """Reports a violation of `.aligned`: all threads of the warp must execute the instruction together.
 
-    Lanes that have left the kernel are missing too: in another order they leave later, and stand apart here.
-    Not at a barrier, which counts the threads that are left (9.7.13.1): `leavers_count` is False there.
+    Lanes that have left the kernel count as missing, too: in another order, they leave later and have not
+    converged here. Barriers pass leavers_count=False: they count only the threads that are left (9.7.13.1).
     """
     whole = cluster.lanes_at_start(split.warp) if leavers_count else cluster.alive[split.warp]
     missing = whole & ~split.mask
@@ -58,13 +58,15 @@ def _called(instr) -> str:
 
 
 def _warp_name(cluster: Cluster, warp: int) -> str:
-    """`warp 3`, with several warpgroups `WG1 warp 3`."""
+    """`warp 3`, or `WG1 warp 3` if the CTA has several warpgroups."""
     number, count = warp % cluster.warps_per_cta, cluster.warps_per_cta
     return f"WG{number // 4} warp {number % 4}" if count > 4 and count % 4 == 0 else f"warp {number}"
 
 
 def require_set(cluster: Cluster, split: Split, slots) -> None:
-    """The registers of a matrix operand must have been written (some way from the entry does not do it)."""
+    """Reports registers of a matrix operand that were not written. Checks only slots that some path from the
+    kernel's entry leaves unwritten.
+    """
     unset = cluster.launch.program.slots.unset
     missing = [
         s
@@ -81,9 +83,9 @@ def require_set(cluster: Cluster, split: Split, slots) -> None:
 
 
 def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
-    """Lanes of `members` meet at a .sync instruction.
+    """Lets the lanes of `members` meet at a .sync instruction.
 
-    Returns (lanes present, their payload by lane), or None when the split must sleep until the others come.
+    Returns (lanes present, their payload by lane), or None if the split must sleep until the others arrive.
     """
     named = members
     _require_member(cluster, split, members, split.mask)
@@ -113,14 +115,14 @@ def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
 
 
 def _require_member(cluster: Cluster, split: Split, members: int, lanes: int) -> None:
-    """The lanes that give this mask are in it themselves."""
+    """Reports lanes that execute an instruction with a member mask that leaves themselves out."""
     outside = lanes & ~members
     if outside:
         name = f"{split.instr.name.partition('.sync')[0]}.sync"
         one = outside & (outside - 1) == 0
         who = f"lane {lanes_text(outside)} executes" if one else f"lanes {lanes_text(outside)} execute"
         message = f"{who} {name} with mask {members:#010x}, which leaves {'it' if one else 'them'} out"
-        hint = "the mask has a bit for every lane that takes part"
+        hint = "the mask must have a bit for every lane that takes part"
         cluster.reporter.add("collective", "error", message, hint, split, key="member")
 
 
@@ -129,9 +131,8 @@ def member_mask(cluster: Cluster, split: Split, slot: int) -> int:
 
 
 def by_group(run):
-    """Lanes that give different member masks, as the tiles of a warp do, act group by group.
-
-    The mask is the last operand. `run` takes one of them.
+    """Wraps a handler for one member mask, so that lanes with different masks, like the tiles of a warp, act
+    group by group. The mask is the last operand.
     """
 
     def grouped(cluster: Cluster, split: Split, args):
@@ -143,7 +144,7 @@ def by_group(run):
         for members, there in groups.items():
             _require_member(cluster, split, members, there)
         if any(there & ~members for members, there in groups.items()):
-            return run(cluster, split, args)  # undefined, and told: it goes on with one mask
+            return run(cluster, split, args)  # undefined behaviour, already reported: continues with one mask
         outcome = _each(cluster, split, groups, lambda: run(cluster, split, args))
         split.mask = whole
         return outcome
@@ -152,9 +153,10 @@ def by_group(run):
 
 
 def _each(cluster: Cluster, split: Split, groups: dict[int, int], run) -> str | None:
-    """Runs each group (mask -> its lanes here) once all of its lanes have come; sleeps while one is missing.
+    """Runs each group (mask -> its lanes here) once all its lanes have arrived; sleeps while any is missing.
 
-    All groups come at once, in the order of their masks: what one waits for may itself wait for another one.
+    All groups arrive at once, in the order of their masks: lanes that one group waits for may themselves wait
+    for another group.
     """
     acted = cluster.unit_state.setdefault(("acted", split.index), set())
     missing = []
@@ -177,8 +179,8 @@ def _own(cluster: Cluster, split: Split, args) -> np.ndarray:
 
 
 def together(act, payload=_own):
-    """A handler that waits until all lanes of the mask, the last operand, have come with their payload:
-    act(cluster, split, args, lanes present, payload by lane) then does the work of this split.
+    """A handler that waits until all lanes of the mask, the last operand, have arrived with their payload;
+    act(cluster, split, args, lanes present, payload by lane) then does the work of the split.
     """
 
     @by_group
@@ -194,7 +196,7 @@ def together(act, payload=_own):
 
 @inner
 def elect_members(c, m, registers, predicates, rank, control):
-    """elect.sync whose member mask is just the lanes that are here (PTX ISA 9.7.13.14)."""
+    """elect.sync whose member mask is exactly the lanes that execute it (PTX ISA 9.7.13.14)."""
     leader = lowest_lane(m)
     members = np.int64(lane_value(registers, c[bytecode.SRC0], leader)) & bytecode.FULL
     if members != m or not same_in_all(registers, c[bytecode.SRC0], m):
@@ -264,7 +266,7 @@ def activemask(cluster: Cluster, split: Split, args):
 
 @called
 def nothing_to_do(row, m, warp, registers, predicates, control):
-    """A whole warp meets, or waits for what is done: work completes at once, and nothing else is pending."""
+    """A whole warp meets, or waits for work that is done: work completes at once, and nothing is pending."""
     mask = column(row, bytecode.CALLED_BLOCK)
     if m != bytecode.FULL or not word(control, bytecode.EAGER) or word(control, bytecode.MARKED):
         return 0
@@ -300,8 +302,8 @@ def warp_sync(cluster: Cluster, split: Split, args):
 
 @unit("mov .type d, c", name="clock", type="u32 u64 b32 b64 s32 s64", writes=(0,), section="10.22 - 10.29")
 def clock(instr):
-    """`mov` from a clock: the machine has no time, so they count instructions of the cluster; they only
-    increase.
+    """`mov` from a clock. The simulator has no time: clocks count the instructions of the cluster, and never
+    decrease.
     """
     high = instr.operands[1].name.endswith("_hi")
 

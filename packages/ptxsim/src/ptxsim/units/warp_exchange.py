@@ -1,4 +1,4 @@
-"""shfl and vote: what the lanes of a warp hold goes to all of them (PTX ISA 9.7.9.6, 9.7.13.8)."""
+"""shfl and vote: the lanes of a warp exchange values (PTX ISA 9.7.9.6, 9.7.13.8)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _VOTES = {"all": ALL, "any": ANY, "uni": UNI, "ballot": BALLOT}
 
 @inner
 def whole_warp(c, m, registers):
-    """Whether all lanes are here, and named in the mask of members, which stands in SRC3."""
+    """Whether all lanes execute the instruction and are in its member mask (column SRC3)."""
     members = lane_value(registers, c[bytecode.SRC3], 0)
     return m == bytecode.FULL and members & M32 == M32 and same_in_all(registers, c[bytecode.SRC3], m)
 
 
 @inner
 def source_lane(mode, l, b, limits):
-    """(lane whose value lane l gets, is it in range?) of shfl (PTX ISA 9.7.9.6)."""
+    """(lane whose value lane l gets, whether it is in range) for shfl (PTX ISA 9.7.9.6)."""
     steps, segment = b & 0x1F, (limits >> 8) & 0x1F
     end = (l & segment) | (limits & ~segment & 0x1F)
     if mode == UP:
@@ -48,7 +48,7 @@ def source_lane(mode, l, b, limits):
 
 @inner
 def shuffle_warp(c, m, registers, predicates, rank, control):
-    """shfl.sync by a whole warp."""
+    """shfl.sync of a whole warp."""
     if not whole_warp(c, m, registers):
         return False
     mode, values, inside = c[bytecode.IMM], room_for_lanes(), np.int64(0)
@@ -101,14 +101,14 @@ def shfl(instr):
 
 @inner
 def voted(mode, yes, present):
-    """The answer of vote.sync.all, any or uni: lanes that say yes, of those present (PTX ISA 9.7.13.8)."""
+    """The result of vote.sync.all, any or uni (PTX ISA 9.7.13.8). yes: mask of true lanes among `present`."""
     all_or_uni = mode != ANY and yes == present
     return all_or_uni or (mode == ANY and yes != 0) or (mode == UNI and yes == 0)
 
 
 @inner
 def vote_of_warp(c, m, registers, predicates, rank, control):
-    """vote.sync by a whole warp."""
+    """vote.sync of a whole warp."""
     if not whole_warp(c, m, registers):
         return False
     mode, yes = c[bytecode.IMM], mask_of(predicates, c[bytecode.SRC0]) & bytecode.FULL

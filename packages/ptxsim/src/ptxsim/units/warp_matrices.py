@@ -1,5 +1,5 @@
-"""ldmatrix, stmatrix, wmma.load and wmma.store as the main loop does them: rows of up to 16 bytes in memory,
-and the words of a warp's registers. What is not legal, or not so simple, their handlers do.
+"""ldmatrix, stmatrix, wmma.load and wmma.store in the main loop: rows of up to 16 bytes in memory to or from
+the registers of a warp. Illegal and unusual cases are left to their handlers.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ROW = 16  # bytes
 
 
 def matrix_words(space: int, rows: int, size: int, places: np.ndarray, width: int, slots, address) -> tuple:
-    """The first words of a Block; places: int64 (32, elements), bytes from the first row; elements have
-    `width` bytes, rows `size`.
+    """The first words of a Block. places: int64 (32, elements), byte offsets from the first row; elements
+    have `width` bytes, rows have `size`.
     """
     per, count = max(1, 4 // width), places.shape[1]
     held = np.array([max(slot, SINK) for slot in slots], np.int64)[np.arange(count) // per]
@@ -44,7 +44,7 @@ def matrix_words(space: int, rows: int, size: int, places: np.ndarray, width: in
 
 @inner
 def _rows_of_lanes(block, cta, registers, hosts, control):
-    """Host addresses of rows whose addresses the first lanes give; False if one is not legal."""
+    """Fills in host addresses of the rows that the first lanes point to; False if one is not legal."""
     shared = window(cta, control)
     for i in range(word(block, ROWS)):
         address = np.int64(lane_value(registers, word(block, ADDRESS), i)) + word(block, OFFSET)
@@ -57,7 +57,9 @@ def _rows_of_lanes(block, cta, registers, hosts, control):
 
 @inner
 def _start_and_step(block, store, registers):
-    """(address of the first line, bytes to the next) of a fragment; step 0 if not legal, or not the same."""
+    """(address of the first line, bytes to the next) of a fragment; step 0 if they are not legal, or not the
+    same in all lanes.
+    """
     address, stride = word(block, ADDRESS), word(block, STRIDE)
     if not same_in_all(registers, address, FULL) or (
         stride >= 0 and not same_in_all(registers, stride, FULL)
@@ -74,7 +76,7 @@ def _start_and_step(block, store, registers):
 
 @inner
 def _rows_of_lines(block, store, cta, registers, hosts, control):
-    """The same for a fragment, whose lines lie at a distance."""
+    """Fills in host addresses of the rows of a fragment, from start and stride; False if not legal."""
     start, step = _start_and_step(block, store, registers)
     space, _ = resolve(word(block, SPACE), start)
     if step == 0 or space == SPACE_LOCAL:
@@ -99,7 +101,7 @@ def _rows_of_lines(block, store, cta, registers, hosts, control):
 
 @inner
 def _find_rows(row, m, store, warp, registers, hosts, control):
-    """Whether the rows of an instruction are where the loop may touch them; then where."""
+    """Whether the main loop can access all rows of an instruction; fills in their host addresses."""
     block = column(row, CALLED_BLOCK)
     if m != FULL:
         return False
@@ -111,13 +113,13 @@ def _find_rows(row, m, store, warp, registers, hosts, control):
 
 @inner
 def _host_of(hosts, at, shift):
-    """Host address of byte `at` of the rows, each of 1 << shift bytes."""
+    """The host address of byte `at` of the rows, which have 1 << shift bytes each."""
     return word(hosts, at >> shift) + (at & (1 << shift) - 1)
 
 
 @called
 def load_rows(row, m, warp, registers, predicates, control):
-    """ldmatrix and wmma.load by a whole warp."""
+    """ldmatrix and wmma.load of a whole warp."""
     block, hosts = column(row, CALLED_BLOCK), np.int64(room_for_rows())
     if not _find_rows(row, m, False, warp, registers, hosts, control):
         return 0
@@ -133,7 +135,7 @@ def load_rows(row, m, warp, registers, predicates, control):
 
 @called
 def store_rows(row, m, warp, registers, predicates, control):
-    """stmatrix and wmma.store by a whole warp."""
+    """stmatrix and wmma.store of a whole warp."""
     block, hosts = column(row, CALLED_BLOCK), np.int64(room_for_rows())
     if not _find_rows(row, m, True, warp, registers, hosts, control):
         return 0

@@ -1,4 +1,4 @@
-"""redux.sync: one number made of those of all lanes of a warp (PTX ISA 9.7.13.12)."""
+"""redux.sync: reduces the values of a warp's lanes to one number (PTX ISA 9.7.13.12)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPERATION, KIND, ABSOLUTE, KEEPS_NAN, TARGET, SOURCE, MEMBERS = range(7)
 
 @inner
 def _ordered(bits):
-    """An int64 that is the greater the greater the float32 is; -0 is less than +0."""
+    """An int64 in the same order as the float32 of these bits; -0 is less than +0."""
     x = np.int64(np.int32(np.uint32(bits)))
     return x ^ np.int64(0x7FFFFFFF) if x < 0 else x
 
@@ -40,7 +40,7 @@ def _joined(operation, kind, a, b):
 
 @inner
 def reduced(block, registers, slot, lanes):
-    """Of the values that some lanes hold. NaNs do not count, unless they are kept, or all there is."""
+    """The reduction of a slot over some lanes. NaNs are ignored unless KEEPS_NAN is set or all are NaNs."""
     operation, kind, first, result = word(block, OPERATION), word(block, KIND), True, CANONICAL32
     for l in range(32):
         if not (lanes >> l) & 1:

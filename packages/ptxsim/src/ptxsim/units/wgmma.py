@@ -1,8 +1,9 @@
 """wgmma (PTX ISA 9.7.15): matrix products of a warpgroup, asynchronous, accumulators in registers.
 
-An instruction runs once all four warps have issued it. From the issue until it completes, its accumulators
-hold marks (signalling NaNs that name accumulator and register), so that a read before the wait shows, and a
-plain copy of an accumulator still receives its value. A in registers is read at the issue.
+An instruction runs once all four warps have issued it. From the issue until it completes, its accumulator
+registers hold marks (signalling NaNs that name accumulator and register), so that a read before the wait
+shows, and a register with a plain copy of an accumulator still receives its value. A in registers is read at
+the issue.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Accumulator:
     """D of one warp while instructions on it are pending."""
 
     serial: int
-    values: np.ndarray  # uint64 (registers, 32): what the registers would hold
+    values: np.ndarray  # uint64 (registers, 32): the real values of the registers
     pending: int = 0
 
     @property
@@ -54,7 +55,7 @@ class WgmmaPart:
     where: Location
     form: WgmmaForm
     accumulator: Any  # Accumulator; None in a dry run
-    group: int  # number of the warp's wgmma-group that it belongs to
+    group: int  # number of its wgmma-group in the warp
     a: Any  # descriptor, or uint64 (4, 32) registers
     b: int
     accumulate: bool
@@ -71,14 +72,14 @@ class WgmmaOperation:
 
 @dataclass
 class Warp:
-    """What a warp has under way."""
+    """The pending instructions of a warp."""
 
     parts: list[tuple[WgmmaPart, WgmmaOperation]] = field(default_factory=list)
     accumulators: dict[int, Accumulator] = field(default_factory=dict)  # by serial
     committed: int = 0
     issued: int = 0
     fenced: bool = False
-    last: dict[tuple, np.ndarray] = field(default_factory=dict)  # slots -> what the tensor core left there
+    last: dict[tuple, np.ndarray] = field(default_factory=dict)  # slots -> last results of the tensor core
 
 
 def _warp(cluster: Cluster, split: Split) -> Warp:
@@ -87,10 +88,10 @@ def _warp(cluster: Cluster, split: Split) -> Warp:
 
 @compiled()
 def _deliver(R, mark, values):
-    """Replaces every mark of one accumulator in a warp's registers by its value: values (registers, 32).
+    """Replaces every mark of one accumulator in a warp's registers by its value; values: (registers, 32).
 
-    A kernel that computes with marks, which is an error, may get numbers that look like marks of further
-    registers: they stay.
+    A kernel that computes with marks, which is an error, may produce numbers that look like marks of
+    registers beyond the accumulator; these stay.
     """
     for s in range(R.shape[0]):
         for l in range(32):
@@ -102,7 +103,7 @@ def _deliver(R, mark, values):
 def _open(
     cluster: Cluster, split: Split, warp: Warp, slots: list[int], form: WgmmaForm, accumulate: bool
 ) -> Accumulator:
-    """The accumulator behind the registers of D: the pending one that they name, or a new one."""
+    """The accumulator of the registers of D: the pending one whose marks they hold, or a new one."""
     held = cluster.registers[split.warp, slots]
     first = int(held[0, split.leader])
     serial = (first ^ _MARK) >> 7
@@ -126,8 +127,8 @@ def _open(
 def _check_fence(
     cluster: Cluster, split: Split, warp: Warp, slots: list[int], held: np.ndarray | None
 ) -> None:
-    """Registers written by other instructions need wgmma.fence before the tensor core uses them, and the
-    first wgmma of a kernel needs one in any case. held: what it accumulates into.
+    """Reports a missing wgmma.fence: it is needed after other instructions write the registers and before the
+    tensor core uses them, and always before a warp's first wgmma. held: values that D accumulates onto.
     """
     known = warp.last.get(tuple(slots))
     changed = held is not None and known is not None and not np.array_equal(known, held)
@@ -177,7 +178,7 @@ def mma_async(instr):
 
 
 def _only_tell(cluster: Cluster, split: Split, warp: Warp, form: WgmmaForm) -> None:
-    """A warp's share in a dry run: observers hear of it, nothing is multiplied."""
+    """Issues a warp's share in a dry run: informs observers, multiplies nothing."""
     part = WgmmaPart(split.at(), form, None, warp.committed, None, 0, True)
     part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
     cluster.tensor_operations += split.warp % 4 == 0
@@ -185,7 +186,7 @@ def _only_tell(cluster: Cluster, split: Split, warp: Warp, form: WgmmaForm) -> N
 
 
 def _uniform(cluster: Cluster, split: Split, slot: int) -> int:
-    """A descriptor, which all lanes must hold."""
+    """A descriptor, which must be the same in all lanes; adds a finding if it is not."""
     values = cluster.read(split, slot)
     if cluster.bus.heard and (values != values[0]).any():
         message = "lanes of a warp give different matrix descriptors to one wgmma"
@@ -199,7 +200,7 @@ def _join(cluster: Cluster, split: Split, warp: Warp, part: WgmmaPart) -> None:
     number = split.warp % cluster.warps_per_cta // 4
     if 4 * number + 4 > cluster.warps_per_cta:
         message = f"wgmma in a warpgroup of {cluster.warps_per_cta % 4} warps"
-        hint = "a warpgroup is four warps, the first of them a multiple of four"
+        hint = "a warpgroup is four warps, and the number of the first is a multiple of four"
         cluster.reporter.add("collective", "error", message, hint, split, key="warpgroup")
     key = ("wgmma-group", split.cta, number)
     operations = cluster.unit_state.setdefault(key, {})
@@ -210,7 +211,7 @@ def _join(cluster: Cluster, split: Split, warp: Warp, part: WgmmaPart) -> None:
     warp.parts.append((part, operation))
     if operation.parts[0].where.row != part.where.row:
         message = "warps of a warpgroup execute different wgmma instructions"
-        hint = "all four warps execute the same wgmma instructions in the same order"
+        hint = "all four warps must execute the same wgmma instructions in the same order"
         cluster.reporter.add("collective", "error", message, hint, split)
     if len(operation.parts) < 4:
         return
@@ -250,7 +251,7 @@ def _multiply(cluster: Cluster, parts: list[WgmmaPart]) -> None:
     block = block_of_registers(form).address
     if not multiply_now(block, window, limit, a_bits, b_bits, a_at, at, accumulate):
         for part in parts:
-            part.accumulator.values *= np.uint64(part.accumulate)  # as if the matrix were zero
+            part.accumulator.values *= np.uint64(part.accumulate)  # as if the product were zero
 
 
 def _signed(bits: int) -> int:
@@ -258,7 +259,7 @@ def _signed(bits: int) -> int:
 
 
 def _give_back(cluster: Cluster, part: WgmmaPart) -> None:
-    """The last pending instruction on an accumulator gives its registers back."""
+    """Counts an instruction as done; after the last one on an accumulator, writes its registers."""
     target = part.accumulator
     target.pending -= 1
     if target.pending:
@@ -273,14 +274,14 @@ def _give_back(cluster: Cluster, part: WgmmaPart) -> None:
 
 @functools.lru_cache(maxsize=16384)  # 8 CTAs, 2 warpgroups, 7 stages of 4 products: 1,792
 def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: int) -> SharedSpan | None:
-    """What warp `number` of a warpgroup reads: its 16 rows of A, and all of B."""
+    """The shared memory that warp `number` of a warpgroup reads: its 16 rows of A, and all of B."""
     read = [np.split(a.index.T if a_mn else a.index, 4)[number]] if a is not None else []
     read += [b.index] if b is not None else []
     return SharedSpan.of(rank, np.unique(np.concatenate([r.ravel() for r in read]))) if read else None
 
 
 def _chunks(cluster: Cluster, part: WgmmaPart, bits: int, rows: int, kind: str, mn: bool) -> Chunks | None:
-    """The chunks of 16 bytes that a descriptor points at; None, with a finding, if it is not legal."""
+    """The 16-byte chunks that a descriptor points to; None, with a finding, if it is not legal."""
     try:
         chunks = operand_chunks((bits,), rows, DECODERS[kind].bytes, mn, "sm_90")
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What the modifiers and immediates of wgmma.mma_async say (PTX ISA 9.7.15.2, 9.7.15.5.2)."""
+"""Decodes the modifiers and immediates of wgmma.mma_async (PTX ISA 9.7.15.2, 9.7.15.5.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxsim.isa.number_formats import DECODERS
 from ptxsim.units.registry import refuse
 
 _FP8, _INT8 = ("e4m3", "e5m2"), ("s8", "u8")
-# types of A and B -> (K, types of D, immediates after scale-d with both operands in shared memory)
+# types of A and B -> (K, types of D, number of immediates after scale-d with A and B in shared memory)
 _KINDS = {
     ("f16",): (16, ("f16", "f32"), 4),
     ("bf16",): (16, ("f32",), 4),
@@ -38,14 +38,14 @@ SETS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class WgmmaForm:
-    """What modifiers and immediates say."""
+    """The decoded modifiers and immediates."""
 
     n: int
     k: int
     d: str
     a: str
     b: str
-    in_registers: bool  # A
+    in_registers: bool  # whether A is in registers
     saturate: bool
     negate_a: bool
     negate_b: bool
@@ -54,17 +54,17 @@ class WgmmaForm:
 
     @property
     def registers(self) -> int:
-        """Of D, per thread."""
+        """Registers of D per thread."""
         return self.n // (4 if self.d == "f16" else 2)
 
 
 def decode_form(instr) -> WgmmaForm:
-    """The form of a wgmma.mma_async; PtxError for one that does not exist or is not modelled."""
+    """The form of a wgmma.mma_async; raises PtxError for one that does not exist or is not modelled."""
     shape = next(filter(None, (re.fullmatch(r"m64n(\d+)k(\d+)", m) for m in instr.mods)), None)
     types = [m for m in instr.mods if m in DECODERS or m in ("f32", "s32")]
     family = next((f for f in _KINDS if len(types) == 3 and types[1] in f and types[2] in f), None)
     if shape is None or family is None:
-        raise refuse(instr, f"{instr.name} is no dense form of wgmma.mma_async that is modelled")
+        raise refuse(instr, f"{instr.name} is not a dense form of wgmma.mma_async that is modelled")
     n, k = int(shape[1]), int(shape[2])
     depth, results, immediates = _KINDS[family]
     good_n = n in _INT_N if family is _INT8 else n % 8 == 0 and 8 <= n <= 256
@@ -85,7 +85,7 @@ def decode_form(instr) -> WgmmaForm:
 
 
 def _immediates(instr, count: int) -> tuple[list[int], tuple[bool, ...]]:
-    """(signs of A and B, transpositions) after scale-d."""
+    """(signs of A and B, transpositions), from the immediates after scale-d."""
     operands = instr.operands[3:]
     values: list[Any] = [getattr(o, "bits", None) for o in operands[1:]]
     if len(operands) != 1 + count:

@@ -1,5 +1,6 @@
-"""wgmma as the main loop does it where nobody listens and work completes at once: the warp that comes last to
-an instruction does it for all four. Before that they stand; if one stays away, the handler takes over.
+"""wgmma in the main loop, for runs without observers in which work completes at once: the last of the four
+warps to reach an instruction does it for all. The others wait for it; if one does not arrive, the handler
+takes over.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ptxsim.units.wgmma_form import decode_form
 from ptxsim.units.wgmma_product import MORE, WARPS, multiply, product_words
 
 SCALE, A_AT, B_AT = MORE, MORE + 1, MORE + 2  # scale-d; slots of the descriptors
-ALWAYS, NEVER = -1, -2  # scale-d that is a constant; else the code of a predicate
+ALWAYS, NEVER = -1, -2  # in SCALE, for a constant scale-d; otherwise, SCALE is the code of a predicate
 
 
 def fast_group(instr, args: tuple, unset) -> Block:
@@ -34,7 +35,7 @@ def _predicates(control, w):
 
 @inner
 def _standing(control, w, row):
-    """The split that is a whole warp and stands at the instruction of this row; -1 if there is none."""
+    """The split of warp w that waits at the instruction of this row as a whole warp; -1 if there is none."""
     guard = mask_of(_predicates(control, w), column(row, bytecode.GUARD))
     for g in range(32 * w, 32 * w + 32):
         if batch_state(control, g) == bytecode.STANDS:
@@ -55,7 +56,7 @@ def _goes_on(control, g):
 
 @inner
 def _multiply(control, block, first):
-    """The product of the four warps from `first` on; False if a descriptor is not legal."""
+    """Computes the product for the four warps from `first` on; False if a descriptor is not legal."""
     files, accumulate, scale = np.int64(room_for_lanes()), 0, word(block, SCALE)
     for i in range(WARPS):
         w = first + i
@@ -71,7 +72,7 @@ def _multiply(control, block, first):
 
 @called
 def whole_group(row, m, warp, registers, predicates, control):
-    """wgmma.mma_async of four warps, of which the last one comes."""
+    """wgmma.mma_async of four warps, of which the last one has just arrived."""
     block, per_cta = column(row, bytecode.CALLED_BLOCK), word(control, bytecode.WARPS_PER_CTA)
     first = warp - warp % per_cta % WARPS
     simple = m == bytecode.FULL and word(control, bytecode.EAGER) and word(control, bytecode.BATCH)

@@ -1,7 +1,8 @@
-"""The product of one wgmma.mma_async in compiled code: its handler and the main loop both call it.
+"""The product of one wgmma.mma_async in compiled code, for its handler and for the main loop.
 
-Products of all types are exact in float32, and a sum of 32 of integers is, too; sums go up along K, one
-rounding a step. The chip is free to round and order them otherwise (PTX ISA 9.7.15.5.2).
+Products of two elements are exact in float32 for all types, and so are sums of 32 integer products. Sums run
+in ascending order along K, with one rounding per step. A chip may round and order them differently (PTX ISA
+9.7.15.5.2).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def product_words(form: WgmmaForm, a_slots, d_slots) -> tuple:
 
 @lru_cache(maxsize=256)
 def block_of_registers(form: WgmmaForm) -> Block:
-    """For operands that are in arrays of their own: A (4, 32) and D (registers, 32)."""
+    """A Block for operands in separate arrays: A (4, 32) and D (registers, 32)."""
     return Block(*product_words(form, range(4), range(form.registers)))
 
 
@@ -55,8 +56,8 @@ def block_of_registers(form: WgmmaForm) -> Block:
 
 @inner
 def _chunk_numbers(bits, rows, size, mn, limit, numbers):
-    """Fills in which chunks of 16 bytes an operand has (layouts/descriptors.py), row by row, of an MN-major
-    one K by K; False if one is not in shared memory.
+    """Fills in the numbers of an operand's 16-byte chunks (layouts/descriptors.py): row by row, or for an
+    MN-major operand, K by K. False if a chunk is not in shared memory.
     """
     start, leading, stride = (bits & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4
     base, mode = (bits >> 49 & 7) << 7, bits >> 62 & 3
@@ -80,7 +81,7 @@ def _chunk_numbers(bits, rows, size, mn, limit, numbers):
 
 @inner
 def _raw_element(kind, raw, table):
-    """float32 of an element's bits."""
+    """The float32 value of an element's bits."""
     if kind == HALF:
         return f16_f32(raw)
     if kind == BFLOAT:
@@ -92,7 +93,7 @@ def _raw_element(kind, raw, table):
 
 @inner
 def _decode(kind, window, numbers, table, out):
-    """Fills `out` with the float32 of chunks, in their order."""
+    """Fills `out` with the float32 values of chunks, in their order."""
     first, target = numbers.ctypes.data, out.ctypes.data
     if kind == HALF:
         for i in range(0, numbers.size, 4):
@@ -111,7 +112,7 @@ def _decode(kind, window, numbers, table, out):
 
 @inner
 def _from_shared(block, which, bits, rows, window, limit):
-    """(float32 by rows, or K by K of an MN-major operand; is the descriptor legal?)"""
+    """(float32 values, row by row, or K by K if MN-major; whether the descriptor is legal)."""
     k, mn = word(block, K), word(block, A_MN + which) != 0
     values, numbers = np.empty(rows * k, np.float32), np.empty(2 * rows, np.int64)
     legal = _chunk_numbers(bits, rows, 32 // k, mn, limit, numbers)
@@ -122,7 +123,7 @@ def _from_shared(block, which, bits, rows, window, limit):
 
 @inner
 def _from_registers(block, files):
-    """float32 (64 * K,) of A by rows: registers alternate between rows 0-7 and 8-15, then move on along K."""
+    """float32 (64 * K,): A, row-major. Registers alternate between rows 0-7 and 8-15, then go along K."""
     k, kind, table = word(block, K), word(block, A_KIND), word(block, A_TABLE)
     per, values = k // 8, np.empty(64 * k, np.float32)
     width = 32 // per
@@ -143,7 +144,7 @@ def _from_registers(block, files):
 
 @inner
 def _lanes_of_a(block, a):
-    """(strip of eight rows, K, lane): the row of each lane."""
+    """A as (strip of eight rows, K, lane): the row of each lane."""
     k, mn = word(block, K), word(block, A_MN) != 0
     sign = np.float32(-1 if word(block, A_NEGATIVE) else 1)
     lanes = np.empty(64 * k * 4, np.float32)
@@ -158,7 +159,7 @@ def _lanes_of_a(block, a):
 
 @inner
 def _lanes_of_b(block, b):
-    """(eight columns, which of a lane's two, K, lane % 4): the column of each lane."""
+    """B as (group of eight columns, which of a lane's two columns, K, lane % 4): the column of each lane."""
     n, k, mn = word(block, N), word(block, K), word(block, B_MN) != 0
     sign = np.float32(-1 if word(block, B_NEGATIVE) else 1)
     lanes = np.empty(n * k, np.float32)
@@ -201,7 +202,7 @@ def _add_s32(sums, registers, slot, accumulate, saturate):
 
 @inner
 def _multiply(block, a, b, files, accumulate):
-    """Adds A times B to D of four warps; accumulate: mask of those that keep what D held."""
+    """Adds A times B to D of four warps. accumulate: mask of the warps that keep the old values of D."""
     k, kind, slots = word(block, K), word(block, D_KIND), word(block, D_SLOTS)
     low, high = np.empty(32, np.float32), np.empty(32, np.float32)
     size = np.uint64(4 * k)
@@ -225,9 +226,10 @@ def _multiply(block, a, b, files, accumulate):
 
 @inner
 def multiply(block, window, limit, a_bits, b_bits, a_files, d_files, accumulate):
-    """D of four warps; False, and nothing done, if a descriptor leaves shared memory.
+    """Computes D of four warps. If a descriptor reaches outside of shared memory, does nothing and returns
+    False.
 
-    a_files, d_files: address of the addresses of four register files, in which A and D are.
+    a_files, d_files: host address of an array with the addresses of four register files, which hold A and D.
     """
     b, legal = _from_shared(block, 1, b_bits, word(block, N), window, limit)
     if not legal:

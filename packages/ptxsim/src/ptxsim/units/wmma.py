@@ -1,8 +1,8 @@
-"""wmma.mma (PTX ISA 9.7.14.4.5): D = A * B + C of fragments that wmma.load made, by one warp.
+"""wmma.mma (PTX ISA 9.7.14.4.5): D = A * B + C by one warp, on fragments that wmma.load has loaded.
 
-It is the mma.sync of the same fragments (isa/layouts/wmma.py): the same sums, exact and rounded once; D of
-f16 with C of f32 is rounded to f32 first, as the SASS of sm_90a does. Modifiers .row and .col say how the
-matrices lay in memory; registers hold the same either way. f64 with .rz, .rm or .rp is refused.
+It computes like mma.sync on the same fragments (isa/layouts/wmma.py): sums are exact and rounded once. D of
+f16 with C of f32 is rounded to f32 first, as in the SASS of sm_90a. Modifiers .row and .col give the layout
+of the matrices in memory; registers hold the same either way. f64 with .rz, .rm or .rp is refused.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ptxsim.units.registry import FastForm, unit
 
 WIDE = "m16n16k16 m8n32k16 m32n8k16"
 ELEMENT_BITS = BITS | {"f32": 32, "s32": 32}
-HALF_REGISTERS = 8  # of A or B of f16, whatever the shape
+HALF_REGISTERS = 8  # registers of A or B in f16, for any shape
 
 
 def registers_for(which: str, shape: tuple[int, int, int], kind: str) -> int:
-    """Registers of a thread that hold its fragment (PTX ISA 9.7.14.4.1); each of 32 bits, of f64 of 64."""
+    """Number of a thread's registers for its fragment (PTX ISA 9.7.14.4.1); 32 bits each, 64 for f64."""
     if which != "c" and kind == "f16":
         return HALF_REGISTERS
     m, n, k = shape
@@ -40,7 +40,7 @@ def registers_for(which: str, shape: tuple[int, int, int], kind: str) -> int:
 
 
 def decode_form(instr) -> MmaForm:
-    """The form of a wmma.mma; f16 is named by the types of D and C alone."""
+    """The form of a wmma.mma. If A and B are f16, its modifiers only name the types of D and C."""
     types = [m for m in instr.mods if m in ELEMENT_BITS]
     d, a, b, c = types if len(types) == 4 else (types[0], "f16", "f16", types[1])
     bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")

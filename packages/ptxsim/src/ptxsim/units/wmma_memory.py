@@ -1,12 +1,12 @@
 """wmma.load and wmma.store (PTX ISA 9.7.14.4.2 - .4): fragments of a matrix between memory and a warp.
 
-A matrix is a number of *lines*, rows with .row and columns with .col, one after another at a distance of
-`stride` elements. Lines move in chunks of up to 16 bytes. Which thread touches which chunk the ISA leaves
-open, so the log of the checks names one that few programs would choose: lane 31 - i has chunk i.
+A matrix is a sequence of *lines* (rows with .row, columns with .col) that start `stride` elements apart.
+Lines move in chunks of up to 16 bytes. The ISA does not specify which thread accesses which chunk, so the
+access log uses an assignment that few programs would rely on: lane 31 - i has chunk i.
 
-Lines must be aligned to the bytes of a fragment (9.7.14.4.2), and the CUDA C++ Programming Guide asks 16
-bytes of a stride (warp matrix functions). So a line that is not aligned to the smaller of both is an `error`,
-a start that is aligned to 16 bytes of the 32 of its fragment a `review`.
+Lines must be aligned to the size of a fragment (9.7.14.4.2), and the CUDA C++ Programming Guide requires a
+stride of a multiple of 16 bytes (warp matrix functions). So a line that is not aligned to the smaller of the
+two is an `error`; a start that is aligned to 16 bytes but not to the 32 of its fragment is a `review`.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _RAW = {4: np.uint32, 8: np.uint64, 16: np.complex128}  # a chunk as one element
 
 @dataclass(frozen=True)
 class Storage:
-    """How one matrix lies in memory, in lines."""
+    """The layout of one matrix in memory, in lines."""
 
     bits: int  # of an element of the matrix
     line: int  # bytes of a line
     fragment: int  # bytes of a thread's fragment
     chunk: int  # bytes
-    line_of: np.ndarray  # int64 (chunks,): its line; the first chunks of all lines come first
-    byte_of: np.ndarray  # int64 (chunks,): where in the line it begins
-    word: int  # bytes of an element, or 4 where elements are smaller than a byte
-    index: np.ndarray  # int64 (32, words): where each word of a fragment is among the words of all chunks
+    line_of: np.ndarray  # int64 (chunks,): line of a chunk; the first chunks of all lines come first
+    byte_of: np.ndarray  # int64 (chunks,): byte offset of a chunk in its line
+    word: int  # bytes of an element, or 4 if elements are smaller than a byte
+    index: np.ndarray  # int64 (32, words): index of each word of a fragment among the words of all chunks
 
 
 @lru_cache(maxsize=128)
 def storage(which: str, shape: tuple[int, int, int], kind: str, by_column: bool) -> Storage:
-    """Of matrix "a", "b" or "c" with elements of a type, stored by rows or by columns."""
+    """The Storage of matrix "a", "b" or "c" with elements of a type, stored by rows or by columns."""
     m, n, k = shape
     bits = ELEMENT_BITS[kind]
     row, column = wmma_fragment(which, shape, bits, copies=kind == "f16" and which != "c")
@@ -80,7 +80,7 @@ class FragmentAccess:
 
     @classmethod
     def of(cls, instr, which: str, store: bool) -> FragmentAccess:
-        """PtxError for a wrong number of registers."""
+        """The access of an instruction; raises PtxError for a wrong number of registers."""
         kind = next(m for m in instr.mods if m in ELEMENT_BITS)
         shape = sizes_of(instr)
         vector = instr.operands[1 if store else 0]
@@ -94,9 +94,10 @@ class FragmentAccess:
     def memory(
         self, cluster: Cluster, split: Split, args, stored=None
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """(memory as chunks, numbers of the matrix's chunks in it); None, with a finding, if it is not there.
+        """(memory as chunks, numbers of the matrix's chunks in it); None, with a finding, if the matrix is
+        not at a legal place.
 
-        args: address and, if given, stride. stored: the chunks, uint8 (chunks, bytes), that will be written.
+        args: address and, if given, stride. stored: the chunks to be written, uint8 (chunks, bytes).
         """
         start, step = self._start_and_step(cluster, split, *args)
         if not self._fits(cluster, split, start, step):
@@ -104,8 +105,8 @@ class FragmentAccess:
         addresses = start + self.form.line_of * step + self.form.byte_of
         space, _ = resolve(SPACES.get(self.space, SPACE_GENERIC), start)
         if space == SPACE_LOCAL:
-            message = f"{self.name}: the matrix is in local memory, where each thread has another one"
-            hint = "it lies in shared or global memory"
+            message = f"{self.name}: the matrix is in local memory, where each thread has its own"
+            hint = "it must be in shared or global memory"
             cluster.reporter.add("illegal", "error", message, hint, split, key="wmma local")
             return None
         find = self._in_global if space == SPACE_GLOBAL else self._in_shared
@@ -119,18 +120,18 @@ class FragmentAccess:
         return start, (self._one(cluster, split, stride, "stride") & 0xFFFF_FFFF) * self.form.bits // 8
 
     def _one(self, cluster: Cluster, split: Split, slot: int, what: str) -> int:
-        """What all threads give alike (9.7.14.4.3); the first lane's, with a finding, if they do not."""
+        """An operand that must be the same in all threads (9.7.14.4.3); adds a finding if it is not."""
         values = cluster.read(split, slot)[split.lanes]
         others = split.lanes[values != values[0]]
         if len(others):
-            message = f"{self.name} takes one {what} for the whole warp; lane {others[0]} gives another than "
-            message += f"lane {split.leader}"
-            hint = "the address is that of the matrix, not of a thread's part of it"
+            message = f"{self.name} takes one {what} for the whole warp; lane {others[0]}'s differs from "
+            message += f"lane {split.leader}'s"
+            hint = "the address must be that of the matrix, not of a thread's part of it"
             cluster.reporter.add("collective", "error", message, hint, split, key=f"wmma {what}")
         return int(values[0])
 
     def _fits(self, cluster: Cluster, split: Split, start: int, step: int) -> bool:
-        """Whether start and stride are legal; else a finding."""
+        """Whether start and stride are legal; adds a finding if they are not."""
         report, line = cluster.reporter.add, self.form.line
         needed = min(CHUNK, self.form.fragment)
         by = min(start & -start or CHUNK, CHUNK)
@@ -143,7 +144,7 @@ class FragmentAccess:
         if start % self.form.fragment:
             message = f"{self.name}: the matrix starts at a multiple of {by} B, not of the "
             message += f"{self.form.fragment} B of a fragment"
-            report("misaligned", "review", message, "known chips take 16 B", split, key="wmma start")
+            report("misaligned", "review", message, "known chips accept 16 B", split, key="wmma start")
         if self.store and step < line:
             message = f"{self.name}: lines of {line} B that are {step} B apart overlap"
             report("illegal", "error", message, "the stride (ldm) is too small", split, key="wmma lines")
@@ -168,12 +169,12 @@ class FragmentAccess:
             return None
         if cluster.bus.heard and logged:
             cluster.bus.accesses(cluster, log_rows(split, lanes, addresses, size, self.store))
-        assert number is not None  # else all of it is out of bounds
+        assert number is not None  # otherwise all chunks would be out of bounds
         return _chunks(memory.arrays[number], size), (addresses - base) // size
 
 
 def _lanes(addresses: np.ndarray) -> np.ndarray:
-    """Whom the checks take for the thread of each chunk."""
+    """The lane that accesses each chunk in the access log."""
     return 31 - np.arange(len(addresses)) % 32
 
 
@@ -182,7 +183,7 @@ def _chunks(memory: np.ndarray, size: int) -> np.ndarray:
 
 
 def _boxes(name: str, types: str, operands: str, sides: str = "side") -> list[str]:
-    """Boxes of a multiplicand: all shapes and types, then those with elements of less than a byte."""
+    """Syntax boxes of A or B: all shapes and types, then those with elements smaller than a byte."""
     head = f"{name} .sync.aligned"
     return [
         *(f"{head}.side.{shape}{{.ss}}.{kind} {operands}" for shape, kind in (
