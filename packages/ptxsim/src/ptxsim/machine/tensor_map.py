@@ -166,14 +166,14 @@ class TensorMap:
 
     def holds(self, start: tuple[int, ...]) -> bool:
         """Whether the box at `start` lies entirely inside the tensor."""
-        for s, b, d in zip(start, self.box, self.dims, strict=True):  # noqa: SIM110  (asked for every copy)
+        for s, b, d in zip(start, self.box, self.dims, strict=True):  # noqa: SIM110  (called for every copy)
             if s < 0 or s + b > d:
                 return False
         return True
 
     def misses(self, start: tuple[int, ...]) -> bool:
         """Whether the box at `start` lies entirely outside the tensor."""
-        for s, b, d in zip(start, self.box, self.dims, strict=True):  # noqa: SIM110  (asked for every copy)
+        for s, b, d in zip(start, self.box, self.dims, strict=True):  # noqa: SIM110  (called for every copy)
             if s >= d or s + b <= 0:
                 return True
         return False
