@@ -58,7 +58,7 @@ def test_a_load_that_changes_nothing_is_a_review(body, verdict, order):
     assert result.verdict == verdict, list(map(str, result.findings))
     if verdict == "review":
         assert {found.kind for found in result.findings} == {"race"}
-        assert all("store nothing of what becomes of it" in found.message for found in result.findings)
+        assert all("store nothing that depends on it" in found.message for found in result.findings)
 
 
 def test_where_a_copy_is_stored_too_it_is_an_error():

@@ -56,6 +56,8 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
 def checking_bus(
     launch: Launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()
 ) -> Bus | Silent:
-    """All checks of a launch (none of them with checks=False), then `extra`."""
+    """An event bus with all checks of a launch (none with checks=False), then `extra`; SILENT if both are
+    empty.
+    """
     listeners = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
     return Bus(listeners, in_place=bool(extra)) if listeners else SILENT

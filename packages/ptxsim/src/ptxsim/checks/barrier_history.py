@@ -1,4 +1,4 @@
-"""What happened on every mbarrier of a cluster: who signalled it, in which phases, who saw them complete.
+"""History of every mbarrier of a cluster: who signalled it, in which phases, and who saw them complete.
 
 Other checks and the deadlock report read it. A source is (how, warp of the cluster, row of the program);
 `how` is "arrive", "commit" or "load".
@@ -21,18 +21,18 @@ Source = tuple[str, int, int]
 
 @dataclass
 class Signals:
-    """What one source has done on a barrier."""
+    """What one source has done on a barrier so far."""
 
-    lanes: int = 0  # mask
+    lanes: int = 0  # mask of the lanes that have signalled
     total: int = 0
     phase: int = -1  # the last phase it signalled
     now: int = 0  # signals in that phase
-    announces: bool = False  # tells the barrier how many bytes to expect
+    announces: bool = False  # it also announces bytes (expect_tx)
     makes: int = 1  # arrivals that one signal makes, at most
 
     @property
     def each(self) -> int:
-        """Signals of each of its threads."""
+        """Signals per thread of this source."""
         return self.total // self.lanes.bit_count()
 
 
@@ -40,10 +40,10 @@ class Signals:
 class Waits:
     """The waits of one warp on one barrier, so far."""
 
-    phase: int  # that the last one saw complete
-    lanes: int  # that have seen it
-    fresh: int | None = None  # row of the first one, if the phase before the first let it pass
-    again: tuple[int, int] | None = None  # (phase, row) of the first that a phase let pass a second time
+    phase: int  # phase that the last wait saw complete
+    lanes: int  # mask of the lanes that have seen it complete
+    fresh: int | None = None  # row of the first wait, if it passed on the phase before the first
+    again: tuple[int, int] | None = None  # (phase, row) of the first wait that passed again on one phase
     rows: set[int] = field(default_factory=set)
     count: int = 1  # waits that passed
 
@@ -58,23 +58,23 @@ class Waits:
 
 @dataclass
 class BarrierHistory:
-    """One mbarrier. Phase -1 is the one before the first: it counts as complete and seen."""
+    """One mbarrier. Phase -1 is the phase before the first: it counts as complete and seen."""
 
     row: int  # of its mbarrier.init
-    thread: int  # that executed it
+    thread: int  # that executed the init
     count: int
     sources: dict[Source, Signals] = field(default_factory=dict)
     seen: int = -1  # the last phase that any thread has waited for
     bytes_phase: int = -1  # last phase that TMA delivered to
-    parts: list[Origin] = field(default_factory=list)  # loads of this phase
-    before: list[Origin] = field(default_factory=list)  # of the phase before
-    # (warp, lanes of one instruction) -> the last phase they started work for, the last they saw complete
+    parts: list[Origin] = field(default_factory=list)  # of the loads of this phase
+    before: list[Origin] = field(default_factory=list)  # of the loads of the previous phase
+    # (warp, lanes of one instruction) -> the last phase they started work for; the last they saw complete
     armed: dict[tuple[int, int], int] = field(default_factory=dict)
     passed: dict[tuple[int, int], int] = field(default_factory=dict)
     waits: dict[int, Waits] = field(default_factory=dict)  # warp -> its waits
 
     def last_seen(self, thread: int) -> int:
-        """The last phase that a thread saw complete, -1 for none."""
+        """The last phase that a thread saw complete; -1 if none."""
         warp, bit = thread // 32, 1 << thread % 32
         return max((p for (w, lanes), p in self.passed.items() if w == warp and lanes & bit), default=-1)
 
@@ -87,8 +87,8 @@ class Origin(NamedTuple):
     lane: int
     row: int
     cta: int
-    offset: int = 0  # a load: where it writes in the shared memory window
-    size: int = 0  # a load: bytes per barrier that it signals
+    offset: int = 0  # of a load: where it writes in the shared memory window
+    size: int = 0  # of a load: bytes per barrier that it signals
 
 
 class History(Observer):
@@ -96,7 +96,7 @@ class History(Observer):
         self.reporter = reporter
         self.barriers: dict[tuple[int, int], BarrierHistory] = {}
         self.signalled: dict[int, list] = {}  # warp -> barriers that it arrived on or committed to, in order
-        self.awaited: dict[int, list] = {}  # warp -> barriers that it came to wait for, in order
+        self.awaited: dict[int, list] = {}  # warp -> barriers that it reached a wait for, in order
 
     def start(self, cluster: Cluster) -> None:
         self.barriers.clear()
@@ -179,7 +179,7 @@ class History(Observer):
         history.passed[split.warp, lanes] = done
 
 
-_KEPT = 24  # barriers in a row, of a warp
+_KEPT = 24  # barriers kept per warp; repeats in a row count once
 
 
 def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
@@ -190,9 +190,9 @@ def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
 
 def never_waited(cluster: Cluster, histories: dict, reporter: Reporter) -> list[str]:
     """Names of the barrier arrays that are signalled although nothing waits at any of their elements, neither
-    in this run nor by the text.
+    in this run nor by the program text.
 
-    Where there is none, the arrays that are initialised and that nobody waits at.
+    If there are none: the arrays that are initialised and that nothing waits at or signals.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     signalled: dict = {}
@@ -211,10 +211,10 @@ def never_waited(cluster: Cluster, histories: dict, reporter: Reporter) -> list[
 def waited_at(
     histories: dict, cluster: Cluster, place: tuple[int, int], reporter: Reporter
 ) -> tuple[list, list]:
-    """The array of a barrier, split in two: (places that no thread waits at, places that some thread waits
+    """Splits the array of a barrier in two: (places that no thread waits at, places that some thread waits
     at).
 
-    The first part holds only barriers that somebody signals.
+    The first part holds only barriers that are signalled.
     """
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     same = ring_of(histories, place, reporter.shared_array)
@@ -223,7 +223,7 @@ def waited_at(
 
 
 def ring_of(histories: Iterable[Place], place: Place, array_of: Callable[[int], str]) -> list[Place]:
-    """The elements of the array to which one barrier belongs; array_of maps an offset to its array."""
+    """The elements of the array that a barrier belongs to; array_of maps an offset to its array."""
     array = array_of(place[1])
     return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array]
 
@@ -234,13 +234,13 @@ def of_array(histories: dict, array: str, array_of: Callable[[int], str]) -> lis
 
 
 def signals_by(histories: dict, places: Iterable[Place], warp: int) -> list[tuple[int, Signals]]:
-    """(row, signals) of what a warp has signalled on these barriers, loads apart."""
+    """(row, signals) of everything a warp has signalled on these barriers, except by loads."""
     sources = (source for p in places for source in histories[p].sources.items())
     return [(row, signals) for (how, by, row), signals in sources if by == warp and how != "load"]
 
 
 def times_signalled(histories: dict, places: Iterable[Place], warp: int) -> int:
-    """How often each thread of a warp that signals these barriers has done so, loads apart."""
+    """How often each signalling thread of a warp has signalled these barriers, except by loads."""
     return sum(signals.each for _, signals in signals_by(histories, places, warp))
 
 
@@ -256,7 +256,9 @@ def history_of(cluster: Cluster) -> dict[tuple[int, int], BarrierHistory]:
 
 
 def orders_of(cluster: Cluster) -> tuple[dict[int, list], dict[int, list]]:
-    """Warp -> the barriers that it signalled, and those that it came to wait for: the first, in order."""
+    """Two maps of each warp to barriers in order: those it signalled, and those it reached a wait for (the
+    first 24 of each).
+    """
     observers = getattr(cluster.bus, "observers", ())
     history = next((o for o in observers if isinstance(o, History)), None)
     return (history.signalled, history.awaited) if history is not None else ({}, {})

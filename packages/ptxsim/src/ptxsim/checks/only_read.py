@@ -1,4 +1,4 @@
-"""Module variables with which a kernel's text does nothing but read: tables, texts to print."""
+"""Module variables that a kernel only reads: lookup tables, strings to print."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _PRINT = {"vprintf", "__assertfail"}
 
 
 def only_read(module: Module, program: Program, names: Collection[str]) -> set[str]:
-    """Those of the variables that no thread can change; none where memory holds pointers to some."""
+    """Those of the variables that no thread can change; none if the initial value of any of them holds
+    addresses.
+    """
     if not names or any(module.vars[name].relocs for name in names):  # most kernels have no variables
         return set()
     return set(names) - handed_on(program, frozenset(names))
@@ -27,9 +29,9 @@ def only_read(module: Module, program: Program, names: Collection[str]) -> set[s
 
 @functools.lru_cache(maxsize=64)
 def handed_on(program, names: frozenset[str]) -> set[str]:
-    """Variables whose addresses the text uses for something else than loads, or may give away."""
+    """Variables whose addresses the program uses for anything other than loads, or may pass on."""
     left = [(instr, _held(instr)) for instr in program.instrs if instr is not None and not _asks(instr)]
-    holds: defaultdict[str, set[str]] = defaultdict(set)  # register or parameter of a call -> variables
+    holds: defaultdict[str, set[str]] = defaultdict(set)  # register or call parameter -> variables
     holds.update({name: {name} for name in names})
     given: set[str] = set()
     before = -1
@@ -48,7 +50,9 @@ def handed_on(program, names: frozenset[str]) -> set[str]:
 
 
 def _asks(instr: Instr) -> bool:
-    """Whether what it gives is no address, though it reads at one; a parameter of a call may be one."""
+    """Whether an instruction may use an address without passing it on. ld.param does not count: a call
+    parameter may hold an address.
+    """
     return instr.op in _ASK and "param" not in instr.mods
 
 
@@ -57,7 +61,9 @@ def _passes(instr: Instr) -> bool:
 
 
 def _held(instr: Instr) -> list[str]:
-    """What an instruction reads, and, where it is no arithmetic, all that it names."""
+    """Registers and symbols that an instruction reads; unless it is arithmetic or a load, everything it
+    names.
+    """
     operands = instr.operands[1:] if _passes(instr) else instr.operands
     return [*registers_of(operands), *_symbols(operands)]
 
@@ -74,7 +80,7 @@ def _symbols(operands) -> list[str]:
 
 
 def _keeps(instr: Instr) -> list[str] | None:
-    """Where the addresses that it reads are afterwards; None: anywhere."""
+    """Registers or parameters that hold the addresses read by an instruction afterwards; None: unknown."""
     if _passes(instr):
         return targets(instr)
     if instr.op == "call" and _PRINT & set(_symbols(instr.operands)):

@@ -1,22 +1,22 @@
-"""Pieces of sentences that all checks write: a line of the source, a phase, how often."""
+"""Phrases that all checks use in their messages: source lines, phases, counts."""
 
 from __future__ import annotations
 
 
 def source_line(program, row: int) -> str:
-    """`line 12`, `PTX line 40` where the source is not known. row: of an instruction."""
+    """`line 12`, or `PTX line 40` if the source line is unknown; row: of the instruction."""
     instr = program.instrs[row]
     return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
 
 
 def source_lines(program, first: int, last: int) -> str:
-    """`lines 12 to 30` of the source, of the instructions in these rows; "" where it is not known."""
+    """`lines 12 to 30`: the source lines of the instructions in rows first to last; "" if unknown."""
     lines = [instr.src for instr in program.instrs[first : last + 1] if instr is not None and instr.src]
     return f"lines {min(lines)} to {max(lines)}" if lines else ""
 
 
 def phase_name(phase: int) -> str:
-    """`phase 2`; a wait with parity 1 on a fresh barrier is for the one before phase 0."""
+    """`phase 2`; a wait with parity 1 on a fresh barrier is for the phase before phase 0 (-1)."""
     return f"phase {phase}" if phase >= 0 else "the phase before the first"
 
 

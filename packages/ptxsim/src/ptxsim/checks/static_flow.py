@@ -1,7 +1,9 @@
-"""What the text of a program says about barriers: which rows can signal which, and where control can get to.
+"""What the program text says about barriers: which rows can signal or await which, and what control flow can
+reach.
 
-Addresses are followed backwards through the text as shared symbol + constant; what is not constant (the
-stage) counts as 0, so that a row is known by the first element of the barrier array that it signals.
+Addresses are traced backwards through the text as shared symbol + constant. Any part that is not constant
+(the stage index) counts as 0, so a row is identified by the first element of the barrier array that it
+signals.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ _DEPTH = 24
 
 
 def signal_rows(launch: Launch) -> dict[int, set[int]]:
-    """Rows that arrive on a barrier, or whose copy or commit reports to one -> window offsets of the
-    barriers.
+    """Row -> window offsets of the barriers that it signals, by an arrival or by a copy or commit that
+    reports to them.
     """
     return _rows_of(launch, signalled)
 
 
 def signal_ranks(launch: Launch) -> dict[int, int]:
-    """Rows that signal a barrier of one CTA of the cluster, whoever executes them -> its rank."""
+    """Row -> CTA rank, for rows that signal a barrier of one fixed CTA of the cluster, whichever CTA executes
+    them.
+    """
     values = _Values(launch)
     found = {}
     for row, instr in enumerate(launch.program.instrs):
@@ -38,12 +42,12 @@ def signal_ranks(launch: Launch) -> dict[int, int]:
 
 
 def wait_rows(launch: Launch) -> dict[int, set[int]]:
-    """Rows that wait for a barrier -> window offsets of the barriers."""
+    """Row -> window offsets of the barriers that it waits for."""
     return _rows_of(launch, _awaited)
 
 
 def waits_for_phase(instr) -> bool:
-    """Does an instruction ask whether a phase of an mbarrier is over?"""
+    """Whether an instruction tests if a phase of an mbarrier is complete (test_wait, try_wait)."""
     return instr is not None and instr.op == "mbarrier" and instr.mods[:1] in (("test_wait",), ("try_wait",))
 
 
@@ -64,7 +68,7 @@ def _rows_of(launch: Launch, barrier_of: Callable[[Instr], Mem | None]) -> dict[
 
 
 class _Values:
-    """Constant parts of registers, as window offsets."""
+    """Constant parts of register values, as window offsets."""
 
     def __init__(self, launch: Launch):
         self.offsets = launch.shared_offsets
@@ -74,7 +78,7 @@ class _Values:
                 self.defined[name].append(instr)
 
     def of(self, operand, depth: int = 0, seen: frozenset = frozenset()) -> set[int]:
-        """Window offsets that an operand may hold; empty where the text does not tell."""
+        """Window offsets that an operand may hold; empty if the text does not determine them."""
         if isinstance(operand, Sym):
             known = self.offsets.get(operand.name)
             return set() if known is None else {known + operand.offset}
@@ -86,7 +90,7 @@ class _Values:
         return found
 
     def rank(self, operand, depth: int = 0) -> int | None:
-        """The CTA that an address was mapped to, where that is a number; None: unknown, or not mapped."""
+        """The CTA rank that mapa mapped an address to, if it is a constant; None: unknown, or not mapped."""
         defined = self.defined[operand.name] if isinstance(operand, Reg) and depth < _DEPTH else []
         if len(defined) != 1 or defined[0].op not in {*_PASS, "add"}:
             return None
@@ -126,10 +130,10 @@ class _Values:
 
 
 def reachable(program, row: int, decide=None, stops=None) -> set[int]:
-    """Rows that a thread standing at `row` may still execute, `row` included.
+    """Rows that a thread at `row` may still execute, `row` included.
 
-    decide(row): whether the guard of a branch will be true; None where that is not known. stops(instr):
-    whether nothing is followed past an instruction.
+    decide(row): whether the guard of a branch will be true; None if unknown. stops(instr): whether to follow
+    nothing past an instruction.
     """
     seen, todo = set(), [row]
     while todo:
@@ -143,7 +147,7 @@ def reachable(program, row: int, decide=None, stops=None) -> set[int]:
 
 
 def targets(instr: Instr) -> list[str]:
-    """Registers that an instruction writes; its first operand, where that is no address."""
+    """Registers that an instruction writes: those of its first operand, unless that is an address."""
     if not instr.operands or instr.op in ("st", "bra", "red"):
         return []
     target = instr.operands[0]
@@ -153,7 +157,7 @@ def targets(instr: Instr) -> list[str]:
 
 
 def reads(instr: Instr) -> frozenset:
-    """Registers that an instruction reads, apart from its guard."""
+    """Registers that an instruction reads, except its guard."""
     written = targets(instr)
     sources = instr.operands[1:] if written else instr.operands
     return frozenset(registers_of(sources))

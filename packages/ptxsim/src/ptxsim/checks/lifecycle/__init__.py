@@ -1,1 +1,1 @@
-"""Objects used before, after or against their contract: mbarriers, TMEM, copies, CTAs."""
+"""Checks for objects used too early, too late or against their contract: mbarriers, TMEM, copies, CTAs."""

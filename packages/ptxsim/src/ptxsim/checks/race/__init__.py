@@ -1,1 +1,1 @@
-"""Accesses that nothing orders: vector clocks, shadow memory, proxies, and the words for it."""
+"""Race detection: vector clocks, shadow memory, proxy fences, and the wording of reports."""

@@ -8,23 +8,25 @@ from typing import Any
 
 @dataclass
 class Access:
-    """One side of a pair."""
+    """One of the two accesses of an `AccessPair`."""
 
     kind: str  # "thread" or the kind of a queue
-    agent: int
+    agent: int  # in the vector clocks: a thread or a queue
     epoch: int
     row: int
     verb: str
-    cluster: int = 0  # number + 1
+    cluster: int = 0  # index of the cluster + 1
     detail: str = ""  # tensor and tile coordinates of a TMA copy
     by: Any = None  # agent of the thread (its warp's first, for tcgen05.ld / st and wgmma) that made it
 
     def warp(self, races) -> int | None:
-        """Of the cluster, of the thread that made it; None where none did."""
+        """The warp of the cluster whose thread made the access; None if no thread is known."""
         return None if self.by is None else races.clocks.warp_of(self.by)
 
     def issuer(self, races, other, op=None) -> int | None:
-        """Agent of the thread that issued it. op: the work itself; other: work that is not it."""
+        """Agent of the thread that issued the access. op: its asynchronous work, if known; other: work that
+        it is not.
+        """
         if self.kind in ("thread", "other"):
             return self.agent if self.kind == "thread" else None
         owner = races.clocks.queue(self.agent).owner

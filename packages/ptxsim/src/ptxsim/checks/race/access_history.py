@@ -1,5 +1,5 @@
-"""Who has accessed what. Looks up every access to shared and global memory in its shadow, and keeps the
-conflicts that this shows, one `AccessPair` per pair of lines.
+"""Looks up every access to shared and global memory in its shadow, and keeps the conflicts that this
+finds, one `AccessPair` per pair of lines.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _NOTHING = np.zeros(0, np.int32)
 
 
 class AccessHistory(Observer):
-    """Part of the RaceDetector, and the last to start: the history of a launch, of global memory to its end,
-    of shared memory while a cluster runs.
+    """Part of the RaceDetector, and the last to start: the access history of a launch. That of global
+    memory lasts until the launch ends, that of shared memory as long as a cluster runs.
     """
 
     def __init__(self, races):
@@ -68,18 +68,18 @@ class AccessHistory(Observer):
         self.memory = new_shadow(self.reads.size)
         self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
         self.shared = new_shadow(self.window * launch.ctas_per_cluster)
-        # clusters whose accesses this one comes after; 2: but for an acquire
+        # 1: clusters whose accesses this one comes after; 2: those it would come after with an acquire
         self.others = np.zeros(clusters + 2, np.uint8)
         self.orderings, self.strong, self.kinds = _flags(launch.program)
         self.out = {
             space: np.zeros((MAX_CONFLICTS + 1, CONFLICT), np.int64) for space in (SHARED, MEMORY, "tmem")
-        }  # conflicts, as compiled code leaves them
-        self.words = np.zeros((2, WORDS), np.int64)  # of shared and of global memory
+        }  # conflicts that compiled code has noted
+        self.words = np.zeros((2, WORDS), np.int64)  # a row for shared and one for global memory
         self.row = {SHARED: self.words[0], MEMORY: self.words[1]}
-        self.now = 0  # number of the cluster + 1
+        self.now = 0  # index of the cluster + 1
 
     def begin(self, index: int) -> None:
-        """What follows is done by cluster `index`."""
+        """Attributes the accesses that follow to cluster `index`."""
         self.now = index + 1
         self.others[:] = 0
         self.others[self.now] = 1
@@ -89,12 +89,12 @@ class AccessHistory(Observer):
     def start(self, cluster: Cluster) -> None:
         self.begin(cluster.index)
         self.shared = cleared(self.shared)
-        self.copied = np.zeros(self.races.clocks.threads, np.int32)  # for the access that is looked up
+        self.copied = np.zeros(self.races.clocks.threads, np.int32)  # scratch: ProxyFences.copies_seen
         self.words[:, [DONE, STORES]] = 0
         self.describe()
 
     def describe(self) -> None:
-        """Tells the compiled look-ups where the arrays of this cluster are; called again where one is
+        """Tells the compiled look-ups where the arrays of this cluster are; called again when one is
         replaced.
         """
         clocks, fences = self.races.clocks, self.races.fences
@@ -110,11 +110,11 @@ class AccessHistory(Observer):
         return int(self.row[SHARED][STORES])
 
     def unchanged(self) -> int:
-        """Stores of threads to global memory that stored what was there, in all clusters so far."""
+        """Stores of threads to global memory that stored the value already there, in all clusters so far."""
         return int(self.row[MEMORY][UNCHANGED])
 
     def log(self, log: np.ndarray, clocks: np.ndarray, agents: int = 0, base_thread: int = 0) -> None:
-        """Logged accesses of threads, in order (rows of Observer.accesses).
+        """Looks up logged accesses of threads, in order (rows of Observer.accesses).
 
         clocks[t - base_thread] is what thread t knows; `agents` is added to t to give the agent that acts.
         """
@@ -128,7 +128,9 @@ class AccessHistory(Observer):
                 self.collect(space)
 
     def spans(self, space: str, spans: np.ndarray, write: bool, op) -> None:
-        """Asynchronous work `op` accesses the bytes [first, last) of disjoint spans: int64 (n, 2)."""
+        """Looks up an access of asynchronous work `op` to the bytes [first, last) of disjoint spans: int64
+        (n, 2).
+        """
         if self.races.clocks.first_copy and space == SHARED:
             self.copied[:] = self.races.fences.copies_seen(space, op.clock)
         self._touch(space, spans, write, op.queue, op.epoch, op.row, op.flags, op.clock)
@@ -136,7 +138,9 @@ class AccessHistory(Observer):
             self.collect(space, op.clock, op)
 
     def box(self, tmap, start: tuple[int, ...], write: bool, op) -> None:
-        """Asynchronous work `op` accesses a box of a tensor map: none if the copy stays in shared memory."""
+        """Looks up an access of asynchronous work `op` to a box of a tensor map; no access if the copy
+        stays in shared memory.
+        """
         if not tmap.array.size:
             return
         if write:
@@ -148,13 +152,14 @@ class AccessHistory(Observer):
             self.spans(MEMORY, spans, write, op)
 
     def map_of(self, tmap, op) -> None:
-        """Asynchronous work `op` reads the bytes of a tensor map in global memory."""
+        """Looks up the read of a tensor map in global memory by asynchronous work `op`."""
         first = self.reads.place_of(tmap.at)
         self._look_up_reads(self.reads.row_of(tmap.at))
         self.spans(MEMORY, np.array([[first, first + MAP_BYTES]]), False, op)
 
     def merged(self, row: int, spans: np.ndarray, buffers: list[int], write: bool, clock: np.ndarray) -> None:
-        """All that the instruction at `row` does to global memory in a cluster, as one access of agent 0.
+        """Looks up all that the instruction at `row` does to global memory in a cluster, as one access of
+        agent 0.
 
         spans: disjoint, in the shadow; buffers: their rows in reads.segments.
         """
@@ -166,7 +171,7 @@ class AccessHistory(Observer):
             self.collect(MEMORY, clock)
 
     def _look_up_reads(self, row: int) -> None:
-        """Enters the reads of a buffer that were kept. They conflict with nothing, because the buffer is
+        """Enters the deferred reads of a buffer. They conflict with nothing, because the buffer is still
         unwritten.
         """
         for now, queue, epoch, place, flags, tmap, start in self.reads.end(row):
@@ -191,8 +196,8 @@ class AccessHistory(Observer):
             self.memory = larger
 
     def collect(self, space: str, clock: np.ndarray | None = None, detail: object = None) -> None:
-        """Keeps what the last look-ups noted, one entry per pair of places in the program. Two accesses that
-        meet at many cells of tensor memory are looked at once.
+        """Keeps the conflicts that the last look-ups noted, one entry per pair of places in the program.
+        If two accesses meet at many cells of tensor memory, they are examined once.
         """
         out = self.out[space]
         known: dict[tuple, AccessPair] = {}
@@ -207,7 +212,9 @@ class AccessHistory(Observer):
         out[0, 0] = 0
 
     def _same_copy(self, previous: int, agent: int, epoch: int) -> bool:
-        """Do two cp.async of one thread bring the same bytes to the same place? Then either order will do."""
+        """Whether two cp.async of one thread copy the same bytes to the same place, so that either order
+        is fine.
+        """
         same = agent == previous >> AGENT_SHIFT and self.races.clocks.kind_of(agent) == "cp.async"
         before = (previous >> EPOCH_SHIFT) & EPOCH_MASK
         return same and self.races.copies.same_twice(agent, before, epoch)
@@ -215,7 +222,7 @@ class AccessHistory(Observer):
 
 @functools.lru_cache(maxsize=16)
 def _flags(program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
-    """Of each instruction: what it synchronises; that as STRONG and NARROW; these, CONSTANT and STORE."""
+    """Per instruction: its ordering; its STRONG and NARROW flags; these with CONSTANT and STORE."""
     orderings = [ordering(i) for i in program.instrs]
     strong = np.array([STRONG * o.strong | NARROW * o.narrow for o in orderings], np.int64)
     stores = STORE * np.array([stores_registers(i) for i in program.instrs], np.int64)
@@ -223,15 +230,15 @@ def _flags(program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
 
 
 def stores_registers(instr) -> bool:
-    """Whether threads store what their registers hold, themselves: no copy, no sum."""
+    """Whether the instruction makes threads store register values themselves: no copy and no reduction."""
     if instr is None or {"async", "bulk"} & set(instr.mods):
         return False
     return instr.op in ("st", "stmatrix") or (instr.op == "wmma" and "store" in instr.mods)
 
 
 def constant_stores(instrs: list) -> np.ndarray:
-    """CONSTANT for every plain store whose values the text fixes: numbers, or registers that are only ever
-    set to one.
+    """CONSTANT for every plain store whose values the text fixes: literals, or registers that are only
+    written by one mov of a literal.
     """
     written = Counter(name for i in instrs if i is not None for name in targets(i))
     known = {

@@ -2,9 +2,9 @@
 
 Each process knows what its own clusters, and those before the fork, have done. At the end it hands over a
 summary: the byte spans of global memory that its own clusters have touched. Nothing orders clusters that do
-not talk to each other, so two spans of different processes that overlap are a race if one was written, unless
-both accesses are strong (PTX ISA 8.7.1) or one store of a constant. Whether two stores have brought the same
-bytes no summary says: where that may be, the clusters run again in one process.
+not communicate, so two overlapping spans of different processes are a race if one was written, unless both
+accesses are strong (PTX ISA 8.7.1) or both are the same store of a constant. A summary does not say whether
+two stores have written the same bytes: where that is possible, the clusters run again in one process.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from ptxsim.checks.race.tma_ranges import merged
 from ptxsim.checks.race.wording import line_of, line_text, place_of_conflict
 from ptxsim.jit.compiled import compiled
 
-FIRST, LAST, WHAT, BY = range(4)  # columns of a summary
-KIND = STRONG_BIT | NARROW_BIT | ROW_MASK  # of an entry
+FIRST, LAST, WHAT, BY = range(4)  # columns of a summary: span, kind and row of the access, cluster
+KIND = STRONG_BIT | NARROW_BIT | ROW_MASK  # bits of an entry that WHAT keeps
 
 
 def detector(checker) -> RaceDetector | None:
@@ -52,9 +52,9 @@ def detector(checker) -> RaceDetector | None:
 
 
 def summary(checker, clusters) -> dict[str, np.ndarray]:
-    """What these clusters, the last that ran here, have written and read: int64 (n, 4) of first byte, last
-    byte + 1 (positions in the shadow), kind and row of the access, cluster; ascending. And how many stores
-    stored what was there.
+    """What these clusters, the last that ran here, have written and read, each as int64 (n, 4) in
+    ascending order: first byte, last byte + 1 (positions in the shadow), kind and row of the access,
+    cluster. Also how many stores wrote the value that was already there.
     """
     races = detector(checker)
     if races is None:
@@ -69,7 +69,7 @@ def summary(checker, clusters) -> dict[str, np.ndarray]:
 
 
 def _kept(reads, mine: np.ndarray):
-    """The same of reads that have not been looked up (deferred_reads.py), buffer by buffer."""
+    """The same for reads that have not been looked up (deferred_reads.py), buffer by buffer."""
     for kept in reads.kept.values():
         boxes = {(id(tmap), start): (now, row, tmap) for now, _, _, row, _, tmap, start in kept if mine[now]}
         each = [reads.spans(tmap, start) for (_, start), (_, _, tmap) in boxes.items()]
@@ -109,13 +109,13 @@ def _touched(level, start, region, records, links, mine, write):
 
 @compiled()
 def _last(records, links, r, mine, write):
-    """(entry, tag) of a write or read of a region by clusters of `mine`, a plain write if there is one.
+    """(entry, tag) of a write or read of a region by clusters of `mine`; of a plain write if there is one.
     Entry 0: none.
     """
     tags = records[r, TAGS]
     entry, tag = (records[r, WRITE], tags & TAG_MASK) if write else (records[r, READ], tags >> TAG_BITS)
     link = records[r, OLDER] if write else 0
-    while link:  # before the last write, which is strong
+    while link:  # writes before the last one, which is strong
         if not links[link, ENTRY] & STRONG_BIT and mine[links[link, CLUSTER]]:
             return links[link, ENTRY], links[link, CLUSTER]
         link = links[link, NEXT]
@@ -123,7 +123,7 @@ def _last(records, links, r, mine, write):
 
 
 def undecided(checker, summaries: list[dict[str, np.ndarray]]) -> bool:
-    """May threads of clusters in different processes have stored the same bytes to one place?"""
+    """Whether threads of clusters in different processes may have stored the same bytes to one place."""
     races = detector(checker)
     if races is None or not any(one["unchanged"][0] for one in summaries):
         return False
@@ -136,7 +136,7 @@ def undecided(checker, summaries: list[dict[str, np.ndarray]]) -> bool:
 
 
 def compare(checker, summaries: list[dict[str, np.ndarray]]) -> None:
-    """Reports what the clusters of different processes do to the same bytes."""
+    """Reports the races between clusters of different processes."""
     races = detector(checker)
     if races is None:
         return
@@ -148,7 +148,7 @@ def compare(checker, summaries: list[dict[str, np.ndarray]]) -> None:
 
 
 def _conflicts(races, first: np.ndarray, second: np.ndarray):
-    """Of each pair of lines, the first bytes where they meet."""
+    """Pairs of conflicting spans, the first that overlap for each pair of kinds and rows."""
     seen: dict[tuple, tuple] = {}
     for a, b in zip(*_overlaps(first, second), strict=True):
         key = int(first[a, WHAT]), int(second[b, WHAT])

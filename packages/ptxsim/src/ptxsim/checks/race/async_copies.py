@@ -1,4 +1,4 @@
-"""Accesses of copies: TMA, bulk copies, cp.async."""
+"""Accesses by copies: TMA, bulk copies, cp.async."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ptxsim.events.views import Cluster, Split
 from ptxsim.jit.bytecode import LOG_PLACE
 
 _NOTHING = np.zeros(0, np.int32)
-_REMEMBERED = 64  # cp.async instructions of a warp whose sources are known
+_REMEMBERED = 64  # cp.async instructions per warp whose sources are kept
 
 
 class BulkCopyOrder(Observer):
-    """Part of the RaceDetector: TMA, cp.async.bulk, st.async."""
+    """Part of the RaceDetector: accesses and order of TMA, cp.async.bulk and st.async."""
 
     def __init__(self, races):
         self.races, self.history = races, races.history
-        self.known: dict[SharedSpan, np.ndarray] = {}  # byte ranges in the shadow
+        self.known: dict[SharedSpan, np.ndarray] = {}  # -> byte ranges in the shadow
 
     def start(self, cluster: Cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
-        self.committed = np.zeros(cluster.warps * 32, np.int64)  # bulk groups of each thread
-        self.storing: set[int] = set()  # threads
-        self.waits: dict[int, list[tuple[int, int, int]]] = {}  # agent -> groups done, committed; row
+        self.committed = np.zeros(cluster.warps * 32, np.int64)  # bulk groups committed by each thread
+        self.storing: set[int] = set()  # threads that have issued a bulk store
+        self.waits: dict[int, list[tuple[int, int, int]]] = {}  # agent -> (groups done, committed, row) each
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Issued:
         op = Issued.of(copy.kind, split, self.clocks)
@@ -54,7 +54,7 @@ class BulkCopyOrder(Observer):
 
     def copy_read(self, cluster: Cluster, token: Issued, copy: BulkCopy) -> None:
         assert copy.source is not None
-        if copy.kind == "load":  # a copy between CTAs is done, source and all, when its bytes are announced
+        if copy.kind == "load":  # a copy between CTAs has read its source when its bytes are signalled
             self._arrives_on(cluster, token, copy.barriers[0])
         else:
             self._acts_as("source", token)
@@ -73,18 +73,20 @@ class BulkCopyOrder(Observer):
             self.history.box(copy.tensor, copy.start, True, token)
 
     def _arrives_on(self, cluster: Cluster, token: Issued, place: Place) -> None:
-        """The agent of a write is the barrier that its bytes reach, in its present phase."""
+        """Makes the barrier that the bytes reach, in its current phase, the agent of a write."""
         barrier = cluster.mbarriers.get(place)
         token.queue, token.epoch = self.clocks.column("bytes", place), barrier.phase + 1 if barrier else 1
         self.transfers.remember(token)
 
     def _acts_as(self, kind: str, token: Issued) -> None:
-        """The agent of a store is this queue of its thread."""
+        """Makes this queue of its thread the agent of a store."""
         token.queue = self.clocks.column(kind, token.thread)
         self.transfers.remember(token)
 
     def _with_own_warp(self, op: Issued) -> np.ndarray:
-        """What the issuer knew, and all that its warp did: tensormap.cp_fenceproxy is of the whole warp."""
+        """What the issuer knew, and everything its warp did: tensormap.cp_fenceproxy acts for the whole
+        warp.
+        """
         warp = self.clocks.warp_of(op.thread)
         lanes = np.arange(self.clocks.first_agent(warp), self.clocks.first_agent(warp + 1))
         clock = np.zeros(self.clocks.clock.shape[1], np.int32)
@@ -94,7 +96,9 @@ class BulkCopyOrder(Observer):
         return clock
 
     def _read_map(self, op: Issued, copy: BulkCopy) -> None:
-        """A copy reads its tensor map too, until it has read its source (PTX ISA 9.7.9.25.4)."""
+        """Looks up the read of the tensor map, which lasts until the copy has read its source (PTX ISA
+        9.7.9.25.4).
+        """
         if copy.tensor.at:
             self.history.map_of(copy.tensor, op.of_map())
 
@@ -119,18 +123,20 @@ class BulkCopyOrder(Observer):
                     self.clocks.learn(agent, column, done)
 
     def left_pending(self, agent: int, group: int) -> tuple[int, int] | None:
-        """(groups that a wait of the thread leaves pending, its row), if this group was one of them."""
+        """(groups left pending, row) of the first wait of the thread that left this group pending; None:
+        no such wait.
+        """
         waits = self.waits.get(agent, [])
         return next((((c - done), row) for done, c, row in waits if done < group <= c), None)
 
 
 @dataclass(eq=False)
 class Copies:
-    """The cp.async of one executed instruction: each lane's is a piece of work of its own."""
+    """The cp.async of one executed instruction: each lane's copy is a separate piece of work."""
 
-    agents: np.ndarray  # that issued it
+    agents: np.ndarray  # that issued the copies
     first: int  # agent of the first lane of the warp
-    epochs: np.ndarray  # of the agents when they issued it; they number the copies of each queue
+    epochs: np.ndarray  # of the agents at issue; they number the copies of each queue
     clock: np.ndarray  # of all lanes of the warp: a copy does not come after earlier ones (PTX ISA 8.9.1.1)
     queues: int  # the queue of agent 0
     logs: tuple  # (reads, writes)
@@ -138,10 +144,10 @@ class Copies:
 
 @dataclass(eq=False)
 class Brought:
-    """What the cp.async of one executed instruction bring, lane by lane."""
+    """What the cp.async of one executed instruction copy, lane by lane."""
 
-    agents: np.ndarray  # that issued it
-    epochs: np.ndarray  # of these
+    agents: np.ndarray  # that issued the copies
+    epochs: np.ndarray  # of the agents at issue
     logs: tuple  # (reads, writes)
 
     @functools.cached_property
@@ -149,7 +155,7 @@ class Brought:
         return dict(zip(self.agents.tolist(), self.epochs.tolist(), strict=True))
 
     def source(self, agent: int) -> int | None:
-        """Source minus target of this agent's copy; None: it writes zeros."""
+        """Source minus target address of this agent's copy; None: it writes zeros."""
         reads, writes = self.logs
         if len(reads) < len(writes):
             return None
@@ -158,15 +164,15 @@ class Brought:
 
 
 class ThreadCopies(Observer):
-    """Part of the RaceDetector: cp.async."""
+    """Part of the RaceDetector: accesses and order of cp.async."""
 
     def __init__(self, races):
         self.races, self.history = races, races.history
 
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
-        self.latest: dict[int, deque[Brought]] = {}  # by the first agent of the warp
-        self.told: dict[tuple, deque] = {}  # (agent, place) -> (epoch, what it brings) of arrivals to come
+        self.latest: dict[int, deque[Brought]] = {}  # first agent of a warp -> its last copies
+        self.told: dict[tuple, deque] = {}  # (agent, place) -> (epoch, stamp brought) of pending arrivals
         self.last = np.zeros(self.clocks.threads, np.int32)  # epoch of each agent's last copy
 
     def cp_async_issue(self, cluster: Cluster, split: Split, reads: np.ndarray, writes: np.ndarray) -> Copies:
@@ -185,7 +191,7 @@ class ThreadCopies(Observer):
         return token
 
     def same_twice(self, agent: int, *epochs: int) -> bool:
-        """Do two copies of one queue bring the same bytes to the same place?"""
+        """Whether two copies of one queue, known to write the same place, bring the same bytes."""
         agent -= self.clocks.first_copy
         first = self.clocks.first_agent(self.clocks.warp_of(agent))
         sources = {
@@ -206,8 +212,8 @@ class ThreadCopies(Observer):
         self.clocks.learn(agents, token.queues + agents, token.epochs[mine])
 
     def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
-        """Each arrival comes after the copies that its lane has issued, but not after what else the lane did
-        before (PTX ISA 8.9.1.1).
+        """Each arrival comes after the copies that its lane has issued, but not after anything else that
+        the lane did before (PTX ISA 8.9.1.1).
         """
         for agent, place in zip(self.clocks.agents(split).tolist(), arrival.places, strict=False):
             after = Stamp(self.clocks.clock[agent].copy(), self.clocks.thread_clock[agent].copy())

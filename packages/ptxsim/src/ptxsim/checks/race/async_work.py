@@ -1,7 +1,7 @@
 """Asynchronous work between its issue and its completion.
 
-The work comes after everything its issuer knew at issue. Only those come after it who have learned of its
-completion: through the mbarrier it reports to, a commit, or a wait for its group.
+The work comes after everything its issuer knew at issue. Only accesses of agents that have learned of its
+completion come after it: through the mbarrier it reports to, a commit, or a wait for its group.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Issued:
     kind: str  # "load", "store", "mma", "commit", "cp.async"
     row: int  # of the instruction
     thread: int  # agent that issued it
-    clock: np.ndarray
-    thread_clock: np.ndarray  # of the issuer, for those who learn of the completion
+    clock: np.ndarray  # the issuer's three clocks at issue
+    thread_clock: np.ndarray  # handed to those who learn of the completion
     tcgen05_clock: np.ndarray
     queue: int = -1  # agent that it acts as
     epoch: int = 0
     flags: int = ASYNC
     copy: BulkCopy | None = None
-    stores: int = 0  # of threads of the cluster, when it was issued
-    columns: tuple[int, int] | None = None  # of tensor memory, that an MMA writes: from, to
+    stores: int = 0  # stores that threads of the cluster had made at issue
+    columns: tuple[int, int] | None = None  # columns of tensor memory that an MMA writes: from, to
     descriptors: tuple[int, ...] = ()  # matrix descriptors of an MMA
-    at: int = -1  # steps on barriers so far, when it was issued; -1: not noted
+    at: int = -1  # steps on barriers before its issue; -1: not noted
     map_clock: np.ndarray | None = None  # what its read of a tensor map in global memory comes after
 
     @classmethod
@@ -46,7 +46,7 @@ class Issued:
         return cls(kind, split.row, thread, *clocks.snapshot(thread), at=len(clocks.steps))
 
     def of_map(self) -> Issued:
-        """Its read of a tensor map, which asks for no fence of the async proxy."""
+        """The work's read of its tensor map, which needs no fence of the async proxy."""
         assert self.map_clock is not None
         return replace(self, clock=self.map_clock, flags=0)
 
@@ -62,7 +62,7 @@ class Transfers:
         self.commits: dict[int, list] = {}  # queue -> (epoch, barrier places) of its commits
         self.begun: dict[
             int, list[int]
-        ] = {}  # queue -> epochs of MMAs that overwrite, and so begin a product
+        ] = {}  # queue -> epochs of MMAs that overwrite their result, and so begin a product
 
     def remember(self, op: Issued) -> None:
         known = self.of_queue.get(op.queue)
@@ -71,7 +71,7 @@ class Transfers:
         known.append((op.epoch, op))
 
     def find(self, queue: int, epoch: int, row: int, other: Issued | None = None) -> Issued | None:
-        """The transfer or MMA that was an epoch of a queue, if it is recent and not `other`."""
+        """The transfer or MMA of a queue with this epoch and row, if it is recent and not `other`."""
         known = self.of_queue.get(queue)
         if known is None:
             return None
@@ -81,7 +81,9 @@ class Transfers:
 
 
 def byte_ranges(span: SharedSpan, window: int) -> np.ndarray:
-    """Its bytes as `spans_of` gives them, where the windows of CTAs follow each other."""
+    """The bytes of a span as `spans_of` gives them, with the windows of the CTAs laid out one after
+    another.
+    """
     base = span.rank * window
     if span.inside:
         return np.array([[base + span.first, base + span.last + 1]])
@@ -89,7 +91,7 @@ def byte_ranges(span: SharedSpan, window: int) -> np.ndarray:
 
 
 def spans_of(chunks: np.ndarray, base: int = 0) -> np.ndarray:
-    """Chunks of 16 bytes, by number, as disjoint spans of bytes from `base` on: int64 (n, 2)."""
+    """Chunks of 16 bytes, given by number, as disjoint spans of bytes, offset by `base`: int64 (n, 2)."""
     chunks = np.sort(chunks.reshape(-1)).astype(np.int64)
     breaks = np.flatnonzero(np.diff(chunks) > 1)
     first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(chunks) - 1]])

@@ -1,4 +1,4 @@
-"""Every use of an mbarrier comes after its mbarrier.init (PTX ISA 9.7.13.4, 9.7.13.15.9)."""
+"""Checks that every use of an mbarrier comes after its mbarrier.init (PTX ISA 9.7.13.4, 9.7.13.15.9)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from ptxsim.report.findings import Finding
 
 
 class BarrierInit(Observer):
-    """Part of the RaceDetector. Comes before Synchronization: a use is judged by what was known before it."""
+    """Part of the RaceDetector. Comes before Synchronization: a use is checked against what was known
+    before it.
+    """
 
     def __init__(self, races):
         self.races = races
@@ -21,7 +23,7 @@ class BarrierInit(Observer):
         self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
         self.unfenced: dict[tuple, int] = {}  # barriers -> agent of an init that no fence has followed yet
-        # barriers that no unit has used yet and whose thread has run no fence since -> threads that have
+        # barriers that no hardware unit has used and their thread has not fenced -> threads that have fenced
         self.bare: dict[tuple, set[int]] = {}
         self.early: dict[str, Finding] = {}  # findings: barriers used before their init is visible
 
@@ -37,7 +39,9 @@ class BarrierInit(Observer):
         self.used(split, wait.lanes, wait.place, "wait")
 
     def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
-        """fence.mbarrier_init: what synchronises after it, relaxed too, hands on its thread's inits."""
+        """fence.mbarrier_init: whatever its thread synchronises after it, even relaxed, publishes the
+        thread's inits.
+        """
         if self.bare and self.races.cluster.ctas == 1 and fence.shared_proxy:
             self._crossed(split)
         if not fence.inits:
@@ -54,7 +58,7 @@ class BarrierInit(Observer):
                 self.bare.pop(place, None)
 
     def _crossed(self, split: Split) -> None:
-        """fence.proxy.async in the only CTA, by threads that come after an init."""
+        """Records fence.proxy.async in a cluster of one CTA by threads that come after an init."""
         agents = self.clocks.agents(split)
         for place in list(self.bare):
             agent, epoch = self.clocks.signals[place].initialised
@@ -64,7 +68,7 @@ class BarrierInit(Observer):
                 self.bare[place].update(agents[self.clocks.clock[agents, agent] >= epoch].tolist())
 
     def used(self, split: Split, lanes: int, place, what: str) -> None:
-        """These lanes use a barrier, or have a copy or commit use it."""
+        """Checks lanes that use a barrier, or that have a copy or commit use it."""
         if place in self.bare and what not in ("arrive", "wait"):
             self._needs_fence(split, place, what)
         ordered = self.ordered.get((place, split.warp), 0)
@@ -82,11 +86,12 @@ class BarrierInit(Observer):
             self._used_early(split, place, what)
 
     def _needs_fence(self, split: Split, place, what: str) -> None:
-        """A unit uses a barrier whose init must have been fenced (9.7.13.4). Within one CTA either fence will
-        do, and the proxy fence may be that of the thread that initialises or of the one that issues.
+        """Checks a hardware unit's use of a barrier whose init must have been fenced (9.7.13.4). Within one
+        CTA either fence suffices, and the proxy fence may be that of the thread that initialises or of the
+        one that issues.
 
-        Without a fence every chip is right within one CTA whose threads meet (Triton leaves out both): a
-        review.
+        Only a review: without a fence every chip behaves correctly within one CTA whose threads synchronise
+        (Triton leaves out both fences).
         """
         if self.clocks.agent_of(split.warp * 32 + split.leader) in self.bare.pop(place):
             return
@@ -106,7 +111,7 @@ class BarrierInit(Observer):
         self.races.reporter.add("mbarrier", "review", message, CAUSES["init-fence"], split, key, barrier=name)
 
     def _used_early(self, split: Split, place, what: str) -> None:
-        """One finding for all barriers of a name."""
+        """Reports a use before the init: one finding for all barriers of a name."""
         name = self.races.reporter.shared_name(place[1])
         known = self.early.get(name.partition("[")[0])
         if known is not None:

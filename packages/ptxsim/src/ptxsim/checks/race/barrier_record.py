@@ -1,4 +1,6 @@
-"""What the warps of a cluster did on barriers, in the order of the run: a record to try repairs on."""
+"""A record of what the warps of a cluster did on barriers, in execution order, on which repairs can be
+tried.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +14,27 @@ MOST = 512  # steps of a cluster that are kept: its first rounds
 
 
 class BarrierStep(NamedTuple):
-    """One step of some lanes of a warp."""
+    """One step on barriers by some lanes of a warp."""
 
     warp: int
     lanes: int  # mask
     row: int
     kind: str  # "wait", "arrive", "load", "commit", "bar"; "use": the first of MMAs, stores or tcgen05.ld
     places: tuple[Place, ...]  # mbarriers, or (CTA, number) of a CTA barrier
-    amount: int = 0  # a wait's parity, arrivals, bytes of a load, threads of a CTA barrier
-    more: int = 0  # bytes that an arrival announces; 1: whoever comes to a CTA barrier waits
+    amount: int = 0  # parity of a wait, arrivals, bytes of a load, or threads of a CTA barrier
+    more: int = 0  # bytes that an arrival announces; 1: an arrival on a CTA barrier that waits
 
 
 class MbarrierState(NamedTuple):
-    """An mbarrier, as far as steps tell."""
+    """The state of an mbarrier, as computed from steps."""
 
-    expected: int  # arrivals of a phase
-    pending: int  # arrivals that the phase under way lacks
-    over: int = 0  # phases that are
-    tx: int = 0  # bytes that were announced and have not come
+    expected: int  # arrivals per phase
+    pending: int  # arrivals that the current phase lacks
+    over: int = 0  # phases that are complete
+    tx: int = 0  # bytes announced that have not arrived
 
     def after(self, step: BarrierStep) -> MbarrierState:
-        """Of a step that signals it."""
+        """The state after a step that signals the barrier."""
         arrivals = {"load": 0, "commit": 1}.get(step.kind, step.amount)
         pending, tx = self.pending - arrivals, self.tx + step.more
         tx -= step.amount if step.kind == "load" else 0
@@ -45,10 +47,10 @@ class MbarrierState(NamedTuple):
 
 
 class CtaBarrierState(NamedTuple):
-    """A CTA barrier, as far as steps tell."""
+    """The state of a CTA barrier, as computed from steps."""
 
-    over: int = 0
-    threads: int = 0  # that have come to the phase under way
+    over: int = 0  # phases that are complete
+    threads: int = 0  # that have arrived in the current phase
 
     def after(self, step: BarrierStep) -> CtaBarrierState:
         threads = self.threads + 32
@@ -58,15 +60,15 @@ class CtaBarrierState(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What all interleavings of a record say; None: this cannot be told."""
+    """What holds for all interleavings of a record; None: unknown."""
 
-    ends: bool | None = None  # False: one of them hangs
-    left_behind: BarrierStep | None = None  # a wait at which one hangs, if one is known
-    by_luck: BarrierStep | None = None  # a wait that passes in one phase or in another, if all of them end
+    ends: bool | None = None  # False: some interleaving hangs
+    left_behind: BarrierStep | None = None  # a wait at which some interleaving hangs, if known
+    by_luck: BarrierStep | None = None  # if all end: a wait whose phase depends on the interleaving
 
 
 class BarrierRecord(Observer):
-    """Part of the RaceDetector. `clocks.steps` is the record; work that is issued notes its length."""
+    """Part of the RaceDetector. `clocks.steps` is the record; asynchronous work notes its length at issue."""
 
     def __init__(self, races):
         self.races = races
@@ -75,14 +77,14 @@ class BarrierRecord(Observer):
     def start(self, cluster: Cluster) -> None:
         self.steps = self.races.clocks.steps
         self.counts: dict[Place, int] = {}
-        self.taken = 0  # steps that were taken in the run; those behind them still wait
+        self.taken = 0  # steps that were taken in the run; the steps after them still wait
         self.whole = True  # False: a barrier was used in a way that has no step here
         self.mending: dict | None = None  # what diagnosis/repairs.py found on this record
-        self.outlook: Outlook | None = None  # what short_records.py says, once asked
+        self.outlook: Outlook | None = None  # what short_records.py found, once asked
         self.last: dict[int, str] = {}  # warp -> the kind of its last step
 
     def close(self, cluster: Cluster) -> None:
-        """Adds the waits that nothing has ended."""
+        """Adds the waits that never completed."""
         self.taken = len(self.steps)
         for number, wait in sorted(cluster.waits.items()) if cluster.stuck else ():
             if wait.kind == "mbarrier":
@@ -100,13 +102,13 @@ class BarrierRecord(Observer):
         self._use(split, split.mask)
 
     def last_wait(self, warp: int, at: int) -> Place | None:
-        """What a warp waited for last, of so many steps."""
+        """What a warp waited for last in the first `at` steps."""
         waits = (s.places[0] for s in reversed(self.steps[:at]) if s.warp == warp and s.kind == "wait")
         return next(waits, None)
 
     def newest_wait(self, warp: int, at: int, loads: bool = False) -> Place | None:
-        """What a warp waited for last, of so many steps, if it has handed nothing on since; who loads hands
-        on what it has announced.
+        """What a warp waited for last in the first `at` steps, unless it has signalled since. An arrival
+        that announces bytes counts as a signal only if `loads`.
         """
         own = (s for s in reversed(self.steps[:at]) if s.warp == warp)
         hands_on = ("arrive", "commit")

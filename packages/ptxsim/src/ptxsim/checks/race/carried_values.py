@@ -1,11 +1,11 @@
-"""Stores over what another lane of the warp has read, of values that were computed from what it read.
+"""Stores that overwrite what another lane of the warp has read, with values computed from what it read.
 
     ld.shared x, [p];  shfl.sync y, x, ..;  @first st.shared [p], f(y);
 
-No barrier orders the store after the loads of the other lanes, and none is needed: the value stored comes, by
-way of the exchange, from theirs, and no value comes from itself (PTX ISA 8.10.4). The text of a program is
-followed backwards from the store, whatever the order of its rows, so that a register that is used twice may
-be taken for another: what is found is told, and no error.
+No barrier orders the store after the loads of the other lanes, and none is needed: through the exchange, the
+stored value depends on theirs, and no value depends on itself (PTX ISA 8.10.4). The program text is traced
+backwards from the store, whatever the order of its rows, so two uses of one register may be confused: such a
+pair is therefore still reported, but not as an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ EXCHANGES = ("shfl", "redux", "vote", "match")
 
 
 def carried(races, pair: AccessPair) -> bool:
-    """Whether the store of a pair of lanes of one warp depends on the load, through an exchange."""
+    """Whether both accesses are by lanes of one warp and the store depends on the load through an
+    exchange.
+    """
     sides = (pair.first, pair.second)
     if pair.code != READ_WRITE or any(access.kind != "thread" for access in sides):
         return False
@@ -32,7 +34,9 @@ def carried(races, pair: AccessPair) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def comes_from(program, store: int, load: int) -> bool:
-    """Whether the text lets what row `store` stores depend on row `load` by an exchange between lanes."""
+    """Whether, by the text, the value stored at row `store` may depend on row `load` through an exchange
+    between lanes.
+    """
     instr = program.instrs[store]
     if instr is None or instr.op != "st":
         return False
@@ -52,7 +56,7 @@ def _read(program, row: int) -> frozenset:
 
 
 def _before(program, names: frozenset) -> set[int]:
-    """Rows that what is in these registers may come from."""
+    """Rows that may have computed the contents of these registers."""
     defined, rows, todo = definitions(program), set(), [*names]
     seen = set(todo)
     while todo:

@@ -8,7 +8,7 @@ from ptxsim.jit.compiled import compiled
 
 
 def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The maxima of two clocks, of which one may be shorter."""
+    """The element-wise maximum of two clocks, of which one may be shorter."""
     if len(a) == len(b):
         return np.maximum(a, b)
     longer, shorter = (a, b) if len(a) > len(b) else (b, a)
@@ -20,7 +20,7 @@ def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def with_epoch(clock: np.ndarray, column: int, epoch: int) -> np.ndarray:
-    """A copy of a clock that knows this epoch, wider where it must be."""
+    """A copy of a clock that knows this epoch, widened if necessary."""
     found = clock.copy() if column < len(clock) else np.pad(clock, (0, column + 1 - len(clock)))
     found[column] = epoch
     return found
@@ -32,7 +32,7 @@ def lowest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def most(matrix: np.ndarray, rows) -> np.ndarray:
-    """The maximum of rows, which ascend, or a copy of one row."""
+    """The maximum of rows, whose numbers ascend, or a copy of one row."""
     if not isinstance(rows, np.ndarray):
         return matrix[rows].copy()
     return _most(matrix, int(rows[0]), int(rows[-1]) + 1) if dense(rows) else matrix[rows].max(0)
@@ -43,7 +43,7 @@ def dense(rows: np.ndarray) -> bool:
 
 
 def rows_of(agents):
-    """An index of these agents' rows: a slice, which costs less, where they are neighbours."""
+    """An index for these agents' rows: a slice, which is cheaper, if they are contiguous."""
     if not isinstance(agents, np.ndarray) or not dense(agents):
         return agents
     return slice(int(agents[0]), int(agents[-1]) + 1)
@@ -60,7 +60,7 @@ def _most(matrix, first, last):
 
 @compiled()
 def second_most(matrix, rows):
-    """The second highest of rows, by column."""
+    """The second-highest value of the rows, per column."""
     high = matrix[rows[0]].copy()
     out = np.zeros_like(high)
     for r in rows[1:]:
@@ -73,7 +73,7 @@ def second_most(matrix, rows):
 
 @compiled()
 def release_rows(clock, thread_clock, first, last):
-    """The maxima of both clocks of these agents, whose epochs end."""
+    """The maxima of both clocks of the agents from first to last - 1; ends their epochs."""
     found = _most(clock, first, last), _most(thread_clock, first, last)
     for agent in range(first, last):
         clock[agent, agent] += 1
@@ -100,7 +100,7 @@ def _raise_dense(clock, thread_clock, first, last, known, thread_known):
 
 
 def raise_rows(clock: np.ndarray, thread_clock: np.ndarray, rows, known: np.ndarray, thread_known) -> None:
-    """Joins what is known into rows of both clocks, which may have become wider since it was taken."""
+    """Joins known clocks into rows of both clocks, which may have become wider since `known` was taken."""
     if not isinstance(rows, np.ndarray):
         _raise_dense(clock, thread_clock, rows, rows + 1, known, thread_known)
     elif dense(rows):

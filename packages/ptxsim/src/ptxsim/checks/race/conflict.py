@@ -1,4 +1,4 @@
-"""Two accesses that nothing orders, made from a conflict as the shadows note it."""
+"""Pairs of accesses that nothing orders, built from the conflicts that the shadow look-ups record."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VERBS = {  # code -> (what the earlier access did, what the later one does)
     NO_TCGEN05_FENCE: ("access", "access"),
     SAME_VALUE: ("write", "write"),
 }
-_SWAPPED = {WRITE_READ: READ_WRITE, READ_WRITE: WRITE_READ}  # the others say nothing of who came first
+_SWAPPED = {WRITE_READ: READ_WRITE, READ_WRITE: WRITE_READ}  # the other codes hold for either order
 _OTHERWISE = (WRITE_WRITE, WRITE_READ, READ_WRITE)
 VERBS |= {UNACQUIRED + code: VERBS[code] for code in _OTHERWISE}
 _SWAPPED |= {UNACQUIRED + code: UNACQUIRED + swapped for code, swapped in _SWAPPED.items()}
@@ -48,31 +48,31 @@ _SWAPPED |= {UNACQUIRED + code: UNACQUIRED + swapped for code, swapped in _SWAPP
 
 @dataclass
 class AccessPair:
-    """Two accesses that nothing orders; the first of its kind stands for all."""
+    """Two accesses that nothing orders; the first pair with a key represents all with that key."""
 
     code: int
     space: str  # "shared", "memory", "tmem"
     place: str  # name of the buffer, with the offset
-    buffer: str  # its name alone
+    buffer: str  # name of the buffer alone
     first: Access
     second: Access
     key: tuple
     cta: int = 0
     elsewhere: int | None = None  # thread whose proxy fence came after the synchronisation
-    waited: bool = True  # first is a tcgen05.ld / st or a bulk copy: has its issuer waited for it?
+    waited: bool = True  # if first is asynchronous: whether its issuer has waited for it
     count: int = 0
     issuers: list[int] = field(default_factory=list)  # several agents of a CTA issue the same line
-    seen: dict = field(default_factory=dict)  # (warp, barrier) -> its waits when the accesses met
-    early: tuple | None = None  # (barrier, row): signalled before the one that reads was done
-    issued: tuple[Issued | None, Issued | None] = None, None  # what the two are part of
-    readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent; -1: of another cluster)
-    at: int = -1  # steps on barriers so far, when they met
-    position: int = 0  # of the place, as the shadows count
-    in_warp: bool = True  # did a lane of the later one's warp know of the earlier one, each time they met?
+    seen: dict = field(default_factory=dict)  # (warp, barrier) -> the warp's waits when the accesses met
+    early: tuple | None = None  # (barrier, row) of a signal before the reading access was done
+    issued: tuple[Issued | None, Issued | None] = None, None  # asynchronous work of the two
+    readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent); agent -1: in another cluster
+    at: int = -1  # steps on barriers so far, when the accesses met
+    position: int = 0  # of the place, in the shadow
+    in_warp: bool = True  # a lane of the later one's warp knew of the earlier one, each time they met
 
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> AccessPair:
-        """From a conflict as the shadows note it."""
+        """The pair for a conflict that the shadows recorded: the known one with its key, or a new one."""
         previous, position = line[PREVIOUS], line[POSITION]
         before, after = VERBS[line[CODE]]
         agent, epoch, row = (
@@ -83,7 +83,7 @@ class AccessPair:
         now, cluster = races.history.now, line[PREVIOUS_CLUSTER]
         kind = (
             races.clocks.kind_of(agent) if cluster in (0, now) else "other"
-        )  # agents of another are numbered anew
+        )  # each cluster numbers its agents anew
         first = Access(kind, agent, epoch, row, before, cluster)
         second = Access(races.clocks.kind_of(line[AGENT]), line[AGENT], line[EPOCH], line[ROW], after, now)
         place, buffer, cta = place_of_conflict(races, space, position)
@@ -93,7 +93,7 @@ class AccessPair:
             known.met(races, line)
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
-            if known.elsewhere is not None:  # the worst of them counts
+            if known.elsewhere is not None:  # the worst case counts: no fence at all
                 known.elsewhere = _fenced_elsewhere(races, space, line, clock)
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
@@ -113,7 +113,7 @@ class AccessPair:
         return pair
 
     def learn(self, races, first: Access, second: Access, clock, op) -> None:
-        """Who issued the two, and what they had waited for and signalled when they met."""
+        """Records who issued the two, and what they had waited for and signalled when they met."""
         earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
         self.issued, self.at = (earlier, op), len(races.clocks.steps)
         first.by, second.by = first.issuer(races, op), second.issuer(races, None, op)
@@ -133,7 +133,9 @@ class AccessPair:
                     self.early = races.handshakes.handed_early(access.by, guest, other) or self.early
 
     def met(self, races, line: list[int]) -> None:
-        """Notes of a conflict: the side that reads, and whether a lane of the later one's warp knew."""
+        """Records one more conflict: the reading side, and whether a lane of the later one's warp knew of the
+        earlier one.
+        """
         now, self.in_warp = races.history.now, self.in_warp and _known_in_warp(races, line)
         if line[CODE] == WRITE_READ:
             self.readers.add((line[ROW], line[AGENT]))
@@ -142,14 +144,14 @@ class AccessPair:
             self.readers.add((line[PREVIOUS] & ROW_MASK, agent))
 
     def add_issuers(self, races, *agents: int | None) -> None:
-        """Other agents of the same CTA that issue the line too."""
+        """Adds agents of the same CTA that issue this line too."""
         cta = self.issuers[0] // races.clocks.per_cta
         more = {a for a in agents if a is not None and a // races.clocks.per_cta == cta}
         self.issuers = sorted({*self.issuers, *more})
 
 
 def _known_in_warp(races, line: list[int]) -> bool:
-    """Both accesses are of threads: does a lane of the later one's warp know of the earlier one?"""
+    """Whether both accesses are by threads and a lane of the later one's warp knows of the earlier one."""
     agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
     clocks, me = races.clocks, line[AGENT]
     if line[PREVIOUS_CLUSTER] not in (0, races.history.now) or max(agent, me) >= clocks.threads:
@@ -159,7 +161,9 @@ def _known_in_warp(races, line: list[int]) -> bool:
 
 
 def _met_since(races, pair: AccessPair, clock) -> bool:
-    """Does the second access come after what the issuer of the first, of a wgmma, did behind it?"""
+    """Whether the second access comes after something that the issuer of the first, a wgmma, did after
+    issuing it.
+    """
     op = pair.issued[0]
     if op is None or pair.second.by is None:
         return False
@@ -168,7 +172,7 @@ def _met_since(races, pair: AccessPair, clock) -> bool:
 
 
 def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
-    """The thread whose fence after the synchronisation stands in for the writer's own."""
+    """The thread whose proxy fence after the synchronisation takes the place of the writer's own, if any."""
     agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
     if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None or agent >= races.clocks.threads:
         return None
@@ -176,7 +180,7 @@ def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
 
 
 def _issued_first(races, first: Access, second: Access, op) -> bool:
-    """Did the access that came later belong to work that was issued before the other's?"""
+    """Whether the later access belongs to work that was issued before the other access's work."""
     earlier = races.transfers.find(first.agent, first.epoch, first.row) if first.kind in COPIES else None
     if op is None or earlier is None or earlier is op or op.kind not in ("mma", "load", "store"):
         return False
@@ -184,7 +188,7 @@ def _issued_first(races, first: Access, second: Access, op) -> bool:
 
 
 def _same_issue(races, first: Access, second: Access, earlier, op) -> bool:
-    """Do several threads of one CTA issue the same copy or MMA?"""
+    """Whether several threads of one CTA issue the same copy or MMA."""
     if first.by == second.by or first.kind != second.kind or first.kind not in (*COPIES, "mma"):
         return False
     if first.by // races.clocks.per_cta != second.by // races.clocks.per_cta:
@@ -198,14 +202,14 @@ def _same_issue(races, first: Access, second: Access, earlier, op) -> bool:
 
 
 def _tmem_verb(access: Access, other: Access) -> str:
-    """What one side of a conflict in tensor memory did, as far as its instruction tells."""
+    """What one side of a conflict in tensor memory did, as far as its instruction shows."""
     if access.kind == "mma":
         return "write" if other.kind == "ld" else "access"
     return {"ld": "read", "st": "write"}.get(access.kind, "access")
 
 
 def _has_waited(races, access: Access) -> bool:
-    """Has the issuer of a tcgen05.ld / st, a wgmma or a copy waited for its completion?"""
+    """Whether the issuer of a tcgen05.ld / st, a wgmma or a copy has waited for it; True for all others."""
     if access.kind not in ("ld", "st", "source", "result", "cp.async", "wgmma"):
         return True
     owner = races.clocks.queue(access.agent).owner

@@ -1,9 +1,9 @@
-"""CTA barriers whose phases are a matter of luck: bar.arrive does not wait, so a warp may arrive for two
-phases in a row.
+"""CTA barriers whose phases depend on timing: bar.arrive does not wait, so a warp may arrive for two phases
+in a row.
 
-Take a warp that waits. Every arrival that does not come after its own may come before it (PTX ISA 9.7.13.1).
-If these and its own do not make whole phases, the warp may be the one left over, and hangs. Only kernels with
-bar.arrive can do so.
+Consider a warp that waits. Every arrival that does not come after its own may come before it (PTX ISA
+9.7.13.1). If these and its own do not fill whole phases, this warp may be the one left over, and hangs. Only
+kernels with bar.arrive can do so.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from ptxsim.report.findings import Finding
 from ptxsim.units.barriers import barrier_of_cta
 
 BARRIERS = 16  # CTA barriers of a CTA (9.7.13.1)
-_SETTLED = 2  # phases in a row of which every arrival comes after the one that waits: later ones do too
+_SETTLED = 2  # after so many phases whose every arrival comes after a wait, later arrivals do too
 
 
 @dataclass
 class Waiting:
-    """An arrival that waits, and those that may come before it (itself included)."""
+    """A waiting arrival, and how many arrivals may come before it (itself included)."""
 
     agent: int
     epoch: int
-    place: object  # where it stands
+    place: object  # in the source
     arrivals: int
-    behind: int = 0  # phases in a row of which every arrival comes after it
+    behind: int = 0  # phases in a row whose every arrival comes after it
 
 
 @functools.lru_cache(maxsize=16)
 def _arrives_without_a_wait(program) -> bool:
-    """Is there a bar.arrive? barrier.cluster.arrive is another barrier's."""
+    """Whether there is a bar.arrive. barrier.cluster.arrive belongs to another barrier."""
     used = (i.mods for i in program.instrs if i is not None and i.op in ("bar", "barrier"))
     return any("arrive" in mods and "cluster" not in mods for mods in used)
 
 
 class CtaBarrierPhases(Observer):
-    """Part of the RaceDetector, before Synchronization: clocks are those that an arrival releases."""
+    """Part of the RaceDetector, before Synchronization: it needs the clocks that an arrival releases."""
 
     def __init__(self, races):
         self.races = races
@@ -51,8 +51,8 @@ class CtaBarrierPhases(Observer):
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.arrived: dict[tuple, int] = {}  # (CTA, number) -> arrivals of warps so far
-        self.open: dict[tuple, list[Waiting]] = {}
-        self.left: dict[tuple, Waiting] = {}  # the first one that may be left over
+        self.open: dict[tuple, list[Waiting]] = {}  # (CTA, number) -> waits not judged yet
+        self.left: dict[tuple, Waiting] = {}  # (CTA, number) -> the first wait that may be left over
         self.counts: dict[tuple, set] = {}  # (CTA, number) -> thread counts that were given
         self.looks = _arrives_without_a_wait(cluster.program)
 
@@ -95,13 +95,13 @@ class CtaBarrierPhases(Observer):
             finding.message += ", and in another order a warp is left over, and hangs"
 
     def _by_luck(self) -> dict[int, Finding]:
-        """Number of a CTA barrier -> the review that says that its phases are luck."""
+        """Number of a CTA barrier -> the review that says that its phases depend on timing."""
         found = self.races.reporter.by_identity
         keys = {number: ("collective", ("luck", number)) for number in range(BARRIERS)}
         return {number: found[key] for number, key in keys.items() if key in found}
 
     def _judge(self, key: tuple, one: Waiting, left: bool = False) -> None:
-        """left: an arrival is left over, and luck decides which."""
+        """Keeps a wait that may be left over. left: some arrival is left over, and timing decides which."""
         counts = self.counts[key]
         count = next(iter(counts))
         if len(counts) > 1 or count is None or count % 32:
@@ -114,7 +114,7 @@ class CtaBarrierPhases(Observer):
         count = next(iter(self.counts[key]))
         message = (
             f"CTA barrier {key[1]}: the warps that may arrive before this wait, or with it, do not fill "
-            f"whole phases of {count // 32}: in another order this wait is the one left over, and hangs"
+            f"whole phases of {count // 32} warps: in another order, this wait is left over and hangs"
         )
         finding = self.races.reporter.add(
             "collective", "error", message, CAUSES["left-over"], None, ("left", key[1])

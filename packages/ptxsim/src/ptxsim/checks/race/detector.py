@@ -1,9 +1,9 @@
 """Races by happens-before: conflicting accesses to shared, global and tensor memory that nothing orders.
 
-Its parts listen to the machine, in this order. Some keep the vector clocks of threads (synchronization.py,
-proxy_fences.py, thread_accesses.py), some report what hardware units access, as agents of their own
-(async_copies.py, tensor_core.py, tensor_memory.py). Accesses are looked up in access_history.py; report.py
-words what that finds.
+The parts of the detector observe the machine in the order of `RaceDetector.parts`. Some keep the vector
+clocks of threads (synchronization.py, proxy_fences.py, thread_accesses.py), some record what hardware units
+access, as agents of their own (async_copies.py, tensor_core.py, tensor_memory.py). access_history.py looks
+every access up and finds conflicts; report.py turns them into findings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ptxsim.events.views import Cluster, Launch
 
 
 class RaceDetector(Observer):
-    """One per launch: what its parts share, and their order."""
+    """The race detector of a launch: creates its parts, fixes their order and holds the state they share."""
 
     def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
@@ -53,13 +53,13 @@ class RaceDetector(Observer):
         )  # fmt: skip
 
     def start(self, cluster: Cluster) -> None:
-        """Runs before the parts start: they take the clocks of this cluster from here."""
+        """Runs before the parts start, because they take the clocks of this cluster from here."""
         self.cluster = cluster
         self.clocks = VectorClocks(cluster)
         if self.clocks.threads_per_agent > 1:
             message = (
-                f"a cluster of {cluster.warps * 32} threads: above {MAX_THREADS} the lanes of a warp are "
-                f"judged as one thread, so races between lanes may be missed"
+                f"the cluster has {cluster.warps * 32} threads; above {MAX_THREADS}, the lanes of a warp are "
+                f"checked as one thread, so races between lanes may be missed"
             )
             self.reporter.add("unsupported", "incomplete", message, key=("lanes",))
         self.transfers = Transfers()

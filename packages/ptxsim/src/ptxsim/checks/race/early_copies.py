@@ -1,9 +1,9 @@
-"""Copies whose bytes may come in an earlier phase of their mbarrier than the one that announces them.
+"""Copies whose bytes may arrive in an earlier phase of their mbarrier than the one that announces them.
 
-The thread that issues a copy must know that all earlier phases with bytes are over. Otherwise the bytes may
-come in such a phase, beside those it was told of, and luck decides which copy ends it. Two may also come at
-once: an H200 then takes them off the tx-count together, which passes zero, and the phase never ends (PTX ISA
-9.7.13.15.5: a phase ends when its tx-count is zero).
+The thread that issues a copy must know that all earlier phases with bytes are over. Otherwise its bytes may
+arrive in such a phase, besides those announced for it, and timing decides which copy ends the phase. Two
+copies may also complete at the same time: an H200 then subtracts both from the tx-count at once, which passes
+zero, and the phase never ends (PTX ISA 9.7.13.15.5: a phase ends when its tx-count is zero).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ptxsim.events.views import Cluster, Split
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A copy on its way."""
+    """An issued copy whose bytes have not arrived."""
 
     known: dict[Place, int]  # phases of its mbarriers that its warp knew to be over
     where: Split
 
 
 class EarlyCopies(Observer):
-    """Part of the RaceDetector, behind Synchronization."""
+    """Part of the RaceDetector, after Synchronization."""
 
     def __init__(self, races):
         self.races = races
 
     def start(self, cluster: Cluster) -> None:
-        self.with_bytes: dict[Place, int] = {}  # phases up to the last one that copies have brought bytes to
-        self.early: dict[Place, tuple[UnderWay, int]] = {}  # the first one of a barrier, and its phase
+        self.with_bytes: dict[Place, int] = {}  # phases up to the last one that got bytes from copies
+        self.early: dict[Place, tuple[UnderWay, int]] = {}  # the first early copy of a barrier, and its phase
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> UnderWay | None:
         clocks = self.races.clocks
@@ -56,13 +56,13 @@ class EarlyCopies(Observer):
     def finish(self, cluster: Cluster) -> None:
         reporter = self.races.reporter
         if reporter.verdict() == "error":
-            return  # copies that run ahead follow from much else
+            return  # copies that run ahead may follow from other errors
         for place, (issue, phase) in self.early.items():
             name = reporter.shared_name(place[1])
             message = (
-                f"{name}: this copy brought its bytes in phase {phase}, but nothing orders it after phase "
-                f"{issue.known[place]}, which has bytes of its own: its own may come there, too, and that "
-                f"phase then never ends (an H200 takes two copies that come at once off the count together)"
+                f"{name}: the bytes of this copy arrived in phase {phase}, but nothing orders it after phase "
+                f"{issue.known[place]}, which has bytes of its own: this copy's may arrive there, too, and "
+                f"that phase then never ends (an H200 subtracts two copies that complete at once together)"
             )
             key = ("early-copy", name.partition("[")[0])
             reporter.add("tx-count", "error", message, CAUSES["early-copy"], issue.where, key, barrier=name)

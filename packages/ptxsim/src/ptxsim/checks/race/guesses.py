@@ -2,9 +2,9 @@
 
     old = *p; do { assumed = old; old = atomicCAS(p, assumed, f(assumed)); } while (assumed != old);
 
-By the text the load races with the atomics of others, because it is not strong (PTX ISA 8.7). But its value
-is only compared, and goes into what the same atom.cas stores: if the guess was wrong, nothing is stored. All
-paths from the load are followed through the text; any other use of the value makes it an ordinary read.
+By the text the load races with the atomics of other threads, because it is not strong (PTX ISA 8.7). But its
+value is only compared, and used in what the same atom.cas stores: if the guess was wrong, nothing is stored.
+All paths from the load are followed through the text; any other use of the value makes it an ordinary read.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ptxsim.isa.operands import type_bits
 from ptxsim.isa.scalar.table import OPCODES
 from ptxsim.lowering.cfg import next_rows
 
-_MANY = 20_000  # rows and what is known there; who needs more is no guess
+_MANY = 20_000  # states (row, what is known there); a load that needs more is not a guess
 _NONE: frozenset = frozenset()
 
 
 class _Known(NamedTuple):
     """What registers hold on one path from the load."""
 
-    guess: frozenset[str]  # the value that it got
+    guess: frozenset[str]  # the value that the load got
     made: frozenset[str] = _NONE  # what was computed from that
-    stale: frozenset[str] = _NONE  # the same of an earlier iteration, or of another address
-    answers: frozenset[str] = _NONE  # what an atom.cas gave that compared with the guess
-    tests: frozenset[tuple[str, bool]] = _NONE  # predicate, and its value where the two are equal
+    stale: frozenset[str] = _NONE  # both of an earlier iteration, or of another address
+    answers: frozenset[str] = _NONE  # results of an atom.cas that compared with the guess
+    tests: frozenset[tuple[str, bool]] = _NONE  # predicate, and its value if guess and answer are equal
 
     @property
     def held(self) -> frozenset[str]:
@@ -47,19 +47,21 @@ class _Known(NamedTuple):
 
 
 def guessed(races, pair: AccessPair) -> Access | None:
-    """The plain load of a pair, where the other side is an atomic and an atom.cas verifies what it gets."""
+    """The plain load of a pair, if the other side is an atomic and an atom.cas verifies the value loaded."""
     read = _beside_atomics(races, pair)
     return read if read and verified(races.launch.program, read.row) else None
 
 
 def tried(races, pair: AccessPair) -> bool:
-    """Whether a plain load beside atomics picks what an atom.cas then tries, as in a table without locks."""
+    """Whether a plain load that races with atomics picks what an atom.cas then tries, as in a lock-free
+    table.
+    """
     read = _beside_atomics(races, pair)
     return read is not None and _leads_to_cas(races.launch.program, read.row)
 
 
 def _beside_atomics(races, pair: AccessPair) -> Access | None:
-    """The load of a pair of threads whose other side is an atomic."""
+    """The load of a pair of accesses by threads whose other side is an atomic; None: not such a pair."""
     sides = {access.verb: access for access in (pair.first, pair.second)}
     threads = all(access.kind in ("thread", "other") for access in sides.values())
     if pair.code not in (WRITE_READ, READ_WRITE) or not threads:
@@ -70,7 +72,7 @@ def _beside_atomics(races, pair: AccessPair) -> Access | None:
 
 @functools.lru_cache(maxsize=512)
 def _leads_to_cas(program, load: int) -> bool:
-    """Whether a thread gets from a load to an atom.cas without a barrier."""
+    """Whether a thread can get from a load to an atom.cas without a barrier."""
     rows = reachable(program, load, stops=_meets)
     return any(_is_cas(program.instrs[row]) for row in rows)
 
@@ -81,7 +83,9 @@ def _meets(instr: Instr | None) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def verified(program, load: int) -> bool:
-    """Whether what a load gets only goes into atom.cas at its address: compared, and into what is stored."""
+    """Whether a loaded value only goes into atom.cas at its address, as the value compared and into what
+    is stored.
+    """
     instr = program.instrs[load]
     if instr is None or instr.op != "ld" or instr.pred or not isinstance(instr.operands[0], Reg):
         return False
@@ -101,7 +105,7 @@ def verified(program, load: int) -> bool:
 
 
 class _Ways:
-    """Follows what one load got."""
+    """Follows the value of one load along all paths."""
 
     def __init__(self, program, load: int):
         self.program, self.load = program, load
@@ -114,7 +118,7 @@ class _Ways:
         self.root, self.offset = self.place(program.instrs[load].operands[1])
 
     def place(self, mem: Mem) -> tuple:
-        """(register or symbol, offset from it) of an address, as far back as each step has one source."""
+        """(register or symbol, offset from it) of an address, traced back while each step has one source."""
         base, offset = mem.base, mem.offset
         while isinstance(base, Reg) and len(self.defined[base.name]) == 1:
             instr = self.defined[base.name][0]
@@ -148,7 +152,9 @@ class _Ways:
         return [(after, known) for after in next_rows(self.program, row)]
 
     def branch(self, row: int, instr: Instr, known: _Known) -> list[tuple[int, _Known]] | None:
-        """A guess that was found in memory is as good as what an atomic reads."""
+        """Follows both sides of a branch. A guess that was found in memory is as good as what an atomic
+        reads.
+        """
         if _guard(instr) & known.held:
             return None
         guard, ways = instr.pred, []
@@ -168,7 +174,7 @@ def _guard(instr: Instr) -> frozenset[str]:
 
 
 def _cas(ways: _Ways, instr: Instr, known: _Known) -> _Known | None:
-    """atom.cas d, [a], compare, new: what goes into `new` must stand under `compare` as well."""
+    """atom.cas d, [a], compare, new: what is used in `new` must be compared by `compare` as well."""
     mem, compare, new = instr.operands[1:4]
     compared = frozenset(registers_of([compare]))
     stored = known.held.intersection(registers_of([new]))
@@ -186,7 +192,7 @@ def _cas(ways: _Ways, instr: Instr, known: _Known) -> _Known | None:
 
 
 def _other(ways: _Ways, instr: Instr, known: _Known) -> _Known | None:
-    """What any other instruction does with registers; only arithmetic may use those that are followed."""
+    """The effect of any other instruction on registers; only arithmetic may use those that are followed."""
     used, written = (reads(instr) | _guard(instr)) & known.held, frozenset(targets(instr))
     if used and (instr.op not in OPCODES or used & known.stale):
         return None
@@ -204,13 +210,13 @@ def _other(ways: _Ways, instr: Instr, known: _Known) -> _Known | None:
 
 
 def _maybe(known: _Known, written: frozenset[str], used: bool) -> _Known:
-    """After an instruction with a guard: registers hold what it gives, or what they held."""
+    """After an instruction with a guard: registers hold its result, or what they held before."""
     tainted = written if used else written & known.held
     return known.without(written)._replace(made=(known.made - written) | tainted)
 
 
 def _compares(instr: Instr, known: _Known) -> bool:
-    """setp.eq or .ne of the guess and of what the atom.cas has found in its place."""
+    """Whether this is setp.eq or .ne of the guess and the result of an atom.cas that compared with it."""
     if instr.op != "setp" or instr.mods[0] not in ("eq", "ne") or len(instr.operands) != 3:
         return False
     if instr.mods[-1][:1] not in ("b", "s", "u"):  # floats may be equal in other bits

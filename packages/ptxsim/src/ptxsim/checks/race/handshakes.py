@@ -1,4 +1,4 @@
-"""What the warps have handed over on mbarriers lately. It words race reports and orders nothing."""
+"""What the warps have signalled on mbarriers lately. Used to word race reports; it orders nothing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ptxsim.events.views import Cluster, Split
 class Handed:
     """The last arrival of one warp on one mbarrier."""
 
-    tick: int
+    tick: int  # time of the arrival: a count of arrivals and waits
     agent: int  # the first of those that arrived
-    epoch: int  # of this agent, that the arrival ended
+    epoch: int  # epoch of this agent that the arrival ended
     row: int
 
 
 class Handshakes(Observer):
-    """Part of the RaceDetector. Comes before Synchronization, because it needs epochs as an arrival finds
-    them.
+    """Part of the RaceDetector. Comes before Synchronization, because it needs the epochs before an
+    arrival ends them.
     """
 
     def __init__(self, races):
@@ -48,8 +48,9 @@ class Handshakes(Observer):
         self.waited[split.warp] = self.tick
 
     def handed_early(self, agent: int, guest: int, clock) -> tuple[Place, int] | None:
-        """(barrier, row) of what this agent's warp has signalled since its last wait, if warp `guest` waits
-        for it and its `clock` knows of this signal: it was let in while the other was still at work.
+        """(barrier, row) of a signal by this agent's warp since its last wait, if warp `guest` waits for
+        that barrier and its `clock` knows of the signal: the guest was let in while the other warp was
+        still at work. None: no such signal.
         """
         warp = self.clocks.warp_of(agent)
         since, histories = self.waited.get(warp, 0), history_of(self.races.cluster)

@@ -1,8 +1,8 @@
-"""Loads whose values change nothing: their threads store none of what becomes of them.
+"""Loads whose values change nothing: their threads store nothing that depends on them.
 
-Triton gives several threads a copy of an element where a tensor is smaller than the CTA. All load it, one
-stores what becomes of it, by a guard that the value has no part in. Where that is in place nothing orders the
-others' loads, and nothing hangs on them.
+If a tensor is smaller than the CTA, Triton gives several threads a copy of an element. All of them load it;
+one stores the result, under a guard that does not depend on the value. When the result overwrites the source,
+nothing orders the loads of the other threads, and nothing depends on them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.isa.memory_access import ASKS
 from ptxsim.jit.bytecode import CALL, COLD, FIRST_SCALAR, LOG_ROW, LOG_THREAD, OP
 
-_TOLD = {"global", "shared", "shared::cta"}  # where no store of a thread goes unheard
+_TOLD = {"global", "shared", "shared::cta"}  # spaces where every store of a thread is logged
 
 
 class IdleLoads(Observer):
-    """Part of the RaceDetector."""
+    """Part of the RaceDetector: which loads have been of no use to their threads."""
 
     def __init__(self, races):
         self.races = races
-        # stores to variables of the module are not told
+        # stores to variables of the module are not logged
         rows = races.launch.memory.rows
         variables = any(base >= GLOBAL_BASE and not logged for base, _, _, logged in rows)
         self.stores = {} if variables else guarded_stores(races.launch.program)
@@ -44,7 +44,7 @@ class IdleLoads(Observer):
             self.stored[numbers[numbers >= 0], log[numbers >= 0, LOG_THREAD]] = True
 
     def in_vain(self, row: int, agent: int) -> bool:
-        """Whether what the load at `row` brought went nowhere in this thread."""
+        """Whether nothing that depends on the load at `row` was stored by this thread."""
         stores = self.stores.get(row)
         if stores is None or self.races.clocks.threads_per_agent > 1:
             return False
@@ -53,7 +53,7 @@ class IdleLoads(Observer):
 
 @functools.lru_cache(maxsize=16)
 def guarded_stores(program) -> dict[int, frozenset[int]]:
-    """Row of a plain load -> the stores, each under a guard, which are all that its value gets to."""
+    """Row of a plain load -> the guarded stores that its value reaches, if it reaches nothing else."""
     found = {}
     for row, instr in enumerate(program.instrs):
         if instr is not None and instr.op == "ld" and not (ASKS | {"param", "volatile"}) & set(instr.mods):
@@ -65,7 +65,7 @@ def guarded_stores(program) -> dict[int, frozenset[int]]:
 
 @functools.lru_cache(maxsize=256)
 def _ends(program, registers: frozenset[str]) -> frozenset[int] | None:
-    """Stores to which the values of these registers get; None if they get anywhere else."""
+    """Stores that the values of these registers reach; None if they reach anything else."""
     users, stores = _users(program), set()
     known, left = set(registers), list(registers)
     while left:
@@ -85,7 +85,7 @@ def _ends(program, registers: frozenset[str]) -> frozenset[int] | None:
 
 @functools.lru_cache(maxsize=16)
 def _users(program) -> dict[str, list[int]]:
-    """Register -> rows that read it, their guards included."""
+    """Register -> rows that read it, as a guard too."""
     found: dict[str, list[int]] = {}
     for row, instr in enumerate(program.instrs):
         if instr is not None:
@@ -100,7 +100,9 @@ def _computes(program, row: int) -> bool:
 
 
 def _stores_value(instr: Instr, known: set[str]) -> bool:
-    """A guarded plain store to which the registers give values, neither the place nor the guard."""
+    """Whether this is a guarded plain store whose value, but not its address or guard, comes from the
+    registers.
+    """
     if instr.op != "st" or instr.pred is None or "async" in instr.mods or not _TOLD & set(instr.mods):
         return False
     return instr.pred.reg.name not in known and not known & set(registers_of(instr.operands[:1]))

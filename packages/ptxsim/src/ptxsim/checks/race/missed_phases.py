@@ -1,11 +1,11 @@
-"""Waits that another schedule leaves behind: an mbarrier tells two phases apart (PTX ISA 9.7.13.15.16), so a
-wait for a phase must come before the next one ends. Where nothing orders the end of the next phase after the
-wait, the wait may come later; then it lasts until one phase more is over. If that phase never comes, or only
-comes after this very wait, the kernel can hang, although in this run everything went on.
+"""Waits that another schedule leaves behind. An mbarrier tells only two phases apart (PTX ISA 9.7.13.15.16),
+so a wait for a phase must come before the next one ends. If nothing orders the end of the next phase after
+the wait, the wait may come later; then it lasts until one more phase is over. If that phase never ends, or
+only ends after this very wait, the kernel can hang, although this run completed.
 
-Where only threads arrive, the same is counted: all arrivals that do not come after a wait may come before it.
-They make a number of phases; if the barrier is then in a phase that does not let the wait pass, the warp
-hangs.
+If only threads arrive, the same is decided by counting: all arrivals that do not come after a wait may come
+before it. They make a number of phases; if the barrier is then in a phase that does not let the wait pass,
+the warp hangs.
 """
 
 from __future__ import annotations
@@ -29,54 +29,52 @@ from ptxsim.report.findings import Finding
 class Passed:
     """A wait that found its phase complete."""
 
-    column: int  # of the waits of its warp
+    column: int  # queue of the waits of its warp
     count: int  # its number among them
     warp: int
     lanes: int
     row: int
-    phase: int  # that it saw complete
+    phase: int  # phase that it saw complete
 
     def before(self, thread_clock) -> bool:
-        """Does a thread that knows this come after the wait?"""
+        """Whether a thread with this thread_clock comes after the wait."""
         return self.column < len(thread_clock) and thread_clock[self.column] >= self.count
 
 
 def _waits(cluster: Cluster, split: Split) -> bool:
-    """Does the thread poll until the phase is over? A single test leaves nobody waiting."""
+    """Whether the thread polls until the phase is over. A single test leaves no thread waiting."""
     return split.instr.mods[0] != "test_wait" or only_asks(cluster.program, split.row)
 
 
-_SETTLED = 2  # phases in a row of which every arrival comes after a wait: later ones do too
+_SETTLED = 2  # after so many phases whose every arrival comes after a wait, later arrivals do too
 
 
 @dataclass
 class Free:
-    """A wait that passed, and the arrivals that may come before it."""
+    """A wait that passed, and how many arrivals may come before it."""
 
     wait: Passed
     arrivals: int
-    bound: int = 0  # phases in a row of which every arrival comes after the wait
+    bound: int = 0  # phases in a row whose every arrival comes after the wait
     settled: bool = False
 
 
 class MissedPhases(Observer):
-    """Part of the RaceDetector, behind Synchronization. A warp's waits are a queue of thread_clock."""
+    """Part of the RaceDetector, after Synchronization. A warp's waits are a queue of thread_clock."""
 
     def __init__(self, races):
         self.races = races
 
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
-        self.passed: dict[tuple, dict[int, Passed]] = {}  # place -> by warp, in the present phase
+        self.passed: dict[tuple, dict[int, Passed]] = {}  # place -> warp -> its wait in the current phase
         self.behind: dict[
             tuple, list[Passed]
-        ] = {}  # place -> waits that may come after the present phase began
-        self.missed: dict[tuple, Passed] = {}
+        ] = {}  # place -> waits that may come after the current phase began
+        self.missed: dict[tuple, Passed] = {}  # place -> the first wait that may miss a phase
         self.arrivals: dict[tuple, int] = {}  # place -> arrivals of threads so far
-        self.free: dict[
-            tuple, list[Free]
-        ] = {}  # place -> waits; those of barriers that copies signal are not
-        self.copied: set[tuple] = set()
+        self.free: dict[tuple, list[Free]] = {}  # place -> waits, unless copies or commits signal the barrier
+        self.copied: set[tuple] = set()  # barriers that copies or commits signal
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         self.copied.update(copy.barriers)
@@ -106,7 +104,7 @@ class MissedPhases(Observer):
         self.clocks.changes += 1
         column -= self.clocks.threads
         warp = slice(self.clocks.first_agent(split.warp), self.clocks.first_agent(split.warp + 1))
-        # of all its lanes: shfl and elect order them too
+        # for all lanes of the warp: shfl and elect order them too
         self.clocks.thread_clock[warp, column] = queue.count
         if not _waits(cluster, split):
             return
@@ -135,15 +133,15 @@ class MissedPhases(Observer):
             self.behind[place] = behind
 
     def _count(self, cluster: Cluster, place, free: Free) -> None:
-        """Do the arrivals that may come before the wait leave it behind?"""
+        """Notes the wait as missed if the arrivals that may come before it leave it behind."""
         barrier, history = cluster.mbarriers.get(place), history_of(cluster).get(place)
         if barrier is None or history is None or barrier.expected != history.count:
             return
-        if place in self.copied or barrier.tx:  # bytes have a say too
+        if place in self.copied or barrier.tx:  # bytes decide too
             return
         complete = barrier.phase * history.count + history.count - barrier.pending
         if self.arrivals.get(place) != complete:
-            return  # arrivals of several at once: their number is not known here
+            return  # some arrivals count several times: their number is unknown here
         if (free.arrivals // history.count - free.wait.phase) % 2 == 0:
             self.missed.setdefault(place, free.wait)
 
@@ -163,24 +161,24 @@ class MissedPhases(Observer):
             self._search(cluster)
 
     def _search(self, cluster: Cluster) -> None:
-        """What the interleavings of a short record show where counting finds none that hangs."""
+        """Searches the interleavings of a short record, if counting has found no wait that can hang."""
         seen = outlook(cluster, self.races.record)
         if seen.left_behind is not None:
             parity = seen.left_behind.amount
             message = (
-                f"in another order this wait comes when the barrier has gone on to a phase that "
-                f"parity {parity} does not let pass, and hangs: nothing orders the arrivals and the waits so"
+                f"in another order, this wait comes when the barrier is in a later phase, on which "
+                f"parity {parity} does not pass, and hangs: nothing orders the arrivals relative to the waits"
             )
             self._add(cluster, seen.left_behind.places[0], seen.left_behind, "error", message)
         elif seen.by_luck is not None:
             message = "in another order this wait passes in another phase of the same parity: which is luck"
             finding = self._add(cluster, seen.by_luck.places[0], seen.by_luck, "review", message)
-            finding.evidence["luck"] = True  # every_order.py then looks for what comes of it
+            finding.evidence["luck"] = True  # every_order.py then looks for the consequences
 
     def _report(self, cluster: Cluster, place, wait: Passed) -> None:
         seen, missed_one, vain = (phase_name(wait.phase + ahead) for ahead in range(3))
         message = (
-            f"this wait let {seen} pass, but {missed_one} may be over before it comes: "
+            f"this wait passed on {seen}, but {missed_one} may be over before the wait comes: "
             f"nothing orders its end after the wait, which then waits for {vain} in vain"
         )
         self._add(cluster, place, wait, "error", message)

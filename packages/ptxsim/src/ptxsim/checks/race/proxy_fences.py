@@ -2,11 +2,11 @@
 
 A unit that reads through the async proxy (TMA, tensor core) sees a thread's write if that thread executed
 fence.proxy.async, for that state space, after the write and before the synchronisation that leads to the
-unit's instruction. PTX does not say whether a fence of another thread, after that synchronisation, is
-enough: `elsewhere` tells such a fence from none at all. cp.async writes through the generic proxy too, but is
-no part of its thread's program order (8.9.1.1): the fence of any thread that has waited for it will do.
-Completion of an operation of the async proxy includes the fence in the other direction, so that only generic
--> async needs one.
+unit's instruction. PTX does not say whether a fence of another thread, after that synchronisation, is enough:
+`elsewhere` distinguishes such a fence from none at all. cp.async writes through the generic proxy too, but is
+not part of its thread's program order (8.9.1.1): for it, the fence of any thread that has waited for it is
+enough. Completion of an operation of the async proxy includes the fence in the other direction, so only
+generic -> async needs one.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ptxsim.events.views import Cluster, Split
 from ptxsim.jit.compiled import compiled
 
 _ROOM = 16  # fences per thread, at first
-_REMEMBERED = 64  # fences of the same threads whose knowledge is kept
+_REMEMBERED = 64  # latest fences of the same threads whose clocks are kept
 
 
 @dataclass(eq=False)
 class Executed:
-    """One executed fence: what its threads knew."""
+    """One executed fence, and what its threads knew."""
 
     agents: np.ndarray
     at: np.ndarray  # their epochs
-    knew: np.ndarray  # of threads: (agents, threads), or one line if they differ in their own epochs alone
+    knew: np.ndarray  # of threads: (agents, threads), or one row if they differ only in their own epochs
     copied: np.ndarray  # (agents, threads) or empty: the last cp.async of each thread that they knew of
 
     def known_by(self, clock: np.ndarray) -> np.ndarray:
@@ -53,9 +53,9 @@ class ProxyFences(Observer):
             space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)
         }
         self.counts = {space: np.zeros(threads, np.int32) for space in (SHARED, MEMORY)}
-        # by first, last and number of the threads
+        # space -> (first, last and number of the threads) -> their latest fences
         self.snapshots: dict[str, dict[tuple, deque[Executed]]] = {SHARED: {}, MEMORY: {}}
-        self.stood_in: dict[str, list[Executed]] = {SHARED: [], MEMORY: []}
+        self.stood_in: dict[str, list[Executed]] = {SHARED: [], MEMORY: []}  # what `elsewhere` found last
 
     def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
         spaces = [SHARED] * fence.shared_proxy + [MEMORY] * fence.global_proxy
@@ -75,8 +75,8 @@ class ProxyFences(Observer):
             kept.append(Executed(agents, at, knew, copied))
 
     def _knew(self, agents: np.ndarray) -> np.ndarray:
-        """What these threads know of other threads. A thread's own epoch does not count, because the fence is
-        its own.
+        """What these threads know of other threads. A thread's own epoch does not count, because the fence
+        is its own.
         """
         common, alike = _common(self.clocks.clock, agents, self.clocks.threads)
         if alike:
@@ -92,8 +92,10 @@ class ProxyFences(Observer):
         return self.clocks.clock[agents, first : first + self.clocks.threads]
 
     def elsewhere(self, space: str, thread: int, epoch: int, clock: np.ndarray) -> int | None:
-        """Another thread that executed the fence when it knew of the write and that `clock` knows of."""
-        latest = self.stood_in[space]  # it is likely to do so for the next write, too
+        """Another thread that executed the fence when it knew of the write, if `clock` knows of that
+        fence.
+        """
+        latest = self.stood_in[space]  # likely to do for the next write, too
         for fence in itertools.chain(latest, *self.snapshots[space].values()):
             good = (fence.agents != thread) & fence.known_by(clock) & (fence.knew[:, thread] >= epoch)
             if good.any():
@@ -109,14 +111,16 @@ class ProxyFences(Observer):
                 known = fence.known_by(clock)
                 if len(fence.copied) and known.any():
                     np.maximum(seen, fence.copied[known].max(0), out=seen)
-                if known.all():  # the same threads knew less before
+                if known.all():  # earlier, the same threads knew no more
                     break
         return seen
 
 
 @compiled()
 def _common(clock, agents, threads):
-    """(1, threads): what all of these know of threads; and whether none knows more, except of itself."""
+    """(1, threads): what all of these agents know of threads; and whether none knows more, except of
+    itself.
+    """
     low, more = clock[agents[0] : agents[0] + 1, :threads].copy(), 0
     for agent in agents[1:]:
         for t in range(threads):
@@ -130,7 +134,7 @@ def _common(clock, agents, threads):
 
 @compiled()
 def _next_epochs(clock, agents):
-    """Begins new epochs of these agents; their numbers."""
+    """Begins new epochs of these agents; returns their numbers."""
     at = np.empty(len(agents), np.int32)
     for i, agent in enumerate(agents):
         clock[agent, agent] += 1

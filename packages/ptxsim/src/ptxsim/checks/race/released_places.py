@@ -1,9 +1,9 @@
 """What strong writes release at a place in memory, and which of them a read acquires (PTX ISA 8.8).
 
-Where several writes in a row store the same value, a read of it cannot tell which of them it saw: in another
+If several writes in a row store the same value, a read of it cannot tell which of them it saw: in another
 interleaving with the same control flow it may have been the first. So it acquires what the first one
-released, unless its thread knows of a later one. A store begins anew; an atomic goes on with what it found,
-and so does a store of a thread that has released here before.
+released, unless its thread knows of a later one. A store starts a new release sequence; an atomic continues
+the one of the value it found, and so does a store of a thread that has released here before.
 """
 
 from __future__ import annotations
@@ -13,33 +13,35 @@ from typing import NamedTuple
 from ptxsim.checks.race.vector_clocks import NO_STAMP, Stamp, VectorClocks
 from ptxsim.isa.memory_access import Ordering
 
-MOST = 64  # writes of one value in a row that are told apart; after as many only the last counts
+MOST = 64  # writes of one value in a row that are kept; when full, only the next one is kept
 
 
 class Write(NamedTuple):
     agent: int
     epoch: int  # of its thread, when it wrote
     stamp: Stamp  # what a read of it acquires
-    narrow: bool = False  # with threads of its CTA only
+    narrow: bool = False  # of .cta scope
 
 
-_UNKNOWN = Write(-1, 0, NO_STAMP)  # whatever left the value there: nothing is released by it
+_UNKNOWN = Write(-1, 0, NO_STAMP)  # an unknown write left the value there: it releases nothing
 
 
 class ReleasedPlaces:
-    """Of one cluster."""
+    """The releasing writes of one cluster."""
 
     def __init__(self, clocks: VectorClocks):
         self.clocks = clocks
-        self.writes: dict[int, list[Write]] = {}  # place -> those of the value it holds, the first one first
-        self.own: dict[tuple[int, int], Stamp] = {}  # place, agent -> what it released there
+        self.writes: dict[int, list[Write]] = {}  # place -> writes of its current value, oldest first
+        self.own: dict[tuple[int, int], Stamp] = {}  # (place, agent) -> what the agent released there
 
     def acquire(self, agent: int, place: int, how: Ordering) -> None:
-        """A strong read."""
+        """A strong read: the thread acquires what the write that it saw released."""
         self.clocks.acquire(agent, self._read_by(agent, place, how.narrow), clock=how.acquires)
 
     def _read_by(self, agent: int, place: int, narrow: bool) -> Stamp | None:
-        """At .cta scope, what a thread of another CTA did to memory is not handed on (8.7.1)."""
+        """What a read acquires. At .cta scope, what a thread of another CTA did to memory is not handed on
+        (8.7.1).
+        """
         writes = self.writes.get(place)
         if writes is None:
             return None
@@ -51,7 +53,7 @@ class ReleasedPlaces:
         return Stamp(NO_STAMP.clock, found.stamp.thread_clock) if apart else found.stamp
 
     def release(self, agent: int, place: int, how: Ordering, same: bool) -> None:
-        """A strong write. same: of the value that the place has held."""
+        """A strong write. same: it stores the value that the place already held."""
         atomic, releases = how.atomic, how.releases
         epoch = self.clocks.epoch(agent)
         before = self._read_by(agent, place, how.narrow) if atomic else None

@@ -1,4 +1,4 @@
-"""Turns pairs of unordered accesses into findings: both accesses, and the edge missing between them."""
+"""Turns pairs of unordered accesses into findings: both accesses, and the missing edge between them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ptxsim.machine.register_files import WHOLE_WARP
 def report(races, pairs: dict[tuple, AccessPair]) -> None:
     """Adds a finding per pair, and one for tcgen05.st that nothing waits for."""
     _never_waited(races)
-    said = set()  # what a race says already
+    said = set()  # findings that a race already covers
     for pair in sorted(pairs.values(), key=_weight):
         if _without_barrier(races, pair) or _told_otherwise(pairs, pair):
             continue
@@ -64,15 +64,15 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
 
 
 def _told_otherwise(pairs: dict[tuple, AccessPair], pair: AccessPair) -> bool:
-    """Do the same two lines store different values elsewhere? Then that some are equal is no news."""
+    """Whether the same two lines also store different values: then it is no news that some are equal."""
     return pair.code == SAME_VALUE and (WRITE_WRITE, *pair.key[1:]) in pairs
 
 
 def _never_waited(races) -> None:
-    """tcgen05.st without a wait. A tcgen05.ld may go without one: a true dependence through its registers is
-    kept whatever else synchronises (PTX ISA 9.7.16.6.4.5). Who reuses or frees its columns then is in a pair:
-    an error, but a review where a register was read first and only the wait is missing
-    (`TensorMemoryAccesses.tells`), or where nothing ever reads one.
+    """Reports tcgen05.st without a wait. A tcgen05.ld may go without one: a true dependence through its
+    registers is kept even without other synchronisation (PTX ISA 9.7.16.6.4.5). If its columns are then
+    reused or freed, a pair reports that: as an error, but as a review if a register was read first and
+    only the wait is missing (`TensorMemoryAccesses.tells`), or if nothing ever reads one.
     """
     for kind, warp, op in races.tensor_memory.never_waited():
         if kind == "ld":
@@ -87,38 +87,40 @@ def _never_waited(races) -> None:
 
 
 def _loads_for_nobody(races, pair: AccessPair) -> bool:
-    """Is one side a tcgen05.ld whose registers nobody reads? Then its value changes nothing."""
+    """Whether one side is a tcgen05.ld whose registers nobody reads: then its value changes nothing."""
     loads = [access for access in (pair.first, pair.second) if access.kind == "ld"]
     return any(never_read(races.launch.program, load.row) for load in loads)
 
 
 def _loads_in_vain(races, pair: AccessPair) -> bool:
-    """Does no thread that reads store anything that comes of its load?"""
+    """Whether no thread that reads stores anything that depends on its load."""
     if not pair.readers or not pair.first.kind == pair.second.kind == "thread":
         return False
     return all(agent >= 0 and races.idle_loads.in_vain(row, agent) for row, agent in pair.readers)
 
 
 def _harmless(races, pair: AccessPair, kind: str) -> str:
-    """Words for why the order of the two changes nothing, where their class does not say it; "" if it may."""
+    """Words that say why the order of the two changes nothing, unless their class says it; "" if it may."""
     if kind == "race" and _loads_for_nobody(races, pair):
         return "; nothing reads what it loads"
     if carried(races, pair):
         return "; what it stores comes from what was read"
     if kind == "race" and _loads_in_vain(races, pair):
-        return "; the threads that read there store nothing of what becomes of it, so it changes nothing"
+        return "; the threads that read there store nothing that depends on it, so it changes nothing"
     return ""
 
 
 def _without_barrier(races, pair: AccessPair) -> bool:
-    """Does a load report to a barrier that nobody initialised? Then that is the finding, not its races."""
+    """Whether a load reports to a barrier that nobody initialised: then that is the finding, not its
+    races.
+    """
     loads = [races.clocks.queue(a.agent).owner for a in (pair.first, pair.second) if a.kind == "bytes"]
     return any(p not in races.clocks.signals or races.clocks.signals[p].initialised is None for p in loads)
 
 
 def _weight(pair: AccessPair) -> tuple:
-    """Order of report: races before fences, shared memory before its consequences in tensor and global
-    memory.
+    """Order of reports: races before fences, and shared memory before tensor and global memory, where its
+    errors show up.
     """
     return (pair.code > READ_WRITE, ("shared", "tmem", "memory").index(pair.space), -pair.count)
 
@@ -134,20 +136,20 @@ def _class(pair: AccessPair) -> tuple[str, str]:
 
 
 def _same_store(pair: AccessPair) -> bool:
-    """Several threads of a CTA store the same box from the same place: whichever is last, the contents are
-    the same.
+    """Whether several threads of a CTA store the same box from the same place: whichever is last, the
+    contents are the same.
     """
     return bool(pair.issuers) and pair.first.kind == pair.second.kind == "result"
 
 
 def _standing(races, warp: int, row: int):
-    """The same of a whole warp at a row."""
+    """A whole warp at a row, in a form that a Reporter can place."""
     cta = warp // races.cluster.warps_per_cta
     return SimpleNamespace(cluster=races.cluster, cta=cta, warp=warp, mask=WHOLE_WARP, row=row)
 
 
 def _split(races, access: Access):
-    """Something a Reporter can place: the issuer of the later access."""
+    """The issuer of an access, in a form that a Reporter can place."""
     cluster, clocks, agent = races.cluster, races.clocks, access.agent
     whole = access.kind in ("ld", "st")  # these act as warps
     if access.kind == "thread":

@@ -1,10 +1,11 @@
-"""What a region remembers, and how an access is compared with that and added to it.
+"""What a region of the shadow remembers, and how an access is compared with that and added to it.
 
 A record holds the last write and the reads since: READERS of them, and a chain of further ones. No read is
 forgotten before a later read or a write is ordered after it, and no strong write before another is. The tags
-of a record name the clusters (number + 1) of the write and of the reads. Clusters run one after another, and
-an access that comes after a cluster comes after all its reads: those of earlier clusters are one entry each,
-on the way from a node of `pasts` to the root, which regions with the same past share.
+of a record name the clusters (index + 1) of the write and of the reads. Clusters run one after another, and
+an access that comes after a cluster comes after all its reads. So the reads of each earlier cluster are one
+entry: a node on the path from the record's node in `pasts` to the root. Regions with the same past share
+nodes.
 """
 
 from __future__ import annotations
@@ -90,13 +91,13 @@ from ptxsim.jit.translate import shared_place
 
 TAG_MASK = (1 << TAG_BITS) - 1
 COMPLETE, FULL, NEEDS_READS = range(3)  # outcomes of touch_log
-ELSEWHERE, READS_KEPT = -1, -2  # no position: of the other space; of a buffer with reads to look up first
-MERGE = 8  # a write makes one region of more than these
+ELSEWHERE, READS_KEPT = -1, -2  # instead of a position: other space; reads to look up first
+MERGE = 8  # a write to more regions than these makes them one
 
 
 @inner(forceinline=True)
 def _move_to_past(s, r, tag):
-    """The readers of an earlier cluster become one node."""
+    """Replaces the readers of an earlier cluster by one node."""
     parent, sample = s.records[r, PAST], s.records[r, READ]
     node = s.pasts[parent, CHILD]
     while node and (s.pasts[node, TAG] != tag or (s.pasts[node, SAMPLE] ^ sample) & (ROW_MASK | STRONG_BIT)):
@@ -114,9 +115,9 @@ def _move_to_past(s, r, tag):
 
 @inner(forceinline=True)
 def _replaces(a, entry, reader):
-    """Does an access that comes after the new read `entry` come after an earlier one as well?"""
+    """Whether an access that comes after the new read `entry` comes after the earlier `reader` as well."""
     weaker = entry & STRONG_BIT and not reader & STRONG_BIT  # a strong write does not race with strong reads
-    narrower = entry & STRONG_BIT and not entry & NARROW_BIT and reader & NARROW_BIT  # of this scope
+    narrower = entry & STRONG_BIT and not entry & NARROW_BIT and reader & NARROW_BIT  # by scope
     return not weaker and not narrower and (reader >> AGENT_SHIFT == a.me or covered(a, reader))
 
 
@@ -143,7 +144,7 @@ def _add_reader(s, a, r, entry):
 
 @inner(forceinline=True)
 def _check_readers(s, a, r, position):
-    """Notes the reads of a region that its next write conflicts with."""
+    """Notes the conflicts of a write with the reads of a region."""
     tag = s.records[r, TAGS] >> TAG_BITS
     link = s.records[r, MORE]
     for k in range(READ, READ + READERS):
@@ -165,7 +166,7 @@ def _check_readers(s, a, r, position):
 
 @inner(forceinline=True)
 def _check(s, a, found, write):
-    """Notes the conflicts of an access with what its regions have seen."""
+    """Notes the conflicts of an access with what its regions remember."""
     code = WRITE_WRITE if write else WRITE_READ
     fencing = max(a.threads, a.first_copy + len(a.copied)) if a.flags & ASYNC else 0
     for n in range(found):
@@ -188,8 +189,9 @@ def _knows(a, entry, tag):
 
 @compiled()
 def _keep_older(s, a, r):
-    """Called before a strong write replaces the last one. Strong writes are not ordered among themselves, so
-    an access after the new one need not come after those before it. One per earlier cluster is enough.
+    """Called before a strong write replaces the last one. Strong writes are not ordered among themselves,
+    so an access after the new one need not come after the earlier ones: they are kept, one per earlier
+    cluster.
     """
     link, kept = s.records[r, OLDER], 0
     while link:
@@ -210,7 +212,9 @@ def _keep_older(s, a, r):
 
 @compiled()
 def _read_plainly(s, r):
-    """Is a read of a region a plain one, which another strong write need not come after?"""
+    """Whether a read of a region is plain (not strong): another strong write need not come after such a
+    read.
+    """
     for k in range(READ, READ + READERS):
         if s.records[r, k] and not s.records[r, k] & STRONG_BIT:
             return True
@@ -241,7 +245,7 @@ def _write_record(s, a, r, entry):
 
 @inner(forceinline=True)
 def _enter_write(s, a, found, entry):
-    """The access becomes the last write of its regions; True if slots must be told of new regions."""
+    """Makes the access the last write of its regions; True if slots must be assigned to new regions."""
     merged, total, changed = 0, 0, False
     if found > MERGE and not a.flags & STRONG:
         for n in range(found):
@@ -318,12 +322,12 @@ def touch_spans(words, spans, write, me, epoch, row, flags, clock):
 
 @compiled()
 def touch_log(both, log, clocks, agents, base_thread):
-    """Accesses of threads (rows of Observer.accesses), from row DONE of each space on, as far as it comes:
-    COMPLETE, FULL (a space must grow), NEEDS_READS (of the buffer of row DONE: deferred_reads.py).
+    """Accesses of threads (rows of Observer.accesses), from row DONE of each space on. Returns COMPLETE, FULL
+    (a space must grow first), or NEEDS_READS (the reads of the buffer at row DONE must be looked up first:
+    deferred_reads.py).
 
     both: the rows of words of shared and of global memory. clocks[t - base_thread] is what thread t knows;
-    `agents` turns it into the agent that acts; the
-    epoch is the thread's.
+    `agents` is added to t to give the agent that acts; the epoch is the thread's.
     """
     known, span = _bare(clocks), np.empty((1, 2), np.int64)
     for space in range(2):
@@ -358,7 +362,7 @@ def touch_log(both, log, clocks, agents, base_thread):
 
 @inner(forceinline=True)
 def _bare(a):
-    """The same array without its owner: what is built of such arrays costs no reference counts."""
+    """The same array without its owner: views built from it need no reference counts."""
     return carray(pointer(a.ctypes.data), a.shape, a.dtype)
 
 

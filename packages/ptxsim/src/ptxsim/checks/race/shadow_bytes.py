@@ -1,8 +1,8 @@
-"""Shadow of byte-addressed memory: the bytes that the same accesses have touched share one record.
+"""Shadow of byte-addressed memory: bytes that the same accesses have touched share one record.
 
-Memory is divided into slots, each of which names its region: a slot has 1 KB, 16 bytes, 4 or 1, as fine as
-the accesses to its page of 1 KB. A region is split when something touches only part of it; a write makes one
-region of many. shadow_access.py says what a record holds and how an access changes it.
+Memory is divided into slots, each of which names its region. A slot has 1 KB, 16 bytes, 4 or 1, as fine as
+the accesses to its page of 1 KB need. A region is split when an access touches only part of it; a write
+merges many regions into one. shadow_access.py says what a record holds and how an access changes it.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ PAGE = 1 << PAGE_BITS
 READERS = 3  # reads that a record holds itself
 
 TAGS, WRITE, OLDER, MORE, PAST, READ = range(6)  # columns of a record; OLDER, MORE: chains
-BYTES, MARK = range(2)  # columns of a region: its size; the last access that found it, and as which one
+BYTES, MARK = range(2)  # columns of a region: its size; the last access that found it, and its line there
 REGION, HIT, FIRST, TARGET = range(4)  # columns of the sheet of an access, one line per region that it finds
 ENTRY, NEXT, CLUSTER = range(3)  # columns of a link of a chain
 PARENT, TAG, SAMPLE, CHILD, SIBLING = range(5)  # columns of a node of `pasts`
-SLOTS_USED, REGIONS_USED, REGION_FREE, LINKS_USED, LINK_FREE, PASTS_USED, TICK = range(7)  # of the head
+SLOTS_USED, REGIONS_USED, REGION_FREE, LINKS_USED, LINK_FREE, PASTS_USED, TICK = range(7)  # in the head
 
 
 class Shadow(NamedTuple):
-    """One memory: all shared windows of a cluster, or all global segments."""
+    """The shadow of one memory: all shared windows of a cluster, or all global segments."""
 
     level: np.ndarray  # int8 per page: slots of 1 KB (0), 16 bytes (1), 4 (2), 1 (3)
     start: np.ndarray  # int64 per page: its first slot, -1 before the first access
-    region: np.ndarray  # int32 per slot; region 0 is what nobody has touched
+    region: np.ndarray  # int32 per slot; region 0 is untouched memory
     records: np.ndarray  # int64 (regions, READ + READERS)
     sizes: np.ndarray  # int64 (regions, 2)
     sheet: np.ndarray  # int64 (n, 4)
     links: np.ndarray  # int64 (links, 3); link 0 ends a chain
     pasts: np.ndarray  # int64 (n, 5); node 0 is the root
-    head: np.ndarray  # int64: counts
+    head: np.ndarray  # int64: counts and free lists
 
 
 def new_shadow(size: int) -> Shadow:
-    """A shadow of `size` bytes. The system provides its memory as it is touched."""
+    """A shadow of `size` bytes. The operating system provides its memory only as it is touched."""
     pages = (size >> PAGE_BITS) + 1
     regions = 4096 + 2 * pages
     shadow = Shadow(
@@ -63,7 +63,7 @@ def cleared(s: Shadow) -> Shadow:
 
 
 def grown(s: Shadow, slots: int) -> Shadow:
-    """The same shadow with room for an access to so many slots."""
+    """The same shadow with room for an access to this many slots."""
     used = [int(s.head[k]) for k in (SLOTS_USED, REGIONS_USED, REGIONS_USED, LINKS_USED, PASTS_USED)]
     rooms = [slots, slots + 1, slots + 1, slots + used[3], slots]  # an access may copy all chains
     arrays = [s.region, s.records, s.sizes, s.links, s.pasts]
@@ -91,7 +91,7 @@ def bits_of(level):
 
 @inner(forceinline=True)
 def _refine(s, page, level):
-    """Gives a page slots of at most that size; False while there is no room for them."""
+    """Gives a page slots of at most the size of `level`; False if there is no room for them."""
     bits = bits_of(level)
     count, first, old = PAGE >> bits, s.head[SLOTS_USED], s.start[page]
     if first + count > len(s.region):
@@ -106,7 +106,7 @@ def _refine(s, page, level):
 
 @inner(forceinline=True)
 def prepare(s, first, last):
-    """Gives bytes [first, last) slots of their own; False while there is no room for them."""
+    """Gives bytes [first, last) slots of their own; False if there is no room for them."""
     edges = first | last
     level = 0 if edges & (PAGE - 1) == 0 else (1 if edges & 15 == 0 else (2 if edges & 3 == 0 else 3))
     for page in range(first >> PAGE_BITS, ((last - 1) >> PAGE_BITS) + 1):
@@ -117,7 +117,9 @@ def prepare(s, first, last):
 
 @inner(forceinline=True)
 def gather(s, first, last, found):
-    """Adds the regions of bytes [first, last) to the sheet of this access; how many it has found."""
+    """Adds the regions of bytes [first, last) to the sheet of this access; returns the number of its
+    lines, -1 if it is full.
+    """
     tick, before, n = s.head[TICK] << 32, -1, 0
     while first < last:
         page = first >> PAGE_BITS
@@ -142,7 +144,7 @@ def gather(s, first, last, found):
 
 @inner(forceinline=True)
 def reassign(s, first, last):
-    """Tells the slots of bytes [first, last) their new regions."""
+    """Assigns the slots of bytes [first, last) to their new regions."""
     tick = s.head[TICK] << 32
     while first < last:
         page = first >> PAGE_BITS
@@ -159,7 +161,7 @@ def reassign(s, first, last):
 
 @inner(forceinline=True)
 def has_room(s, found):
-    """Are there regions, links and nodes for what an access to these regions may need?"""
+    """Whether there are enough regions, links and nodes for an access to the regions in the sheet."""
     parts = links = 0
     for n in range(found):
         r = s.sheet[n, REGION]
@@ -223,7 +225,7 @@ def drop_chain(s, r, column):
 
 @inner(forceinline=True)
 def part_of(s, n):
-    """A new region of the bytes that line n of the sheet hits; its records are those of the old one."""
+    """Splits off a new region for the bytes that line n of the sheet hits; the caller fills its record."""
     r, hit = s.sheet[n, REGION], s.sheet[n, HIT]
     part = new_region(s, hit)
     s.sizes[r, BYTES] -= hit

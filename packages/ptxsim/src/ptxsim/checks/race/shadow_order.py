@@ -1,8 +1,8 @@
-"""Does an earlier access conflict with a later one? What a shadow keeps of an access, and how two compare.
+"""What a shadow keeps of an access, and whether a later access conflicts with it.
 
-An entry packs agent (15 bits), epoch (28), strong? (1), only within its CTA? (1) and row of the instruction
-(18); 0 is "nobody". An agent is a thread or one queue of asynchronous work (vector_clocks.py); epoch e of
-agent a happened before everyone whose clock of a is >= e.
+An entry packs agent (15 bits), epoch (28), whether it is strong (1), whether its scope is .cta (1) and row of
+the instruction (18); 0 means no access. An agent is a thread or one queue of asynchronous work
+(vector_clocks.py); epoch e of agent a happened before every agent whose clock for a is >= e.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ptxsim.jit.compiled import compiled
 AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT, NARROW_BIT = 48, 20, 1 << 19, 1 << 18
 EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
 
-# what a conflict is; the earlier access comes first in the name
+# kinds of conflicts; the earlier access comes first in the name
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
-SAME_VALUE = 7  # WRITE_WRITE by stores of threads, and both have written the same
-UNACQUIRED = 8  # added to the first three: ordered, but for an acquire by the later one's CTA
+SAME_VALUE = 7  # WRITE_WRITE by stores of threads that have written the same value
+UNACQUIRED = 8  # added to the first three: only an acquire by the later one's CTA is missing
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW, CONFLICT = range(8)  # columns of a conflict
 MAX_CONFLICTS = 64
 
-# flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all store the same value
+# flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all threads store the same
 STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
-SAME = 16  # of a store where the same bytes were before
+SAME = 16  # of a store: the place already held the same bytes
 NARROW = 32  # of a strong access: its scope is .cta
-STORE = 64  # of an instruction: threads store what is in their registers, whatever was there before
+STORE = 64  # of an instruction: threads store their registers, whatever the place held before
 
 
 class Actor(NamedTuple):
-    """Who accesses, and what orders that."""
+    """The agent that makes an access, and what orders it."""
 
-    now: int  # tag of the cluster: its number + 1
+    now: int  # tag of the cluster: its index + 1
     me: int
     epoch: int
     row: int
@@ -43,7 +43,7 @@ class Actor(NamedTuple):
     threads: int  # agents below this are threads
     lanes: int  # threads per agent
     cta: int  # agents per CTA
-    others: np.ndarray  # per tag: do we come after this cluster? 2: but for an acquire
+    others: np.ndarray  # per tag: 1: we come after this cluster; 2: only an acquire is missing
     fences: np.ndarray
     counts: np.ndarray
     out: np.ndarray
@@ -54,8 +54,8 @@ class Actor(NamedTuple):
 
 @compiled()
 def fenced(fences, counts, thread, epoch, limit):
-    """Did a thread execute a proxy fence after `epoch` that is known to everyone who knows the thread up to
-    `limit`?
+    """Whether a thread executed a proxy fence after `epoch` that is known to everyone who knows the thread
+    up to `limit`.
     """
     low, high = 0, counts[thread]  # the last fence up to `limit`; their epochs ascend
     while low < high:
@@ -69,7 +69,9 @@ def fenced(fences, counts, thread, epoch, limit):
 
 @compiled()
 def note(out, code, previous, tag, position, me, epoch, row):
-    """Keeps a conflict, if there is room, or if it is the first of two accesses that nothing orders."""
+    """Keeps a conflict while there is room; then a race (two unordered accesses) still replaces a last
+    line that is none.
+    """
     out[0, 0] += 1
     at = min(out[0, 0], len(out) - 1)
     if at == out[0, 0] or code <= READ_WRITE < out[at, 0]:
@@ -85,14 +87,14 @@ def known_epoch(clock, agent):
 
 @inner(forceinline=True)
 def covered(a, previous):
-    """Does the actor know of an earlier access of its own cluster?"""
+    """Whether the actor knows of an earlier access of its own cluster."""
     agent = previous >> AGENT_SHIFT
     return agent < len(a.clock) and (previous >> EPOCH_SHIFT) & EPOCH_MASK <= a.clock[agent]
 
 
 @inner(forceinline=True)
 def morally_strong(a, previous, tag):
-    """Two strong accesses, each within the other's scope (PTX ISA 8.7.1)?"""
+    """Whether both accesses are strong, each within the other's scope (PTX ISA 8.7.1)."""
     if not (a.flags & STRONG and previous & STRONG_BIT):
         return False
     if not (a.flags & NARROW or previous & NARROW_BIT):
@@ -103,7 +105,7 @@ def morally_strong(a, previous, tag):
 
 @compiled()
 def excused(a, previous, tag):
-    """True if two unordered accesses are nevertheless not a race."""
+    """Whether two unordered accesses are nevertheless not a race."""
     agent, same_row = previous >> AGENT_SHIFT, previous & ROW_MASK == a.row
     if morally_strong(a, previous, tag):
         return True
@@ -113,27 +115,29 @@ def excused(a, previous, tag):
         return a.others[tag] == 1
     if agent == a.me and a.flags & SERIAL:
         return True
-    # lanes of one warp in one instruction: which of them ends up in memory is open, but it is no race
+    # lanes of one warp in one instruction: which value memory then holds is open, but it is no race
     warp, mine = agent * a.lanes >> 5, a.me * a.lanes >> 5
     return agent < a.threads and a.me < a.threads and warp == mine and same_row
 
 
 @inner(forceinline=True)
 def generic(a, agent):
-    """Does this agent of our own cluster access memory through the generic proxy?"""
+    """Whether this agent of the actor's own cluster accesses memory through the generic proxy."""
     return agent < a.threads or (a.first_copy and 0 <= agent - a.first_copy < len(a.copied))
 
 
 @inner(forceinline=True)
 def stored_the_same(a, previous):
-    """Have the actor and the last write before it stored the same bytes? Memory held the latter."""
+    """Whether the actor has stored the same bytes as the last write before it, which memory still held."""
     by_threads = previous >> AGENT_SHIFT < a.threads and a.me < a.threads
     return by_threads and a.flags & SAME and a.kinds[previous & ROW_MASK] & STORE
 
 
 @compiled()
 def look(a, code, previous, tag, position, last=False):
-    """Notes a conflict with one earlier access, if there is one. last: it is the last write."""
+    """Notes a conflict with one earlier access, if there is one. last: the earlier access is the last
+    write.
+    """
     agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if tag != a.now or not covered(a, previous):
         if not excused(a, previous, tag):

@@ -1,4 +1,4 @@
-"""The short way of a look-up: a thread comes again to bytes that are its own, as most local sums do."""
+"""The fast path of a look-up: a thread returns to bytes that are its own, as most local sums do."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ptxsim.checks.race.shadow_bytes import (
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, EPOCH_MASK, EPOCH_SHIFT, STRONG_BIT
 from ptxsim.isa.mathlib.inner import inner
 
-TAG_BITS = 21  # of a cluster, in the tags of a record
+TAG_BITS = 21  # bits of a cluster's tag in the tags of a record
 
 
 @inner(forceinline=True)
 def touch_own(s, now, me, epoch, entry, first, size, write):
-    """What `_touch` of shadow_access.py does for a plain access to a region that its agent alone has touched
-    in this cluster, plainly, since it wrote there. False: it is not that, and nothing has happened.
+    """Does what `_touch` of shadow_access.py does for a plain access to a region that only its agent has
+    touched in this cluster, with plain accesses, since it wrote there. False: not such an access, and
+    nothing has changed.
     """
     page = first >> PAGE_BITS
     bits, start = bits_of(s.level[page]), s.start[page]

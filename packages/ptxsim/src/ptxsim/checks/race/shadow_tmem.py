@@ -25,7 +25,7 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 LANES_PER_BLOCK = 16
 BLOCKS = LANES // LANES_PER_BLOCK
-ROOM = 4  # agents that read a CTA's tensor memory, at first
+ROOM = 4  # initial room for agents that read a CTA's tensor memory
 
 
 class TmemShadow:
@@ -36,7 +36,7 @@ class TmemShadow:
     def __init__(self, ctas: int):
         self.write = np.zeros(ctas * BLOCKS * COLUMNS, np.int64)
         self.reads: np.ndarray = np.zeros((ROOM, len(self.write)), np.int64)
-        self.readers: list[set[int]] = [set() for _ in range(ctas)]  # agents; each has one entry in a cell
+        self.readers: list[set[int]] = [set() for _ in range(ctas)]  # agents; each has one entry per cell
 
     def reader(self, rank: int, agent: int) -> None:
         """Makes room for the reads of one more agent."""
@@ -64,7 +64,7 @@ def place_of(cell: int) -> tuple[int, int, int]:
 
 @compiled()
 def enter(write, cells, me, epoch, row):
-    """Makes this the last write of cells that nobody has read since."""
+    """Makes this the last write of cells that nobody has read since the write before it."""
     record = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | row
     for c in cells:
         write[c] = record
@@ -74,8 +74,8 @@ def enter(write, cells, me, epoch, row):
 def missing_order(previous, me, clock, usable, threads, issued):
     """0: ordered; 1: ordered, but without tcgen05.fence; 2: not ordered.
 
-    issued: 1 if `me` is a queue of MMAs. Then another queue's earlier MMA only has to be issued before (its
-    next column).
+    issued: [0] is 1 if `me` is a queue of MMAs, [q - threads] if queue q is. If both are, the earlier MMA
+    only has to be issued before (the next column after its queue).
     """
     agent, epoch = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if agent == me:

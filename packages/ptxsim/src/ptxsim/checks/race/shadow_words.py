@@ -1,6 +1,6 @@
 """The arguments of compiled look-ups as one row of words: arrays by address and length, then numbers.
 
-One row per space, renewed where an array is replaced. Passing the arrays themselves costs more than most
+One row per space, renewed when an array is replaced. Passing the arrays themselves costs more than most
 look-ups take: numba unpacks each of them at every call, and needs 0.1 ms to find the types in a tuple.
 """
 
@@ -22,12 +22,12 @@ ARRAYS = (*Shadow._fields, "others", "fences", "counts", "out", "kinds", "segmen
 NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, UNCHANGED, FIRST_COPY, WORDS = range(
     2 * len(ARRAYS), 2 * len(ARRAYS) + 11
 )
-# DONE: rows of this log that are looked up; STORES: of threads, in all logs of this cluster;
-# UNCHANGED: those of all clusters that stored what was there
+# DONE: rows of this log already looked up; STORES: stores of threads, in all logs of this cluster;
+# UNCHANGED: stores of all clusters that stored the value already there
 
 
 def describe(words: np.ndarray, first: int, arrays) -> None:
-    """Writes where these arrays are into a row of words, from column `first` on."""
+    """Writes the addresses and lengths of these arrays into a row of words, from column `first` on."""
     for at, array in enumerate(arrays):
         words[first + 2 * at : first + 2 * at + 2] = array.ctypes.data, len(array)
 

@@ -1,8 +1,8 @@
-"""Every interleaving of a short record of barriers: does any of them leave a warp behind?
+"""Searches every interleaving of a short record of barriers for one that leaves a warp behind.
 
-Counts of arrivals show what may hang, but where luck decides which arrivals make a phase they show too much.
-A record of a few steps by threads alone is searched outright instead. The search is exact where only the
-record's barriers make a warp wait or decide what it does.
+Counts of arrivals show what may hang, but where timing decides which arrivals make a phase they show too
+much. A record of a few steps by threads alone is searched exhaustively instead. The search is exact if only
+the record's barriers make a warp wait or decide what it does.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ from ptxsim.events.views import Cluster
 from ptxsim.machine.late_operations import hangs_on_order
 
 MOST_STEPS, MOST_STATES = 64, 20_000
-FEW_STATES = 2_000  # where nothing else speaks of luck: 50 ms
+FEW_STATES = 2_000  # if nothing else shows that timing matters: 50 ms
 
 
 class _State(NamedTuple):
-    at: tuple[int, ...]  # steps that each warp has done
+    at: tuple[int, ...]  # number of steps that each warp has done
     asleep: frozenset[int]  # warps that wait at a CTA barrier
     mbarriers: tuple[MbarrierState, ...]
     cta_barriers: tuple[CtaBarrierState, ...]
-    torn: bool = False  # an arrival of several lanes would be of two phases
+    torn: bool = False  # an arrival of several lanes would be split between two phases
 
 
 def ends_in_every_order(cluster: Cluster, record: BarrierRecord) -> bool | None:
-    """False: an interleaving hangs. None: the record cannot tell. Searched once."""
+    """Whether every interleaving ends. False: one hangs. None: the record cannot tell. Searched only once."""
     return _searched(cluster, record, MOST_STATES).ends
 
 
 def outlook(cluster: Cluster, record: BarrierRecord) -> Outlook:
-    """The same, where nothing else speaks of luck."""
+    """What holds for all interleavings, by a smaller search: for records where nothing else shows that
+    timing matters.
+    """
     return _searched(cluster, record, FEW_STATES)
 
 
@@ -76,7 +78,7 @@ def _search(steps: list[BarrierStep], counts: dict, most: int) -> Outlook:
 
 
 def _in_order(steps: list[BarrierStep]) -> bool:
-    """Does each warp take its steps one after another in every interleaving? Then one lane of it takes them
+    """Whether each warp takes its steps one after another in every interleaving: one lane of it takes them
     all.
     """
     lanes: dict[int, int] = {}
@@ -86,13 +88,13 @@ def _in_order(steps: list[BarrierStep]) -> bool:
 
 
 def _of_all(steps: list[BarrierStep]) -> bool:
-    """Does every warp that uses this CTA barrier wait there in every phase?"""
+    """Whether every warp that uses this CTA barrier waits there in every phase."""
     warps = {step.warp for step in steps}
     return all(step.kind == "bar" and step.more and step.amount == 32 * len(warps) for step in steps)
 
 
 def _of_threads(step: BarrierStep, counts: dict) -> bool:
-    """Is it a wait or an arrival of threads, of which the record says all?"""
+    """Whether a step is a wait or an arrival of threads that the record describes completely."""
     if step.kind == "bar":
         return step.amount % 32 == 0
     return step.kind in ("wait", "arrive") and not step.more and step.places[0] in counts
@@ -103,7 +105,7 @@ class _Search:
         warps = sorted({step.warp for step in steps})
         self.steps = [[step for step in steps if step.warp == warp] for warp in warps]
         self.places = list(counts)
-        # a wait as (warp, its number there) -> phases that it let pass
+        # a wait as (warp, its number there) -> phases that were complete when it passed
         self.passed: dict[tuple[int, int], set[int]] = defaultdict(set)
         self.bars = sorted({step.places[0] for step in steps if step.kind == "bar"})
         self.whole = {bar for bar in self.bars if _of_all([s for s in steps if (bar,) == s.places])}
@@ -117,8 +119,8 @@ class _Search:
         return [steps[at] for at, steps in zip(state.at, self.steps, strict=True) if at < len(steps)]
 
     def following(self, state: _State) -> list[_State]:
-        """The states after each step that can be taken; after a single one if that step and the other warps
-        do not affect each other.
+        """The states after each step that can be taken; only one state if its step and the other warps do
+        not affect each other.
         """
         found = []
         for warp, steps in enumerate(self.steps):
@@ -132,7 +134,7 @@ class _Search:
         return found
 
     def _alone(self, state: _State, warp: int, step: BarrierStep) -> bool:
-        """May this step be taken first, whatever the other warps do later?"""
+        """Whether this step may be taken first, whatever the other warps do later."""
         if step.kind == "bar":
             return step.places[0] in self.whole
         kinds = ("arrive",) if step.kind == "wait" else ("arrive", "wait")

@@ -31,9 +31,9 @@ class Synchronization(Observer):
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.meetings: dict[object, list] = {}
-        self.own: dict[object, dict[int, int]] = {}  # mbarrier -> arrivals that each warp made lane by lane
-        self.made: dict[object, ThreadPhases] = {}  # of mbarriers
-        self.fenced: dict[int, tuple[tuple, int]] = {}  # warp -> (its state, lanes that have fenced in it)
+        self.own: dict[object, dict[int, int]] = {}  # mbarrier -> warp -> arrivals by a single lane
+        self.made: dict[object, ThreadPhases] = {}  # mbarrier -> phases by threads
+        self.fenced: dict[int, tuple[tuple, int]] = {}  # warp -> (its state, lanes that fenced in it)
 
     # ---- barriers of threads ----
 
@@ -51,7 +51,7 @@ class Synchronization(Observer):
         key, agents = ("bar", split.cta, arrival.number), self.clocks.agents(split)
         column = self.clocks.column("bar", key) - self.clocks.threads
         phases, several = self.clocks.queues[column].count, arrival.threads != 32
-        whole = split.mask == cluster.alive[split.warp]  # else it is part of a warp, which is an error
+        whole = split.mask == cluster.alive[split.warp]  # else only part of a warp: another error
         if phases and several and whole and self._least(agents, column) < phases:
             self._luck_at_barrier(split, arrival.number)
         self.clocks.release_into(self.clocks.signal(key), agents)
@@ -71,7 +71,7 @@ class Synchronization(Observer):
             self.clocks.acquire(np.unique(np.concatenate(agents)), Stamp(signal.gathered.clock, phases))
 
     def _least(self, agents: np.ndarray, column: int) -> int:
-        """The epoch of a queue that all of these threads know."""
+        """The latest epoch of a queue that all of these threads know."""
         return int(self.clocks.thread_clock[rows_of(agents), column].min())
 
     def _luck_at_barrier(self, split: Split, number: int) -> None:
@@ -93,7 +93,9 @@ class Synchronization(Observer):
         signal.published, signal.gathered = signal.gathered or signal.published, None
 
     def _exits_arrive(self, cluster: Cluster, signal: Signal) -> None:
-        """A barrier waits for threads that end without arriving: what they did is over (9.7.13.3)."""
+        """Threads that ended without arriving count as arrived: all that they did comes before the barrier
+        (9.7.13.3).
+        """
         barrier = barrier_of_cluster(cluster)
         late = barrier.seen.reshape(-1, 32) != barrier.phase - 1
         for warp, alive in enumerate(cluster.alive):
@@ -136,8 +138,8 @@ class Synchronization(Observer):
             signal.together.append((agents, epochs, stamp))
 
     def _ends(self, cluster: Cluster, place, signal: Signal, agents: np.ndarray) -> None:
-        """A thread that knows of all other arrivals of a phase and brings the last ones knows that it is
-        over.
+        """If these arrivals end the phase and their threads know of all others, the threads know that it
+        is over.
         """
         barrier = cluster.mbarriers[place]
         if len(agents) != barrier.pending or barrier.tx or self.clocks.threads_per_agent > 1:
@@ -153,7 +155,7 @@ class Synchronization(Observer):
         self.clocks.thread_clock[rows, column - self.clocks.threads] = barrier.phase + 1
 
     def _late(self, cluster: Cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
-        """Which of these arrivals could have counted in the phase that has just completed?"""
+        """Looks for arrivals among these that could have counted in the phase that has just completed."""
         clocks, column = self.clocks, self.clocks.column("bytes", place)
         phase, column = cluster.mbarriers[place].phase, column - clocks.threads
         if clocks.threads_per_agent == 1 and self._least(agents, column) < phase:
@@ -166,7 +168,9 @@ class Synchronization(Observer):
                 self._doubt(cluster, signal, place, clocks.clock[stray], clocks.thread_clock[stray], row)
 
     def arrive_later(self, cluster: Cluster, place, stamp: Stamp, after: Stamp, row: int) -> None:
-        """Asynchronous work hands over `stamp` when it arrives; its instruction came after `after`."""
+        """Adds an arrival of asynchronous work, which hands over `stamp`; its instruction came after
+        `after`.
+        """
         clocks, signal = self.clocks, self.clocks.signal(place)
         if signal.published is not None and clocks.threads_per_agent == 1:
             column = clocks.column("bytes", place) - clocks.threads
@@ -188,7 +192,7 @@ class Synchronization(Observer):
             self._luck(cluster, place, row, phase)
 
     def _luck(self, cluster: Cluster, place, row: int, phase: int) -> None:
-        """A thread has passed the last phase, which other arrivals could have completed."""
+        """Reports that a thread has passed the last phase although other arrivals could have completed it."""
         reporter, history = self.races.reporter, history_of(cluster).get(place)
         name = reporter.shared_name(place[1])
         count = history.count if history is not None else cluster.mbarriers[place].expected
@@ -213,7 +217,9 @@ class Synchronization(Observer):
         self.clocks.acquire(agents, self._relied_on(place, agents, signal, own), clock=wait.acquires)
 
     def _own_phases(self, cluster: Cluster, warp: int, place) -> int:
-        """Phases that must be over when a warp waits: a barrier takes its arrivals, so many to a phase."""
+        """How many phases must be over when a warp waits, judging by its own arrivals and the count per
+        phase.
+        """
         arrivals, barrier = self.own.get(place, {}).get(warp, 0), cluster.mbarriers[place]
         history = history_of(cluster).get(place)
         if history is None or barrier.expected != history.count:
@@ -223,11 +229,11 @@ class Synchronization(Observer):
         return arrivals // barrier.expected
 
     def _relied_on(self, place, agents: np.ndarray, signal: Signal, own: int) -> Stamp | None:
-        """What a wait gives these threads: that of the phase that is complete, or of an earlier one of the
-        same parity that would have let them pass had they come earlier (PTX ISA 9.7.13.15.16).
+        """What a wait gives these threads: the stamp of the phase that is complete, or of an earlier phase
+        of the same parity that would have let them pass had they come earlier (PTX ISA 9.7.13.15.16).
         """
         column = self.clocks.column("bytes", place) - self.clocks.threads
-        # what one lane has seen, all have: shfl and elect order them
+        # what one lane has seen counts for all: shfl and elect order them
         first = int(agents[0]) - int(agents[0]) % 32
         known = max(own, int(self.clocks.thread_clock[first : first + 32, column].max()))
         enough = known + (signal.taken - known) % 2
@@ -239,7 +245,9 @@ class Synchronization(Observer):
         return signal.passed_at(enough)
 
     def _doubt_coming(self, cluster: Cluster, signal: Signal, place) -> None:
-        """Arrivals of cp.async that were issued before the last phase ended and are still to come."""
+        """Doubts the last phase because of cp.async arrivals issued before it ended that are still
+        pending.
+        """
         column = self.clocks.column("bytes", place) - self.clocks.threads
         phase = cluster.mbarriers[place].phase
         for after, brings, row in (arrival for own in signal.coming.values() for arrival in own):
@@ -267,8 +275,9 @@ class Synchronization(Observer):
         self.clocks.tcgen05_fence(self.clocks.agents(split), after, but)
 
     def _of_all_lanes(self, cluster: Cluster, split: Split) -> list[int]:
-        """Columns of a warp's tcgen05.ld and st where some lane has not executed before_thread_sync since:
-        the warp executes these as a whole, and a fence is each thread's own (PTX ISA 9.7.16.10).
+        """Columns of a warp's tcgen05.ld and st that before_thread_sync must leave out because some lane
+        has not executed it since: the warp executes these as a whole, but each thread fences for itself
+        (PTX ISA 9.7.16.10).
         """
         if split.warp not in self.fenced and not cluster.alive[split.warp] & ~split.mask:
             return []
@@ -276,7 +285,7 @@ class Synchronization(Observer):
         columns = [column for column in known if column is not None]
         counts = [self.clocks.queue(column).count for column in columns]
         agents = self.clocks.agents_of(split.warp, WHOLE_WARP)
-        state = counts, self.clocks.clock[agents, agents].tolist()  # whose epochs end with what tells others
+        state = counts, self.clocks.clock[agents, agents].tolist()  # a release ends a lane's epoch
         before, lanes = self.fenced.get(split.warp, (state, 0))
         lanes = (lanes if before == state else 0) | split.mask
         if not cluster.alive[split.warp] & ~lanes:

@@ -22,7 +22,9 @@ _NOTHING = np.zeros(0, np.int32)
 
 
 class Tcgen05(Observer):
-    """Part of the RaceDetector: what tensor cores do in order of the issuing thread, and tcgen05.commit."""
+    """Part of the RaceDetector: what tensor cores execute in the order of the issuing thread, and
+    tcgen05.commit.
+    """
 
     def __init__(self, races):
         self.races, self.history, self.tmem = races, races.history, races.tensor_memory
@@ -32,8 +34,8 @@ class Tcgen05(Observer):
     def start(self, cluster: Cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.issued: dict[int, Issued] = {}
-        self.last: Issued | None = None  # MMA whose clocks are its own
-        self.state: tuple | None = None  # of its thread, behind it
+        self.last: Issued | None = None  # the last MMA with clocks of its own
+        self.state: tuple | None = None  # state of its thread after it
 
     def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         item = self._item(split)
@@ -47,8 +49,9 @@ class Tcgen05(Observer):
         self.transfers.remember(item)
 
     def _item(self, split: Split) -> Issued:
-        """An MMA that comes after the same events as the one before it shares its clocks: its thread has
-        learnt nothing and handed over nothing since, and nobody has stored what it could read.
+        """The record of an MMA. If it comes after the same events as the one before it, it shares that
+        one's clocks: its thread has learnt nothing and handed over nothing since, and nobody has stored
+        what it could read.
         """
         clocks, thread, stores = self.clocks, self.clocks.agent_of(split.thread), self.history.stores()
         state = thread, clocks.clock.item(thread, thread), clocks.changes, stores
@@ -82,7 +85,7 @@ class Tcgen05(Observer):
             self.races.synchronization.arrive_later(cluster, place, stamp, stamp, token.row)
 
     def tensor_execute(self, cluster: Cluster, works: list) -> None:
-        """MMAs that know the same read as one: to know that the last one is done is to know it of all."""
+        """MMAs that know the same read as one: whoever knows that the last one is done knows it of all."""
         items = [self.issued.pop(id(work)) for work in works]
         for work, item in zip(works, items, strict=True) if works[0].footprint.cells_read else ():
             for _, cells in itertools.groupby(work.footprint.cells_read, lambda r: r.rank):
@@ -115,7 +118,7 @@ class Tcgen05(Observer):
         return spans_of(np.concatenate([s.chunks.reshape(-1) + s.rank * window // 16 for s in inside]))
 
     def _cells_of(self, parts: tuple[Rectangle, ...]) -> np.ndarray:
-        """Cells of the shadow, of those that there are."""
+        """Cells of the shadow for the parts that lie within tensor memory."""
         known = self.cells.get(parts)
         if known is None:
             found = [
@@ -128,7 +131,7 @@ class Tcgen05(Observer):
 
 
 def _alike(first: Issued, other: Issued) -> bool:
-    """Do two MMAs of one thread come after the same events, apart from their issuer's own epoch?"""
+    """Whether two MMAs of one thread come after the same events, apart from their issuer's own epoch."""
     same = first.stores == other.stores and len(first.clock) == len(other.clock)
     return first.clock is other.clock or same and int(np.count_nonzero(first.clock != other.clock)) <= 1
 
@@ -140,15 +143,17 @@ class Wgmma(Observer):
 
     def __init__(self, races):
         self.races, self.history = races, races.history
-        self.spans: dict[SharedSpan, np.ndarray] = {}  # byte ranges in the shadow
+        self.spans: dict[SharedSpan, np.ndarray] = {}  # -> byte ranges in the shadow
 
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
-        self.issued: dict[int, int] = {}  # warp -> instructions
+        self.issued: dict[int, int] = {}  # warp -> wgmma instructions issued
         self.reached: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> thread_clock of those who issued it
 
     def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int) -> Issued:
-        """One warp's share: it comes after what any lane knows, as all have come here (.sync.aligned)."""
+        """One warp's share: it comes after what any lane knows, because all lanes have reached it
+        (.sync.aligned).
+        """
         clocks, agents = self.clocks, self.clocks.agents(split)
         op = Issued("wgmma", split.row, int(agents[0]), most(clocks.clock, agents), _NOTHING, _NOTHING)
         clocks.clock[agents, agents] += 1
@@ -168,7 +173,7 @@ class Wgmma(Observer):
         self.history.spans(SHARED, known, False, token)
 
     def wgmma_wait(self, cluster: Cluster, split: Split, token: Issued) -> None:
-        """All warps of the group have reached it, but that hands on no memory access."""
+        """All warps of the group have reached the instruction, but that hands over no memory access."""
         agents = self.clocks.agents(split)
         self.clocks.learn(agents, token.queue, token.epoch)
         reached = self.reached.get((token.queue, token.epoch))

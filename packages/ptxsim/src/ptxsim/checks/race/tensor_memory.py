@@ -29,21 +29,23 @@ class TensorMemoryAccesses(Observer):
 
     def __init__(self, races):
         self.races = races
-        self.cells: dict[TmemCells, np.ndarray] = {}  # of the shadow
+        self.cells: dict[TmemCells, np.ndarray] = {}  # -> cells of the shadow
 
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.shadow = TmemShadow(cluster.ctas)
         self.pending: dict[tuple, deque] = {}
         self.latest: dict[tuple, Issued] = {}
-        self.learned: dict[int, dict[int, Issued]] = {}  # warp -> row -> its last load that a use ends
-        self.unread: dict[int, dict[int, Issued]] = {}  # the same, but a use may come after others are told
+        self.learned: dict[int, dict[int, Issued]] = {}  # warp -> row -> its last load, done at its first use
+        self.unread: dict[int, dict[int, Issued]] = {}  # the same; its first use may follow a signal
         self.open_results: dict[tuple, list] = {}
-        # per queue - threads: of completed MMAs? [0]: does one act now?
+        # [queue - threads]: whether it is a queue of completed MMAs; [0]: whether such a queue acts now
         self.is_mma: np.ndarray = np.zeros(1, np.int8)
 
     def mma_queue(self, thread: int) -> int:
-        """Two agents in a row: MMAs completed, and MMAs issued (what tcgen05.fence orders)."""
+        """The first of a thread's two adjacent queues: MMAs completed, and MMAs issued (what tcgen05.fence
+        orders).
+        """
         queue, issued = self.clocks.column("mma", thread), self.clocks.column("issued", thread)
         if len(self.is_mma) <= issued - self.clocks.threads:
             self.is_mma = np.pad(self.is_mma, (0, issued + 1 - self.clocks.threads))
@@ -53,7 +55,7 @@ class TensorMemoryAccesses(Observer):
     # ---- look-up ----
 
     def touch(self, cells: np.ndarray, write: bool, op: Issued) -> None:
-        """op accesses cells."""
+        """Looks up an access of op to these cells."""
         if not len(cells):
             return
         if self.open_results:
@@ -80,7 +82,9 @@ class TensorMemoryAccesses(Observer):
             history.collect("tmem", op.clock, op)
 
     def result(self, key: tuple, cells: np.ndarray, columns: tuple[int, int], op: Issued) -> None:
-        """D is written. While only MMAs of one thread go to it, in order, the last one is enough."""
+        """Looks up the write of D. While only MMAs of one thread write D, in order, keeping the last one
+        is enough.
+        """
         last = self.open_results.get(key)
         if last is not None and last[0].queue == op.queue:
             last[0] = op
@@ -89,7 +93,9 @@ class TensorMemoryAccesses(Observer):
         self.open_results[key] = [op, cells, *columns]
 
     def _close_results(self, cells: np.ndarray) -> None:
-        """Another agent comes to these cells: enters the last MMA of each result that may overlap."""
+        """Called when another agent accesses these cells: enters the last MMA of each result that may
+        overlap.
+        """
         columns = cells % COLUMNS
         low, high = int(columns.min()), int(columns.max())
         for key, (op, known, first, last) in list(self.open_results.items()):
@@ -104,7 +110,7 @@ class TensorMemoryAccesses(Observer):
             "st" if write else "ld",
             self.clocks,
             self.clocks.agents(split),
-        )  # .sync: all lanes have come here
+        )  # .sync: all lanes are here
         before, usable = most(clocks.clock, agents), most(clocks.tcgen05_clock, agents)
         if write:
             self._overtake(cluster.program, split, before)
@@ -115,7 +121,7 @@ class TensorMemoryAccesses(Observer):
         queue.count += 1
         op.epoch = queue.count
         if kind == "ld" and used_before_handed_over(cluster.program, split.row):
-            clocks.learn(agents, op.queue, op.epoch)  # as far as chips go; the text wants wait::ld
+            clocks.learn(agents, op.queue, op.epoch)  # so on every chip; PTX asks for wait::ld
             self.learned.setdefault(split.warp, {})[split.row] = op
         elif kind == "ld" and not never_read(cluster.program, split.row):
             self.unread.setdefault(split.warp, {})[split.row] = op
@@ -123,16 +129,16 @@ class TensorMemoryAccesses(Observer):
         self.latest[kind, split.warp] = op
 
     def tells(self, cluster: Cluster, split: Split) -> None:
-        """A warp is about to tell others how far it has come. Is that past the first use of its loads?"""
+        """Called when a warp is about to signal: loads whose first use it has passed then count as done."""
         unread = self.unread.get(split.warp, {})
         for row, load in sorted(unread.items(), key=lambda item: item[1].epoch):
             if split.row in rows_before_use(cluster.program, row):
-                return  # to know of a later load is to know of this one
+                return  # knowing of a later load would imply knowing of this one
             self.clocks.learn(self.clocks.agents_of(split.warp, WHOLE_WARP), load.queue, load.epoch)
             del unread[row]
 
     def _overtake(self, program, split: Split, before: np.ndarray) -> None:
-        """A store that comes before the first use of a load of its warp is not ordered behind that load."""
+        """A store that comes before the first use of a load of its warp is not ordered after that load."""
         for row, load in self.learned.get(split.warp, {}).items():
             if split.row in rows_before_use(program, row):
                 before[load.queue] = min(before[load.queue], load.epoch - 1)
@@ -176,7 +182,7 @@ class TensorMemoryAccesses(Observer):
 
 
 class LoadUses(Observer):
-    """Part of the RaceDetector, before threads synchronise: what a warp tells them covers the loads whose
+    """Part of the RaceDetector, before Synchronization: what a warp signals covers the loads whose
     registers it has read (PTX ISA 9.7.16.6.4.5).
     """
 

@@ -1,4 +1,4 @@
-"""Loads, stores and atomics of threads, and what their strong ones synchronise (PTX ISA 8.8)."""
+"""Loads, stores and atomics of threads, and the synchronisation by the strong ones (PTX ISA 8.8)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ORDERING = {"fence", "membar", "mbarrier", "cp", "tcgen05", "wgmma"}
 
 @functools.lru_cache(maxsize=16)
 def hands_over(program) -> bool:
-    """Whether strong accesses order anything: relaxed ones do so with fences, or hand on what copies have
-    signalled.
+    """Whether strong accesses order anything here: relaxed ones do so only with fences, or by handing on
+    what copies have signalled.
     """
     orderings = (ordering(i) for i in program.instrs)
     if any(how.acquires or how.releases for how in orderings):
@@ -30,7 +30,7 @@ def hands_over(program) -> bool:
 
 
 class ThreadAccesses(Observer):
-    """Part of the RaceDetector."""
+    """Part of the RaceDetector: accesses of threads to shared and global memory."""
 
     def __init__(self, races):
         self.races, self.history = races, races.history
@@ -40,10 +40,10 @@ class ThreadAccesses(Observer):
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.released = ReleasedPlaces(self.clocks)
-        self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw, without acquire
+        self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw without acquire
 
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
-        """Strong accesses synchronise: they cut the log into pieces."""
+        """Looks a log up in pieces, cut at its strong accesses, because these synchronise."""
         if not self.synchronises:
             self.history.log(log, self.clocks.clock)
             return
@@ -74,7 +74,7 @@ class ThreadAccesses(Observer):
             return
         seen, others = list(self.flags.get(place, ())), self.history.others
         self.flags_seen.setdefault(agent, set()).update(seen)
-        if how.writes:  # atom: who takes the last ticket has seen all others: chips then read what they wrote
+        if how.writes:  # atom: who takes the last ticket has seen all others; chips then read their writes
             others[seen] = np.where(others[seen], others[seen], 2)
 
     def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:

@@ -1,5 +1,5 @@
-"""Phases of an mbarrier that threads alone make: who comes after all arrivals of one comes after its end,
-whether it has waited for it or not.
+"""Phases of an mbarrier that threads alone complete: a thread that comes after all arrivals of such a
+phase comes after its end, whether it has waited for it or not.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ Arrivals = list[tuple[np.ndarray, np.ndarray]]  # (agents, their epochs)
 
 @dataclass
 class ThreadPhases:
-    now: Arrivals = field(default_factory=list)  # of the present phase, with release
-    count: int = 0  # arrivals that these make
-    last: Arrivals | None = None  # of the phase before; None: others have a say in it, or bytes
+    now: Arrivals = field(default_factory=list)  # of the current phase, with release
+    count: int = 0  # how many arrivals these make
+    last: Arrivals | None = None  # of the phase before; None: it also needed other arrivals or bytes
     before: Arrivals | None = None  # of the one before that
 
     def arrive(self, agents: np.ndarray, epochs: np.ndarray, count: int) -> None:
@@ -23,13 +23,13 @@ class ThreadPhases:
         self.count += count
 
     def end(self, expected: int) -> None:
-        """expected: the arrivals that every phase takes; -1: threads have dropped out."""
+        """Ends a phase. expected: the arrivals that every phase takes; -1: threads have dropped out."""
         self.before, self.last = self.last, self.now if self.count == expected else None
         self.now, self.count = [], 0
 
 
 def come_after(arrivals: Arrivals | None, clocks: np.ndarray) -> np.ndarray:
-    """Which of these clocks, one per line, know of all of them?"""
+    """Which of these clocks, one per row, know of all the arrivals."""
     known = np.full(len(clocks), arrivals is not None)
     for agents, epochs in arrivals or ():
         known &= (clocks[:, agents] >= epochs).all(1)

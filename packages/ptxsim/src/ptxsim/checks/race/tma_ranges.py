@@ -1,4 +1,4 @@
-"""Bytes of global memory that a box of a tensor map covers, and spans of bytes that become one."""
+"""Bytes of global memory that a box of a tensor map covers, and merging of byte spans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def box_spans(tmap, start: tuple[int, ...]) -> np.ndarray:
-    """int64 (n, 2): the box is the bytes [first, last) of these disjoint spans, from the map's first element.
+    """The bytes of a box as disjoint spans [first, last), counted from the map's first element: int64 (n, 2).
 
     Elements outside the tensor are left out. With an element stride in the innermost dimension, every element
     is a span of its own.
@@ -42,7 +42,7 @@ def _whole_box(box: tuple, element_strides: tuple, steps: tuple) -> np.ndarray:
 
 
 def _spans(starts: np.ndarray, size: int) -> np.ndarray:
-    """[start, start + size) for every start; spans that touch or overlap become one."""
+    """[start, start + size) for every start; spans that touch or overlap are merged."""
     if not size or not len(starts):
         return np.zeros((0, 2), np.int64)
     starts = np.sort(starts)
@@ -56,7 +56,7 @@ def ascending(spans: np.ndarray) -> np.ndarray:
 
 
 def merged(spans: np.ndarray) -> np.ndarray:
-    """The same bytes, as disjoint spans in ascending order; spans: int64 (n, 2), one at least."""
+    """The same bytes, as disjoint spans in ascending order; spans: int64 (n, 2), at least one."""
     sizes = spans[:, 1] - spans[:, 0]
     if (sizes == sizes[0]).all():
         return _spans(spans[:, 0], int(sizes[0]))

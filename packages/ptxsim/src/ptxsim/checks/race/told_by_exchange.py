@@ -1,10 +1,10 @@
-"""Accesses that come after what another lane of the warp knows of, by an exchange between the lanes.
+"""Accesses that an exchange between lanes puts after something that another lane of the warp knows of.
 
     @first atom.acq_rel old, [barrier], ..;  shfl.sync old, old, 0, ..;  ld.shared x, [p];
 
-The first lane acquires, and by the text it alone: no exchange orders memory (PTX ISA 9.7.9.6). But chips that
-we know take the lanes of a warp through it together, and their loads and stores in the order of the program:
-cooperative_groups builds its tiles of several warps on that.
+The first lane acquires, and by PTX it alone does: no exchange orders memory (PTX ISA 9.7.9.6). But the chips
+that we know execute an exchange for all lanes of a warp together, and their loads and stores in program
+order: cooperative_groups builds its tiles of several warps on that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ACQUIRES = {"acquire", "acq_rel", "sc"}
 
 
 def told_by_exchange(races, pair: AccessPair) -> bool:
-    """Whether a lane of the later side's warp knows of the earlier one, and an exchange hands that on."""
+    """Whether a lane of the later side's warp knows of the earlier access, and an exchange hands that on."""
     if not pair.in_warp or pair.code > READ_WRITE:
         return False
     program, (row, later) = races.launch.program, (pair.first.row, pair.second.row)
@@ -35,7 +35,7 @@ def told_by_exchange(races, pair: AccessPair) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def acquiring(program) -> frozenset[int]:
-    """Rows by which single lanes may learn of what others did."""
+    """Rows at which a single lane may learn of what other threads did."""
     return frozenset(
         row for row, instr in enumerate(program.instrs) if instr is not None and _acquires(instr)
     )
@@ -47,13 +47,13 @@ def _acquires(instr: Instr) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _before_exchange(program, row: int) -> frozenset[int]:
-    """Rows that the lane which was at `row` may come to before all lanes of its warp meet."""
+    """Rows that the lane that was at `row` may reach before all lanes of its warp meet."""
     starts, meet = next_rows(program, row), functools.partial(_all_meet, program)
     return frozenset().union(*(reachable(program, start, stops=meet) for start in starts))
 
 
 def _comes_to(program, row: int, later: int) -> bool:
-    """Whether a lane that was at `row` always comes to `later` too: then it keeps the two in order itself."""
+    """Whether a lane that was at `row` always reaches `later` too: then it keeps the two in order itself."""
     last = program.instrs[later]
     on = reachable(program, row, stops=lambda instr: instr is last)
     return last.pred is None and later in on and not any(_ends(program, other) for other in on - {later})
@@ -64,7 +64,7 @@ def _ends(program, row: int) -> bool:
 
 
 def _all_meet(program, instr: Instr | None) -> bool:
-    """Whether all lanes of a warp go through an instruction together."""
+    """Whether all lanes of a warp execute an instruction together."""
     if instr is None or instr.op not in (*EXCHANGES, "bar", "barrier") or not instr.operands:
         return False
     if instr.op in ("bar", "barrier") and "warp" not in instr.mods:

@@ -1,15 +1,15 @@
-"""What has happened before what: vector clocks of threads and of queues of asynchronous work.
+"""Happens-before as vector clocks of threads and of queues of asynchronous work.
 
 An agent is a thread, or a queue of work that hardware units do: all copies that complete on one mbarrier, all
 MMAs of one thread, the bulk groups of a thread, the tcgen05.ld of a warp. `clock[t, a]` is the last epoch of
 agent a that thread t can rely on. A thread's epoch ends when it releases; a queue's epoch is its phase, group
 or instruction number.
 
-Tensor memory has clocks of its own, because its instructions are ordered by tcgen05.fence (PTX ISA
-9.7.16.6): `thread_clock[t]` follows every synchronisation of threads; `tcgen05_clock[t]` is what t's own
-tcgen05 instructions come after: its thread_clock at its last fence::after_thread_sync, and its own work.
-What a copy signals comes after its issue, and so after every phase that its thread had seen: thread_clock
-says so, though of memory PTX denies it (8.9.1.1).
+Tensor memory has clocks of its own, because its instructions are ordered by tcgen05.fence (PTX ISA 9.7.16.6):
+`thread_clock[t]` follows every synchronisation of threads; `tcgen05_clock[t]` is what t's own tcgen05
+instructions come after: its thread_clock at its last fence::after_thread_sync, and its own work. The signal
+of a copy comes after its issue, and so after every phase that its thread had seen. thread_clock records this
+order, although PTX does not give it for memory (8.9.1.1).
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ class Agent:
 
 
 class Stamp(NamedTuple):
-    """What a release hands over. Stamps share their arrays: nobody writes into these."""
+    """The clocks that a release hands over. Stamps share their arrays, so nobody may write into these."""
 
     clock: np.ndarray
     thread_clock: np.ndarray
 
     def joined(self, other: Stamp) -> Stamp:
-        """What either hands over."""
+        """Everything that either stamp hands over."""
         return Stamp(joined(self.clock, other.clock), joined(self.thread_clock, other.thread_clock))
 
     def common(self, other: Stamp) -> Stamp:
-        """What both hand over."""
+        """Only what both stamps hand over."""
         return Stamp(lowest(self.clock, other.clock), lowest(self.thread_clock, other.thread_clock))
 
     def knowing(self, clocks: VectorClocks, column: int, epoch: int) -> Stamp:
-        """This, and an epoch of a queue."""
+        """This stamp, extended by an epoch of the queue `column`."""
         thread_clock = with_epoch(self.thread_clock, column - clocks.threads, epoch)
         return Stamp(with_epoch(self.clock, column, epoch), thread_clock)
 
@@ -74,28 +74,30 @@ class Stamp(NamedTuple):
 class Signal:
     """The releases that reach one synchronisation object, and what its waits acquire."""
 
-    gathered: Any = None  # Stamp, by everyone who has arrived
+    gathered: Any = None  # Stamp of everyone who has arrived in this phase
     published: Any = None  # Stamp: what a completed wait may rely on
-    past: dict = field(default_factory=dict)  # phases complete -> `published` then, of the last ones
-    spare: Any = None  # Stamp of an mbarrier: `gathered`, whichever one arrival of this phase is missing
+    past: dict = field(default_factory=dict)  # phases complete -> `published` then, of the latest phases
+    spare: Any = None  # Stamp of an mbarrier: what `gathered` keeps if any one arrival is missing
     lacking: Any = None  # Stamp: `spare` of the last phase
     # (agents, their epochs, stamp) of arrivals by one instruction
     together: list = field(default_factory=list)
-    before: list = field(default_factory=list)  # the same of the last phase
-    taken: int = -1  # phases complete when a wait passed last
-    coming: dict = field(default_factory=dict)  # agent -> (what came before, what it brings, row) of cp.async
+    before: list = field(default_factory=list)  # `together` of the last phase
+    taken: int = -1  # phases complete when a wait last passed
+    coming: dict = field(default_factory=dict)  # agent -> (stamp before, stamp brought, row) of cp.async
     counted: list = field(default_factory=list)  # (agent, epoch, stamp): see `count`
-    relaxed: dict = field(default_factory=dict)  # agent -> its epoch when it arrived, without release
-    stray: int | None = None  # row of an arrival that could have counted in the phase before, for another
+    relaxed: dict = field(default_factory=dict)  # agent -> its epoch when it arrived without release
+    stray: int | None = None  # row of an arrival that could have replaced one of the previous phase
     initialised: tuple[int, int] | None = None  # (agent, epoch) of mbarrier.init
     init_fence: tuple[int, int] | None = None  # (agent, epoch) of a fence.mbarrier_init after it
-    awaited: bool = False  # somebody has waited, with success or not
+    awaited: bool = False  # some thread has waited, successfully or not
 
     def add(self, stamp: Stamp) -> None:
         self.gathered = stamp if self.gathered is None else self.gathered.joined(stamp)
 
     def arrive(self, stamp: Stamp, second: Stamp | None = None) -> None:
-        """Arrivals on an mbarrier: their releases, and these whichever one of them is missing."""
+        """Adds arrivals on an mbarrier. stamp: what they release; second: what they release if any one is
+        missing.
+        """
         if self.gathered is None:
             self.gathered, self.spare = stamp, second or NO_STAMP
             return
@@ -105,21 +107,21 @@ class Signal:
         self.gathered = self.gathered.joined(stamp)
 
     def deliver(self, thread_clock: np.ndarray) -> None:
-        """Bytes for an mbarrier: of memory they hand over nothing but themselves (PTX ISA 8.9.1.1), which the
-        end of the phase does. No arrival can stand in for them.
+        """Adds bytes delivered to an mbarrier. Of memory they hand over only themselves (PTX ISA 8.9.1.1),
+        which the end of the phase does. No arrival can replace them.
         """
         stamp = Stamp(_NOTHING, thread_clock)
         self.add(stamp)
         self.spare = stamp if self.spare is None else self.spare.joined(stamp)
 
     def count(self, agent: int, epoch: int, stamp: Stamp) -> None:
-        """An arrival, by a thread in this epoch, that the phase expects. The phase vouches for it if one of
-        the other arrivals comes after it; otherwise the phase could have been over before.
+        """Adds an arrival that the phase expects, by a thread in this epoch. The phase guarantees it only if
+        one of the other arrivals comes after it; otherwise the phase could have completed before it.
         """
         self.counted.append((agent, epoch, stamp))
 
     def advance(self, phase: int) -> None:
-        """A phase of an mbarrier completes: later ones come after all its arrivals."""
+        """Completes a phase of an mbarrier: waits from now on come after all its arrivals."""
         told = self.gathered
         for agent, epoch, stamp in self.counted:
             known = told.clock[agent : agent + 1].max(initial=0)
@@ -132,10 +134,12 @@ class Signal:
         self.before, self.together = self.together, []
 
     def doubt(self, clocks: np.ndarray, brings: Stamp, row: int) -> None:
-        """Arrivals that know `clocks`, one per line, and all bring `brings`, came too late for the last
-        phase, but nothing orders them after it: each could have counted in place of any arrival that it does
-        not know of. Lanes that arrive by one instruction come together: an access after one of them is after
-        all.
+        """Lowers what a wait for the last phase may rely on, because of arrivals that came too late for it
+        but that nothing orders after it: each could have counted in place of any arrival that it does not
+        know of.
+
+        clocks: what the late arrivals know, one row each; brings: what they all hand over. Lanes that arrive
+        by one instruction arrive together: an access after one of them is after all of them.
         """
         certain = self.published.common(brings).joined(self.lacking)
         for agents, epochs, stamp in self.before:
@@ -151,14 +155,14 @@ class Signal:
             self.past[next(reversed(self.past))] = stamp
 
     def passed_at(self, phase: int) -> Stamp | None:
-        """What a wait could rely on when this many phases were complete; nothing if none were."""
+        """What a wait could rely on when this many phases were complete; None if none were."""
         return self.past.get(max(phase, next(iter(self.past), 0))) if phase else None
 
 
 @dataclass
 class Relaxed:
-    """What fence-based synchronisation of one thread needs (PTX ISA 8.8): its last fence, and reads without
-    acquire.
+    """State for fence-based synchronisation of one thread (PTX ISA 8.8): what its last fence released, and
+    what its reads without acquire have seen.
     """
 
     fence: Stamp | None = None
@@ -186,14 +190,14 @@ class VectorClocks:
         self.signals: dict[object, Signal] = {}
         self.relaxed: dict[int, Relaxed] = {}
         self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
-        self.first_copy = 0  # queue of cp.async of agent 0, with those of the others behind it; 0: none yet
+        self.first_copy = 0  # cp.async queue of agent 0, followed by those of the others; 0: none yet
         self.changes = 0  # times that threads have learnt something
-        self.steps: list = []  # on barriers so far (barrier_record.py)
+        self.steps: list = []  # steps on barriers so far (barrier_record.py)
 
     # ---- agents ----
 
     def column(self, kind: str, owner: object) -> int:
-        """The number of a queue; made on first use."""
+        """The column of a queue; creates the queue on first use."""
         column = self.columns.get((kind, owner))
         if column is None:
             column = self.columns[kind, owner] = self.threads + len(self.queues)
@@ -203,7 +207,9 @@ class VectorClocks:
         return column
 
     def copy_queues(self) -> int:
-        """The first of as many queues of cp.async in a row as there are agents that are threads."""
+        """The first of the cp.async queues, one per thread agent in consecutive columns; creates them on
+        first use.
+        """
         if not self.first_copy:
             self.first_copy = [self.column("cp.async", agent) for agent in range(self.threads)][0]
         return self.first_copy
@@ -225,7 +231,7 @@ class VectorClocks:
         return self.agents_of(split.warp, split.mask)
 
     def agents_of(self, warp: int, mask: int) -> np.ndarray:
-        """Agents of the lanes of a mask, ascending."""
+        """Agents of the lanes in a mask, ascending."""
         agents = self.agents_of_lanes.get((warp, mask))
         if agents is None:
             agents = warp * 32 + lane_list(mask) if self.threads_per_agent == 1 else np.array([warp])
@@ -244,11 +250,13 @@ class VectorClocks:
     # ---- release and acquire ----
 
     def epoch(self, agent: int) -> int:
-        """The epoch in which a thread's next access falls."""
+        """The epoch that a thread's next access belongs to."""
         return int(self.clock[agent, agent])
 
     def release(self, agents, clock: bool = True) -> Stamp:
-        """What these threads hand over now; their next accesses are of a new epoch. clock=False: relaxed."""
+        """What these threads hand over now; their next accesses belong to a new epoch. clock=False: a relaxed
+        operation, which ends no epoch.
+        """
         if not clock:
             return self._relaxed_stamp(agents, most(self.thread_clock, agents))
         if isinstance(agents, np.ndarray) and len(agents) > 1 and dense(agents):
@@ -259,7 +267,7 @@ class VectorClocks:
         return stamp
 
     def release_into(self, signal: Signal, agents: np.ndarray) -> None:
-        """Adds what these threads hand over now to what a barrier has gathered, which only it refers to."""
+        """Adds what these threads hand over now to `gathered` of a barrier, in place where possible."""
         gathered = signal.gathered
         if gathered is None or len(gathered.clock) != self.clock.shape[1] or not dense(agents):
             signal.add(self.release(agents))
@@ -267,7 +275,7 @@ class VectorClocks:
             release_rows_into(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1, *gathered)
 
     def _relaxed_stamp(self, agents, thread_clock: np.ndarray) -> Stamp:
-        """A relaxed operation releases what an earlier fence of its thread covers."""
+        """What a relaxed operation releases: of memory, only what an earlier fence of its thread covers."""
         stamp = Stamp(_NOTHING, thread_clock)
         for agent in np.atleast_1d(agents):
             fence = self.relaxed.get(int(agent), Relaxed()).fence
@@ -288,14 +296,16 @@ class VectorClocks:
             relaxed.pending = (relaxed.pending or NO_STAMP).joined(stamp)
 
     def release_each(self, agents: np.ndarray) -> tuple[Stamp, Stamp | None]:
-        """(what these threads hand over now, the same whichever one of them is missing); None: nothing."""
+        """(what these threads hand over now, what they hand over if any one of them is missing); None:
+        nothing.
+        """
         second = None
         if len(agents) > 1 and self.threads_per_agent == 1:
             second = Stamp(second_most(self.clock, agents), second_most(self.thread_clock, agents))
         return self.release(agents), second
 
     def meet(self, agents: np.ndarray) -> None:
-        """These threads wait for each other: each then comes after what all have done."""
+        """Makes these threads wait for each other: each then comes after everything that all have done."""
         self.acquire(agents, self.release(agents))
 
     def fence(self, agents: np.ndarray) -> None:
@@ -308,7 +318,7 @@ class VectorClocks:
             relaxed.fence = self.release(agent)
 
     def tcgen05_fence(self, agents: np.ndarray, after: bool, but: Sequence[int] = ()) -> None:
-        """Joins what threads know into what their tcgen05 instructions come after, or the other way round.
+        """Joins what threads know into what their tcgen05 instructions come after; after=False: the reverse.
 
         but: columns of the clocks that stay as they are.
         """
@@ -320,13 +330,17 @@ class VectorClocks:
         (self.tcgen05_clock if after else self.thread_clock)[rows] = both
 
     def snapshot(self, agent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What asynchronous work issued now comes after: the agent's three clocks. Ends its epoch."""
+        """Copies of the agent's three clocks: what asynchronous work issued now comes after. Ends the agent's
+        epoch.
+        """
         clocks = self.clock[agent].copy(), self.thread_clock[agent].copy(), self.tcgen05_clock[agent].copy()
         self.clock[agent, agent] += 1
         return clocks
 
     def learn(self, agents, column, epochs) -> None:
-        """These threads have waited for the work of a queue, or each for its own queue, to these epochs."""
+        """Records that these threads have waited for a queue's work, or each for its own queue's, up to these
+        epochs.
+        """
         self.changes += 1
         rows = rows_of(agents) if isinstance(column, int) else agents
         self.clock[rows, column] = np.maximum(self.clock[rows, column], epochs)

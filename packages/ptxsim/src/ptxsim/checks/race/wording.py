@@ -1,4 +1,4 @@
-"""What a race report calls accesses, threads and places."""
+"""How race reports name accesses, threads and places."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxsim.checks.race.shadow_tmem import place_of
 from ptxsim.machine.tensor_map import MAP_BYTES
 
 COPIES = ("bytes", "source", "result")
-SHOWN = 8  # threads named at most
+SHOWN = 8  # threads that a message names at most
 UNITS = {
     "bytes": "TMA load",
     "source": "TMA store",
@@ -37,7 +37,7 @@ def text_of(races, access: Access, name_issuer: bool = False) -> str:
 
 
 def _elsewhere(races, cluster: int) -> str:
-    """A cluster of the grid; where there are none, its CTA (as blockIdx)."""
+    """A cluster of the grid, or its CTA (as blockIdx) if clusters have only one."""
     if races.cluster.ctas == 1:
         return f"CTA {races.launch.cluster_cta_ids(cluster)[0]}"
     return f"cluster {cluster}"
@@ -50,7 +50,7 @@ def line_text(races, row: int) -> str:
 
 
 def barrier_of(races, place: tuple[int, int]) -> str:
-    """`full[1] of CTA 0`; the CTA only where there are several."""
+    """`full[1] of CTA 0`; the CTA only if the cluster has several."""
     name = races.reporter.shared_name(place[1])
     return f"{name} of CTA {place[0]}" if races.cluster.ctas > 1 else name
 
@@ -90,7 +90,7 @@ def line_of(races, row: int):
 
 
 def coordinates(races, access: Access, space: str, position: int) -> str:
-    """Of a copy: its box, or that it was about to read its tensor map there."""
+    """For a copy: its box, or that the place is in the tensor map that it reads."""
     if access.kind not in COPIES:
         return ""
     op = races.transfers.find(access.agent, access.epoch, access.row)
@@ -104,7 +104,7 @@ def coordinates(races, access: Access, space: str, position: int) -> str:
 
 
 def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:
-    """(place, buffer, CTA rank)."""
+    """(name of the place, name of its buffer, CTA rank)."""
     if space == "tmem":
         rank, lane, column = place_of(position)
         where = f" of CTA {rank}" if races.cluster.ctas > 1 else ""
