@@ -196,7 +196,7 @@ BYTES = (
         **EIGHT_OF_PAIR,
         edits=(replace("tile_scheduler.init(bx // CTA_GROUP)", "tile_scheduler.init(bx)"),),
         kind="tx-count",
-        names="CTA 1 loaded for the phase before and not for this one",
+        names="CTA 1 loaded for the previous phase but not for this one",
         why="The scheduler counts clusters: the CTAs of a pair take different tiles, and one ends first.",
     ),
     Bug(

@@ -77,7 +77,7 @@ def test_a_peer_that_stores_behind_along_both_axes(rows, columns):
     starts = {0: [(0, 0), (64, 0)], 1: [(columns, rows), (64 + columns, rows)]}
     found = _diagonal(Stores(starts=starts), 1)
     assert found == (
-        f"CTA 1 stores {columns} columns and {rows} rows behind CTA 0, each time" if rows and columns else ""
+        f"CTA 1 stores {columns} columns and {rows} rows past CTA 0, each time" if rows and columns else ""
     )
     starts[1][1] = (columns, rows)  # not the same distance each time
     assert not _diagonal(Stores(starts=starts), 1)

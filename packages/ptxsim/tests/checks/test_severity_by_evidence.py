@@ -302,4 +302,4 @@ def test_ctas_that_store_the_same_place_have_too_many_tiles_only_where_all_of_it
     program = ptxsim.load(HEAD.format(target="sm_90") + text)
     found = program.launch("k", grid=2, args=[out], arg_names=["D"]).findings[0]
     assert (found.kind, found.severity, found.evidence["cause"]) == ("race", "error", cause)
-    assert ("tiles too many" in found.message) == (cause == "tiles-too-many")
+    assert ("too many tiles" in found.message) == (cause == "tiles-too-many")

@@ -33,7 +33,7 @@ PHASES = (
         lines(INIT, only("%w1", wait(1), "A"), "bar.sync 1;", SIGNAL),
         ("bar.sync 1;", ""),
         "mbarrier",
-        words="may be over before it comes",
+        words="may be over before the wait comes",
         orders=("program", "adverse"),  # in the other one it comes late, and hangs
     ),
     Rule(
@@ -41,7 +41,7 @@ PHASES = (
         lines(INIT, only("%w1", TEST, "A"), SIGNAL),
         (TEST, f"{TEST} @!%q bra T;"),
         "mbarrier",
-        words="may be over before it comes",
+        words="may be over before the wait comes",
         orders=("program", "adverse"),
     ),
     Rule(
@@ -73,7 +73,7 @@ PHASES = (
         ),
         ("[%bar], 2", "[%bar], 1"),
         "mbarrier",
-        words="does not let pass, and hangs",
+        words="does not pass, and hangs",
         also=("deadlock",),
         orders=("program", "adverse"),
     ),

@@ -1,4 +1,4 @@
-"""Bulk stores that add to an array: noted until the launch knows whether anybody had written it before
+"""Bulk stores that add to an array: noted until the launch knows whether the array had been written before
 (unwritten_outputs.py).
 """
 

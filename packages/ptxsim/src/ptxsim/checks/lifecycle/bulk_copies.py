@@ -1,8 +1,8 @@
 """Bulk copies that a thread starts and never waits for: the CTA may end while TMA still reads its memory.
 
 PTX ISA 9.7.9.25.2: a bulk copy belongs to the open group of its thread, commit_group closes it, wait_group
-waits for closed groups. Shared memory belongs to a CTA that executes (5.1.7); whether it outlives the CTA for
-a copy that still reads, the text does not say. Known chips keep it, so this is a review.
+waits for closed groups. Shared memory belongs to a CTA that executes (5.1.7); PTX does not say whether it
+outlives the CTA for a copy that still reads. Known chips keep it, so this is a review.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BulkCopies(Observer):
             self.groups[thread] = [*kept, still_open]
 
     def _storing(self, split: Split) -> list[int]:
-        """Threads of a split that have stored; all others' groups are empty."""
+        """Threads of a split that have stored; the groups of all others are empty."""
         return [t for t in self.groups if t >> 5 == split.warp and split.mask >> (t & 31) & 1]
 
     def finish(self, cluster: Cluster) -> None:

@@ -1,12 +1,12 @@
-"""A CTA must have started before its peers use its shared memory. It must live, and its tensor memory must
-stay allocated, until they are done with both.
+"""A CTA must have started before its peers use its shared memory. It must keep running, with its tensor
+memory allocated, until they are done with both.
 
-Each CTA of a cluster is one clock. A CTA's clock ticks when it releases (arrives, commits, starts a copy);
-what it then waits for tells it the clocks of the CTAs that signalled. A peer that touches this CTA at its
-time t must be known here, at time t or later, when this CTA ends (shared memory, mbarriers: PTX ISA 5.1.4,
-9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). A CTA that loads from a peer or stores to it
-must already know some time of that peer. CTAs are coarser than threads, so this misses cases but invents
-none.
+Each CTA of a cluster has one clock, which ticks when the CTA releases (arrives, commits, starts a copy). What
+a CTA then waits for tells it the clocks of the CTAs that signalled. If a peer touches this CTA at the peer's
+time t, this CTA must know of that peer's time t or later when it ends (shared memory, mbarriers: PTX ISA
+5.1.4, 9.7.13.15) and when it frees tensor memory of a pair (9.7.16.5). A CTA that loads from a peer or stores
+to it must already know some time of that peer. CTAs are coarser than threads, so this misses cases but
+invents none.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
 
 _START = (
-    "all CTAs of the cluster must have started before any of them uses another one's shared memory: let them "
-    "meet first (barrier.cluster.arrive and barrier.cluster.wait)"
+    "all CTAs of the cluster must have started before any of them uses another one's shared memory: "
+    "synchronise them first (barrier.cluster.arrive and barrier.cluster.wait)"
 )
 _FLAGS = {"acquire", "volatile", "relaxed"}  # loads that can wait for a flag in memory
 
@@ -72,10 +72,10 @@ class Peers(Observer):
         self.now = np.ones(n, np.int64)
         self.knows = np.zeros((n, n), np.int64)  # [x, y]: the time of y that x has learnt of
         self.open: dict[object, np.ndarray] = {}  # barrier -> clocks of those who signalled the current phase
-        self.done: dict[object, np.ndarray] = {}  # the same of completed phases
-        # (from, to, what, offset of what it names) -> (time, row) of the last one
+        self.done: dict[object, np.ndarray] = {}  # barrier -> those of completed phases
+        # (from, to, what, offset of the object it names) -> (time, row) of the last touch
         self.touches: dict[tuple[int, int, str, int], tuple[int, int]] = {}
-        self.unmet: dict[tuple[int, int], int] = {}  # (from, to) -> row of an access before they have met
+        self.unmet: dict[tuple[int, int], int] = {}  # (from, to) -> row of an access before they synchronised
         self.tmem = np.zeros(n, np.int64)  # time of each CTA's last access to its tensor memory
         self.freed: dict[int, Freed] = {}
         self.rows = np.full((n, n), -1, np.int64)
@@ -102,8 +102,8 @@ class Peers(Observer):
             np.maximum(self.knows[cta], self.done[key], out=self.knows[cta])
 
     def _touch(self, source: int, target: int, what: str, row: int, offset: int = 0, age: int = 0) -> None:
-        """`what`: text with {} for the name of what lies at `offset`. `age`: how often the source has
-        released since.
+        """Records that one CTA touches another. `what`: text with {} for the name of the object at
+        `offset`. `age`: how often the source has released since.
         """
         self.touches[source, target, what, offset] = self.now.item(source) - age, row
 
@@ -119,7 +119,7 @@ class Peers(Observer):
         self._signal(place, self._release(split.cta))
 
     def _repeats(self, split: Split, lane: int, place) -> bool:
-        """Is this another lane that does what the leader of its split has just done?"""
+        """Whether another lane does what the leader of its split has just done."""
         if lane == split.leader or place != self.place:
             self.place = place
             return False
@@ -208,8 +208,9 @@ class Peers(Observer):
                 self._freed_early(cluster, cta, freed)
 
     def _freed_early(self, cluster: Cluster, cta: int, freed: Freed) -> None:
-        """A dealloc belongs to the pair (PTX ISA 9.7.16.5). Where the peer frees too, after its own accesses,
-        chips are known to give right results, and CUTLASS's tutorials rely on it.
+        """Reports a dealloc before the peer is done: it belongs to the pair (PTX ISA 9.7.16.5). If the
+        peer frees too, after its own accesses, chips are known to give right results, and CUTLASS's
+        tutorials rely on it.
         """
         peer = cta ^ 1
         other = self.freed.get(peer)

@@ -1,9 +1,10 @@
-"""Shared-memory operands of tcgen05.mma start where their descriptor says that the swizzle pattern starts.
+"""Shared-memory operands of tcgen05.mma must start where their descriptor says that the swizzle pattern
+starts.
 
 PTX ISA 9.7.16.4.1: a swizzle pattern repeats every 1024, 512 or 256 B; a matrix that does not start at the
-first row of a pattern needs the matrix base offset in its descriptor. 9.7.16.5.1: bits 46-48 are 0b001. Where
-TMA wrote the operand with the same swizzle, both units take the pattern from the address itself: this breaks
-the text, but the data is right.
+first row of a pattern needs the matrix base offset in its descriptor. 9.7.16.5.1: bits 46-48 are 0b001. If
+TMA wrote the operand with the same swizzle, both units take the pattern from the address itself: this
+violates PTX, but the data is right.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Descriptors(Observer):
             "misaligned",
             "review" if exact else "error",
             f"the MMA reads {self.reporter.shared_name(fields.start)} with a {rows * 16} B swizzle, but its "
-            f"address is {row * 128} B behind a multiple of {rows * 128} B: "
+            f"address is {row * 128} B past a multiple of {rows * 128} B: "
             f"{why or 'the pattern does not start there'}"
             f"{f'the descriptor asks for the matrix base offset {row}' if exact else ''}",
             f"swizzled buffers start on multiples of {rows * 128} B: pool.move_base_to(1024), or align=1024",
@@ -69,7 +70,7 @@ class Descriptors(Observer):
             "descriptor",
             "review",
             f"matrix descriptor 0x{bits:016x}: bits 46-48 must be 0b001, found 0b000",
-            "set bit 46, as the format of tcgen05 asks; chips are known to read the rest all the same",
+            "set bit 46, as the format of tcgen05 requires; known chips read the other bits even without it",
             split,
             key="descriptor-fixed-bits",
         )

@@ -1,10 +1,11 @@
-"""Registers that a tcgen05.ld or wgmma still works on: results that are read before its wait, and registers
-of a wgmma's A that are written before it (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
+"""Registers that a tcgen05.ld or wgmma still uses: results that are read before its wait, and registers of a
+wgmma's A that are written before it (PTX ISA 9.7.16.8.1, 9.7.15.7.3).
 
-Found in the text, reported when the instruction runs. A plain `mov` does not count as a use: ptxas merges
-such copies into one register. Of a tcgen05.ld this is `review`, whether its wait comes late or never: a true
-dependence through a register is kept without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 and FlashAttention-4
-rely on; nothing else is ordered before the wait, and races with reuse of the columns are found as such.
+Found in the program text, reported when the instruction runs. A plain `mov` does not count as a use: ptxas
+merges such copies into one register. For a tcgen05.ld this is a `review`, whether its wait comes late or
+never: a true dependence through a register is kept without it (PTX ISA 9.7.16.6.4.5), which Triton 3.9 and
+FlashAttention-4 rely on. Nothing else is ordered before the wait; races with a reuse of the columns are
+reported as races.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
 from ptxsim.lowering.cfg import jumps_of, next_rows
 
-_LD_HINT = "tcgen05.wait.ld comes between tcgen05.ld and the first use of its registers"
-_WGMMA_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the first use of its result"
-_A_HINT = "wgmma.commit_group, then wgmma.wait_group, come between wgmma and the next write of A's registers"
-_MANY = 8  # groups in flight, hardware aside; no wait_group has a larger number
+_LD_HINT = "put tcgen05.wait.ld between tcgen05.ld and the first use of its registers"
+_WGMMA_HINT = "put wgmma.commit_group, then wgmma.wait_group, between wgmma and the first use of its result"
+_A_HINT = "put wgmma.commit_group, then wgmma.wait_group, between wgmma and the next write of A's registers"
+_MANY = 8  # groups in flight that are counted; no wait_group has a larger operand
 
 
 class LoadedRegisters(Observer):
@@ -81,8 +82,8 @@ def early_writes(program) -> dict[int, int]:
 
 @functools.lru_cache(maxsize=16)
 def carried_away(program) -> frozenset[int]:
-    """Rows of the tcgen05.ld of which a register is copied before a wait, where `Program.copies` does not
-    follow: in another block, as at the end of a loop that loads ahead, or a copy of a copy.
+    """Rows of the tcgen05.ld with a register that is copied before a wait in a way that `Program.copies`
+    does not follow: in another block, as at the end of a loop that loads ahead, or by a copy of a copy.
     """
     heads = {after for row in jumps_of(program) for after in (*next_rows(program, row), row + 1)}
     found = set()
@@ -97,7 +98,9 @@ def carried_away(program) -> frozenset[int]:
 
 
 def _followed(block: set[int], loaded: frozenset, instr: Instr, pending: frozenset) -> frozenset | None:
-    """What is pending after an instruction; None if that uses it, or copies what is no copy in the block."""
+    """What is pending after an instruction; None if it uses a pending register, or copies one other than a
+    loaded register within the block.
+    """
     if pending & reads(instr) <= (loaded if id(instr) in block else frozenset()):
         return _read(instr, pending)
     return None
@@ -107,11 +110,11 @@ _SOURCES = {("tcgen05", ("ld",)), ("wgmma", ("mma_async",))}
 
 
 def _first(program, start: int, names: frozenset, meets: Callable) -> int | None:
-    """Follows every path from an instruction to its wait, with the pending registers and the groups committed
-    since.
+    """The first row that uses pending registers on any path from an instruction to its wait, or None. Follows
+    the pending registers and the number of groups committed since.
 
-    meets(instr, pending): what is still pending after an instruction; None where that instruction is the
-    first use.
+    meets(instr, pending): what is still pending after an instruction; None if that instruction is the first
+    use.
     """
     arriving = {row: (names, 0) for row in next_rows(program, start)}
     todo = deque(arriving)
@@ -147,11 +150,11 @@ def _written(instr: Instr, pending: frozenset) -> frozenset | None:
 
 @functools.lru_cache(maxsize=512)
 def used_before_handed_over(program, load: int) -> bool:
-    """Whether every path from a tcgen05.ld reads one of its registers, or waits, before it signals anybody
-    else.
+    """Whether every path from a tcgen05.ld reads one of its registers, or waits, before it signals any other
+    thread.
 
     An instruction that reads a register stalls until the load has all its data, so on a chip no later access
-    to the same columns can overtake the load. A tcgen05.st of the same warp signals nobody.
+    to the same columns can overtake the load. A tcgen05.st of the same warp signals no other thread.
     """
     rows = {load} | rows_before_use(program, load)
     return all(next_rows(program, row) and not _hands_over(program.instrs[row]) for row in rows)
@@ -159,7 +162,7 @@ def used_before_handed_over(program, load: int) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def rows_before_use(program, load: int) -> frozenset[int]:
-    """Rows that a warp may pass while no register of this tcgen05.ld has been read and none waited."""
+    """Rows that a warp may reach before it has read a register of this tcgen05.ld or waited for it."""
     return frozenset(row for row, read in _ways(program, load) if not read)
 
 
@@ -170,7 +173,9 @@ def never_read(program, load: int) -> bool:
 
 
 def _ways(program, load: int, past_waits: bool = False) -> Iterator[tuple[int, bool]]:
-    """(row, does it read what was loaded?) on all paths from a tcgen05.ld to a wait or to the first use."""
+    """(row, whether it reads what was loaded) on all paths from a tcgen05.ld to a wait or to the first
+    use.
+    """
     todo = [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
     seen = set()
     while todo:
@@ -191,11 +196,11 @@ def _copies(instr: Instr) -> bool:
 
 _HANDS_OVER = {"bar", "barrier", "mbarrier", "atom", "red", "ret", "exit"}
 _TCGEN05_HANDS_OVER = {"mma", "commit", "cp", "dealloc", "shift"}
-_ASKS = {"try_wait", "test_wait"}  # an mbarrier, and signals nobody
+_ASKS = {"try_wait", "test_wait"}  # these test an mbarrier and signal no other thread
 
 
 def _hands_over(instr: Instr | None) -> bool:
-    """Does this tell others that its thread has reached this point?"""
+    """Whether an instruction signals others that its thread has reached this point."""
     if instr is None:
         return False
     if instr.op == "tcgen05":
@@ -204,7 +209,9 @@ def _hands_over(instr: Instr | None) -> bool:
 
 
 def _is_wait(instr: Instr, loads: bool, commits: int) -> bool:
-    """Does this cover the load, or the wgmma whose group is the `commits`-th youngest (0: still open)?"""
+    """Whether an instruction waits for the load, or for the wgmma whose group is the `commits`-th youngest
+    (0: still open).
+    """
     if loads:
         return instr.op == "tcgen05" and instr.mods[0] == "wait::ld"
     return instr.op == "wgmma" and instr.mods[0] == "wait_group" and commits > instr.operands[0].bits

@@ -1,7 +1,8 @@
-"""Waits at an mbarrier whose answer nobody looks at.
+"""Waits at an mbarrier whose result nobody looks at.
 
-try_wait may come back before the phase is complete (PTX ISA 9.7.13.15.16): who does not ask again has waited
-for nothing. A `review`, where the phase was open: what follows may wait in another way.
+try_wait may return before the phase is complete (PTX ISA 9.7.13.15.16): a thread that does not ask again has
+waited for nothing. Reported as a `review`, and only if the phase was open: the code that follows may wait in
+another way.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class IgnoredAnswers(Observer):
 
 
 def ignored_questions(program) -> frozenset[int]:
-    """Rows of try_wait whose answer decides nothing: no branch, no guard, nothing kept."""
+    """Rows of try_wait whose result decides nothing: no branch, no guard, nothing stored."""
     rows = questions(program, {"try_wait"})
     if not rows:
         return frozenset()
@@ -43,7 +44,9 @@ def ignored_questions(program) -> frozenset[int]:
 
 
 def _ignored(asks: Instr, readers: dict[str, list[Instr]], guards: set[str]) -> bool:
-    """Whether no register that depends on the answer guards anything, or goes into more than arithmetic."""
+    """Whether no register that depends on the result guards anything, or is used by anything but
+    arithmetic.
+    """
     seen, todo = set(), targets(asks)
     while todo:
         name = todo.pop()

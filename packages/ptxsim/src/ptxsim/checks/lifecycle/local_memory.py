@@ -1,8 +1,8 @@
 """Local memory that a thread reads before it has written it.
 
-It holds anything when a launch begins (PTX ISA 5.1.5; only .global and .const variables have initial values,
-5.4.4): on a chip, what another thread or the launch before has left there. A load is `review`: a compiler
-copies a struct with the bytes between its members.
+Its contents are undefined when a launch begins (PTX ISA 5.1.5; only .global and .const variables have initial
+values, 5.4.4): on a chip, whatever another thread or an earlier launch has left there. A load is a `review`:
+a compiler copies a struct together with the padding between its members.
 """
 
 from __future__ import annotations

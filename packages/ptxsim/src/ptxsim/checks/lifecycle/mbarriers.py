@@ -1,8 +1,8 @@
-"""Life cycle of mbarriers: waits that cannot mean what they say, phases left open or unseen at the end.
+"""Life cycle of mbarriers: waits that cannot do what they should, phases left open or unseen at the end.
 
-Rules (PTX ISA 9.7.13.15): a parity wait tells only the current phase from the one before, so a barrier may
-not get two phases ahead of a thread that waits on it; a phase completes when its arrivals and its bytes are
-all there; a thread that starts a copy must see it complete before the CTA ends.
+Rules (PTX ISA 9.7.13.15): a parity wait only distinguishes the current phase from the one before, so a
+barrier may not get two phases ahead of a thread that waits on it; a phase completes when all its arrivals and
+all its bytes are there; a thread that starts a copy must see it complete before the CTA ends.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Barriers(Observer):
 
     def start(self, cluster: Cluster) -> None:
         self.histories = history_of(cluster)
-        self.ahead: dict[tuple, Finding] = {}  # barriers that run ahead
-        self.places: dict[tuple, bytes] = {}  # what mbarrier.init left in the memory of each barrier
+        self.ahead: dict[tuple, Finding] = {}  # barrier that runs ahead -> its finding
+        self.places: dict[tuple, bytes] = {}  # barrier -> its memory after mbarrier.init
 
     def _name(self, place) -> str:
         return f"{self.reporter.shared_name(place[1])} of CTA {place[0]}"
@@ -58,7 +58,7 @@ class Barriers(Observer):
         )
         for _ in range(wait.lanes.bit_count()):  # a finding counts threads
             finding = self._at(split, "mbarrier", ("ahead", place[1]), place, message, None)
-            finding.evidence["ahead"] = True  # only an error if something comes of it (oddities.py)
+            finding.evidence["ahead"] = True  # only an error if it has consequences (oddities.py)
             self.ahead.setdefault(place, finding)
 
     def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
@@ -98,9 +98,7 @@ class Barriers(Observer):
                 (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)
 
     def _overwritten(self, cluster: Cluster) -> None:
-        """Memory that holds an mbarrier must not be used for anything else until mbarrier.inval
-        (9.7.13.15.10).
-        """
+        """Reports mbarriers whose memory was used for anything else before mbarrier.inval (9.7.13.15.10)."""
         for place, left in self.places.items():
             if place in cluster.mbarriers and _memory(cluster, place) != left:
                 message = f"the 8 bytes of mbarrier {self._name(place)} are written to while it is in use"
@@ -108,7 +106,7 @@ class Barriers(Observer):
                 self.reporter.add("mbarrier", "review", message, CAUSES["reused"], key=key)
 
     def _bytes(self, cluster: Cluster, place, history: BarrierHistory) -> None:
-        """All arrivals are there, the bytes are not."""
+        """Reports a phase that has all its arrivals, but not its bytes."""
         barrier = cluster.mbarriers[place]
         if barrier.pending or not barrier.tx or loads_to_come(Model(cluster, self.reporter), place):
             return
@@ -130,13 +128,13 @@ class Barriers(Observer):
         other = self._instead(cluster, place)
         if other is not None:
             tx = cluster.mbarriers[other].tx
-            left = f"got {-tx} B that nobody announced" if tx < 0 else f"was told of {tx} B that did not come"
+            left = f"got {-tx} B that nobody announced" if tx < 0 else f"expects {tx} B that did not arrive"
             message += f"; {self._name(other)} {left}"
             cause = CAUSES["bytes-elsewhere" if barrier.delivered else "slot"]
         self._afterwards(cluster, "tx-count", "error", place, history, message, cause)
 
     def _bytes_left_out(self, cluster: Cluster, place, history: BarrierHistory) -> tuple[str, str]:
-        """Who did not announce, or did not load, although the code suggests it, and the cause."""
+        """(text, cause id): who did not announce bytes, or did not load, although the code suggests it."""
         barrier = cluster.mbarriers[place]
         gone = sorted({load.cta for load in history.before} - {load.cta for load in history.parts})
         if not barrier.announced:
@@ -144,15 +142,15 @@ class Barriers(Observer):
         if barrier.tx > 0 and gone and history.parts:
             who = " and ".join(f"CTA {rank}" for rank in gone)
             return (
-                f"; {who} loaded for the phase before and not for this one: "
-                "the CTAs of the cluster go through different tiles, or numbers of them"
+                f"; {who} loaded for the previous phase but not for this one: "
+                "the CTAs of the cluster loop over different tiles, or different numbers of them"
             ), "cluster-parted"
         besides = _announced_besides(cluster, history) if barrier.tx > 0 else ""
         return besides, "announced-besides" if besides else "bytes-announced"
 
     def _instead(self, cluster: Cluster, place) -> Place | None:
         """Another element of its array that received bytes nobody announced to it, or that lacks the bytes
-        that came here; or a barrier with exactly the bytes that are missing.
+        that arrived here; or a barrier off by exactly the bytes that are missing.
         """
         array, missing = self.reporter.shared_array(place[1]), cluster.mbarriers[place].tx
         for other, barrier in cluster.mbarriers.items():
@@ -198,12 +196,14 @@ class Barriers(Observer):
             self._afterwards(cluster, "mbarrier", "review", place, history, message, cause, both)
 
     def _drifts(self, cluster: Cluster, place, history: BarrierHistory) -> None:
-        """More threads arrive in each round than it counts, and no whole number of phases."""
+        """Reports a barrier on which more threads arrive in each round than it counts, and no multiple of
+        its count.
+        """
         threads, barrier = _threads_a_round(cluster.program, history), cluster.mbarriers[place]
         message = (
             f"{self._name(place)}: {threads} threads arrive in each round, and init({history.count}) "
             f"lets {history.count} complete a phase: each round leaves {threads % history.count} to the next "
-            f"({barrier.expected - barrier.pending} at the end), until a wait passes before all have come"
+            f"({barrier.expected - barrier.pending} at the end), until a wait passes before all have arrived"
         )
         self._afterwards(cluster, "mbarrier", "error", place, history, message, CAUSES["arrivals"])
 
@@ -218,8 +218,8 @@ class Barriers(Observer):
         cause: Cause,
         reason=None,
     ) -> None:
-        """A finding at the line of the last load or arrival, else at the init; one about bytes stands at the
-        line that announces them.
+        """Adds a finding at the line of the last load or arrival, else of the init; if it is about bytes,
+        at the line that announces them.
         """
         copies = history.parts or history.before
         row = copies[-1].row if copies else next((r for _, _, r in reversed(history.sources)), history.row)
@@ -234,7 +234,9 @@ class Barriers(Observer):
 
 
 def _threads_a_round(program, history: BarrierHistory) -> int:
-    """Threads that arrive equally often, by one line, if they are too many for the count; else 0."""
+    """Number of threads that arrive equally often, by one line, if it exceeds the count and is no multiple
+    of it; else 0.
+    """
     arrivals = {key: s for key, s in history.sources.items() if key[0] == "arrive"}
     lines = {program.instrs[row].src or row for _, _, row in arrivals}
     threads = sum(s.lanes.bit_count() for s in arrivals.values())
@@ -245,17 +247,17 @@ def _threads_a_round(program, history: BarrierHistory) -> int:
 
 
 def _lanes_at(phases: dict[tuple[int, int], int], warp: int, phase: int) -> int:
-    """Lanes of a warp that a history has at this phase."""
+    """Lanes of a warp for which `phases` holds this phase."""
     return functools.reduce(or_, (lanes for (w, lanes), at in phases.items() if w == warp and at == phase), 0)
 
 
 def _announcing(history: BarrierHistory) -> list[int]:
-    """Rows that have told the barrier how many bytes to expect."""
+    """Rows that have announced bytes to the barrier."""
     return [row for (_, _, row), signals in history.sources.items() if signals.announces]
 
 
 def _announced_besides(cluster: Cluster, history: BarrierHistory) -> str:
-    """Who announces bytes and loads nothing, where another thread announces what it loads."""
+    """Text about a warp that announces bytes and loads nothing, while another one announces what it loads."""
     loaders = {warp for how, warp, _ in history.sources if how == "load"}
     own = {warp for (_, warp, _), signals in history.sources.items() if signals.announces and warp in loaders}
     for (_, warp, row), signals in history.sources.items():

@@ -1,5 +1,5 @@
-"""All warps of a warpgroup execute the same setmaxnreg (PTX ISA 9.7.19.5). Some that give registers back are
-a review where the others execute none: an H200 lets them.
+"""All warps of a warpgroup must execute the same setmaxnreg (PTX ISA 9.7.19.5). If some release registers
+and the others execute none, it is a review: an H200 accepts that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 from ptxsim.machine.register_files import WHOLE_WARP
 
-_SAME = "setmaxnreg is for a whole warpgroup: no condition on the warp around it, and one count for all four"
+_SAME = "all four warps of a warpgroup execute setmaxnreg with one count: no condition on the warp around it"
 
 
 class RegisterCounts(Observer):
@@ -47,6 +47,6 @@ class RegisterCounts(Observer):
 
 
 def _some_give_back(texts: Iterable[list[str]]) -> bool:
-    """Do some warps execute one dec, the same, and the others nothing?"""
+    """Whether some warps execute one dec, all the same one, and the others nothing."""
     made = {tuple(steps) for steps in texts if steps}
     return len(made) == 1 and all(len(steps) == 1 and steps[0].startswith("dec") for steps in made)

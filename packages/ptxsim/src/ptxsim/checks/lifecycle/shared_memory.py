@@ -1,7 +1,7 @@
-"""Shared memory that is read before anybody has written it.
+"""Shared memory that is read before anything has written it.
 
 Every byte of every CTA's window has a flag. An unwritten byte that the tensor core or TMA reads is an error.
-One that a thread loads is `review`: compilers may load early what a predicate then discards.
+One that a thread loads is a `review`: compilers may load early what a predicate then discards.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ptxsim.units.tma_boxes import box_index
 
 _LIMIT = 16  # unwritten loads noted per piece of log
 _WRITE_FIRST = (
-    "fill all that is read, and wait until it is filled: does every thread write its own part, at the place "
+    "fill everything that is read, and wait until it is: does every thread write its own part, at the place "
     "that is read?"
 )
 _ELSEWHERE = (
-    "is it read before its writers come? Does every thread write its own part, at the place that is read? A "
-    "number that one thread alone moves on, such as a stage, is another one in all the others"
+    "is it read before its writers arrive? Does every thread write its own part, at the place that is read? "
+    "A variable that only one thread advances, such as a stage, has a different value in all the others"
 )
 _ROW, _THREAD, _PLACE, _SIZE = bytecode.LOG_ROW, bytecode.LOG_THREAD, bytecode.LOG_PLACE, bytecode.LOG_SIZE
 _BASE, _END, _SHIFT, _MASK = SHARED_BASE, SHARED_END, RANK_SHIFT, OFFSET_MASK
@@ -61,7 +61,7 @@ class SharedMemory(Observer):
         self.launch, self.reporter = launch, reporter
         window = -(-launch.shared_end // 1024) * 1024
         self.written = np.zeros((launch.ctas_per_cluster, window), np.uint8)
-        self.chunks = self.written.view(np.complex128)  # by 16 bytes
+        self.chunks = self.written.view(np.complex128)  # the same flags by 16 bytes
         self.full = np.ones(16, np.uint8).view(np.complex128)[0]
         self.found = np.zeros((_LIMIT, 2), np.int64)
         self.good: set[SharedSpan] = set()  # known to be written
@@ -146,7 +146,9 @@ class SharedMemory(Observer):
     # ---- findings ----
 
     def _unread(self, where, who: str, missing_of: tuple[int, int], place: tuple[int, int]) -> None:
-        """missing_of: bytes that lack, of so many; place: (rank, offset) of the first."""
+        """missing_of: (bytes not written, bytes of the operand); place: (rank, offset) of the first one
+        missing.
+        """
         (missing, size), (rank, byte) = missing_of, place
         name = self.reporter.shared_name(byte)
         buffer = self.reporter.shared_buffer(byte)
@@ -165,7 +167,7 @@ class SharedMemory(Observer):
             self.unread.append(found)
 
     def finish(self, cluster: Cluster) -> None:
-        """Data may come to a barrier that nobody waits for."""
+        """Names a barrier that nobody waits for as the cause: the data may arrive there."""
         names = never_waited(cluster, history_of(cluster), self.reporter) if self.unread else []
         for found in self.unread if names else ():
             if "cause" not in found.evidence:

@@ -1,7 +1,8 @@
 """Life cycle of tensor memory: who allocates and frees, reads before the first write, columns left allocated.
 
-PTX ISA 9.7.16.5, .7: alloc, dealloc and relinquish are for one whole warp of a CTA, with .cta_group::2 for
-one of each CTA of the pair; all tcgen05 instructions of a kernel use one .cta_group; all columns are freed.
+PTX ISA 9.7.16.5, .7: alloc, dealloc and relinquish are executed by one whole warp of a CTA, with
+.cta_group::2 by one of each CTA of the pair; all tcgen05 instructions of a kernel use one .cta_group; all
+columns must be freed.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class TmemLife(Observer):
 
     def start(self, cluster: Cluster) -> None:
         self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
-        self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # groups of the deallocs
+        self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # cta_groups of the deallocs so far
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
         self.begun: dict[int, tuple] = {}  # thread -> its last MMA that overwrites: row, cells, descriptors
-        self.multiplied = False  # has any MMA been issued?
-        self.early: dict[int, tuple[Split, str]] = {}  # CTA -> its first read before that
-        self.good: set[object] = set()  # accumulators, and what an instruction reads, known to be written
+        self.multiplied = False  # whether any MMA has been issued
+        self.early: dict[int, tuple[Split, str]] = {}  # CTA -> its first read before any MMA
+        self.good: set[object] = set()  # accumulators and cells read, known to be written
 
     # ---- allocation ----
 
@@ -79,7 +80,7 @@ class TmemLife(Observer):
         self.reporter.add("tmem-alloc", "review", message, _ONE_WARP, split, key=(what, "warps"))
 
     def _in_use(self, cluster: Cluster, split: Split, start: int, columns: int) -> None:
-        """MMAs still under way that write these columns."""
+        """Reports MMAs still under way that write these columns."""
         for op in [work.op for work in cluster.engine.pending() if work.op is not None]:
             if op.where.cta != split.cta:
                 continue
@@ -117,7 +118,7 @@ class TmemLife(Observer):
         self.reporter.add("tmem-leak", "error", message, hint, key=("leak",), at=at)
 
     def _blocked(self, cluster: Cluster) -> None:
-        """An alloc that still waits when nothing can move any more."""
+        """Reports an alloc that still waits when nothing can make progress."""
         for index, wait in cluster.waits.items():
             if wait.kind == "tmem-alloc":
                 split = cluster.splits[index]
@@ -158,7 +159,7 @@ class TmemLife(Observer):
             message += told_of(columns, "its lanes", "columns") if columns.any() else ""
             if self.multiplied:
                 self._bare(message, _READ, split)
-            else:  # perhaps none will be
+            else:  # perhaps none follows
                 self.early.setdefault(split.cta, (split.at(split.mask), message))
 
     def _bare(self, message: str, hint, split) -> None:
@@ -167,13 +168,13 @@ class TmemLife(Observer):
         )
 
     def _before_any_mma(self, cluster: Cluster) -> None:
-        """Reads before the first MMA, of which it is known now whether there was one."""
+        """Reports reads before the first MMA, now that it is known whether there was one."""
         first = _first_of(cluster.program, "mma")
         for split, message in self.early.values():
             if self.multiplied:
                 self._bare(message, _READ, split)
                 continue
-            line = "" if first is None else f": {self.reporter.line_text(first)} is never come to"
+            line = "" if first is None else f": {self.reporter.line_text(first)} is never reached"
             cause = CAUSES["no-mma"]
             self._bare(f"{message}, and {cause.tell(line=line)}", cause, split)
 
@@ -226,6 +227,6 @@ class TmemLife(Observer):
 
 
 def _first_of(program, what: str):
-    """The first tcgen05 instruction of this name in the text, or None."""
+    """The first tcgen05 instruction of this name in the program text, or None."""
     tcgen05 = (i for i in program.instrs if i is not None and i.op == "tcgen05")
     return next((i for i in tcgen05 if i.mods[:1] == (what,)), None)

@@ -1,8 +1,8 @@
-"""Stores of registers that the whole program never sets.
+"""Stores of registers that nothing in the program sets.
 
-Found in the text, reported when the store runs. A register counts as set as soon as any instruction computes
-it; copies and conversions (mov, cvt) of registers that are not set do not set their target. Compilers leave
-such registers where a program stores a variable that nothing has filled.
+Found in the program text, reported when the store runs. A register counts as set as soon as any instruction
+computes it; copies and conversions (mov, cvt) of registers that are not set do not set their target.
+Compilers produce such registers when a program stores a variable that nothing has initialised.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class UnsetStores(Observer):
 
 @functools.lru_cache(maxsize=16)
 def unset_stores(program) -> dict[int, tuple[list[str], int]]:
-    """Row of a store -> (registers that it stores and nothing sets, how many it stores in all)."""
+    """Row of a store -> (registers that it stores although nothing sets them, number of registers it
+    stores).
+    """
     stored = {row: _values(instr) for row, instr in enumerate(program.instrs) if instr and instr.op == "st"}
     computed = _computed(program.instrs, program.slots.function.regs)
     missing = {row: [name for name in names if name not in computed] for row, names in stored.items()}

@@ -1,7 +1,7 @@
 """Output elements that no thread and no copy has written.
 
-A float array that holds one and the same NaN in every element when the kernel starts is an output that the
-caller has marked: what still holds that NaN afterwards was never written. (Arithmetic makes other NaNs.)
+A float array with the same NaN in every element when the kernel starts is an output that the caller has
+marked: an element that still holds that NaN afterwards was never written. (Arithmetic produces other NaNs.)
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 
 def marked_arrays(arrays: dict[str, np.ndarray]) -> list[Marked]:
-    """Those of `arrays` (by name) that hold nothing but one NaN."""
+    """Those of `arrays` (by name) in which every element is the same NaN."""
     found = []
     for name, array in arrays.items():
         if array.size < 2 or array.dtype.kind not in "fV" or array.dtype.itemsize > 8:
             continue
         try:
             nan = np.isnan(float(array.flat[0]))
-        except TypeError:  # no number
+        except TypeError:  # not a number type
             continue
         bits = _bits(array)
         if nan and (bits[:64] == bits[0]).all() and (bits == bits[0]).all():
@@ -43,7 +43,7 @@ def marked_arrays(arrays: dict[str, np.ndarray]) -> list[Marked]:
 
 
 def report_unwritten(marked: list[Marked], reporter) -> None:
-    """A finding for every array of which a part, and not all, still holds its mark."""
+    """Adds a finding for every array of which a part, but not all, still holds its mark."""
     outside = [f for f in reporter.by_identity.values() if f.evidence.get("cause") == "useless-stores"]
     far = "".join(_where(finding) for finding in outside if finding.evidence.get("edge"))
     diagonal = next((text for f in outside if (text := f.evidence.get("diagonal"))), "")
@@ -75,7 +75,9 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
 
 
 def _same_tile_instead(output: Marked, reporter) -> None:
-    """CTAs that store one tile, with the same values, have others of the output to store."""
+    """CTAs that store one tile, with the same values, become an error if other elements were never
+    written.
+    """
     for finding in reporter.by_identity.values():
         if finding.evidence.get("equal") == output.name and finding.evidence["cause"] == "same-tile":
             finding.severity = "error"
@@ -83,17 +85,19 @@ def _same_tile_instead(output: Marked, reporter) -> None:
 
 
 def _tiles_too_many(output: Marked, reporter) -> None:
-    """Where all of the output is written, CTAs that store one tile have more tiles than it has."""
+    """If the whole output is written, CTAs that store one tile have more tiles than the output has."""
     for finding in reporter.by_identity.values():
         if finding.severity != "error" or finding.evidence.get("cause") != "same-tile":
             continue
         if str(finding.evidence.get("place", "")).startswith(f"{output.name} + "):
-            message = f"{finding.message}, although all of {output.name} is written: these are tiles too many"
+            message = f"{finding.message}, although all of {output.name} is written: there are too many tiles"
             reporter.blame(finding, CAUSES["tiles-too-many"], message)
 
 
 def _added_to(output: Marked, reporter) -> None:
-    """Stores that add to the mark bring another NaN."""
+    """Stores that add to an output become an error if it holds a NaN: adding to the mark gives another
+    NaN.
+    """
     for finding in reporter.by_identity.values():
         if finding.evidence.get("adds") == output.name and np.isnan(output.array.astype(np.float32)).any():
             finding.severity = "error"
@@ -101,15 +105,17 @@ def _added_to(output: Marked, reporter) -> None:
 
 
 def forget_noted(reporter) -> None:
-    """Stores past the edge of an output, or that add to it, are right where they explain nothing."""
+    """Drops findings noted for stores past the edge of an output, or that add to it: they explained
+    nothing.
+    """
     for identity, finding in list(reporter.by_identity.items()):
         if finding.evidence.get("edge") or finding.evidence.get("adds"):
             del reporter.by_identity[identity]
 
 
 def _columns_of_warps(left: np.ndarray) -> str:
-    """`: rows 0 to 31 have columns 0 to 31 alone, ..`: each warp's rows have columns of their own, the same
-    in each tile of 128 rows, and all of these together would do.
+    """`: rows 0 to 31 have columns 0 to 31 alone, ..` if each warp's rows have columns of their own, the
+    same in each tile of 128 rows, which together cover all columns; else "".
     """
     if left.ndim != 2 or left.shape[0] % _TILE:
         return ""
@@ -132,7 +138,7 @@ def _where(stores) -> str:
 
 
 def _none_written(output: Marked, outside: list, reporter) -> None:
-    """Nothing of it is written, and its TMA stores lie outside of it."""
+    """Reports an output of which nothing is written, because its TMA stores lie outside of it."""
     stores = next((f for f in outside if f.evidence.get("tensor") == output.name), None)
     if stores is None:
         return
@@ -142,9 +148,9 @@ def _none_written(output: Marked, outside: list, reporter) -> None:
 
 
 def _blocks(left: np.ndarray) -> tuple[str, str]:
-    """`, rows 128 to 255 of every 256`, and the cause that such blocks have; "" for another pattern.
+    """`, rows 128 to 255 of every 256`, and the cause that such blocks have; "" for any other pattern.
 
-    left: (M, N) bool, another number of axes has no such words.
+    left: bool (M, N); an array with another number of axes gets no such text.
     """
     for axis, name in enumerate(("rows", "columns")) if left.ndim == 2 else ():
         whole = left.all(axis=1 - axis)
@@ -178,6 +184,6 @@ def _last_tile(left: np.ndarray) -> tuple[str, str]:
         return "", "incomplete-output"
     row, column = (int(np.argmax(side)) for side in (left[:, -1], left[-1]))
     rows, columns = left.shape
-    if rows % (rows - row) or columns % (columns - column):  # no tile
+    if rows % (rows - row) or columns % (columns - column):  # not a whole tile
         return "", "incomplete-output"
     return f", rows {row} to {rows - 1} of columns {column} to {columns - 1}", "last-left-out"

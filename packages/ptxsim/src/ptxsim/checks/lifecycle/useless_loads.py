@@ -1,9 +1,10 @@
-"""TMA loads that lie outside of their tensors where a computation goes on: they bring zeros (PTX ISA
-9.7.9.27.1.2), and what is computed from them is for nothing.
+"""TMA loads that lie outside of their tensors while a computation goes on: they bring zeros (PTX ISA
+9.7.9.27.1.2), and the computation on them is wasted.
 
-Loads of a tile that lies outside because the cluster is larger than what is left are right. So are those of a
-tile at the output's edge. What is told are loads past the end of an axis along which others came before, and
-those that leave two tensors at one point of their innermost axis: that is K, whatever the tile.
+Loads of a tile that lies outside because the cluster is larger than the rest of the tensor are correct. So
+are those of a tile at the output's edge. Reported are loads past the end of an axis along which earlier loads
+advanced, and loads that leave two tensors at one point of their innermost axis: that axis is K, whatever the
+tile.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, Place
 from ptxsim.events.views import Cluster, Launch, Split
 
-Load = tuple[BulkCopy, Split]  # and where it was issued
+Load = tuple[BulkCopy, Split]  # a copy, and where it was issued
 
 
 class UselessLoads(Observer):
@@ -21,11 +22,11 @@ class UselessLoads(Observer):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
-        self.loads: dict[Place, list[Load]] = {}  # that report to a barrier, since its last phase
-        self.empty: dict[str, list[list[Load]]] = {}  # array of barriers -> those that bring zeros, by phases
-        self.apart: dict[str, tuple[int, int]] = {}  # how far the first is from the one before, its box
-        self.whole: dict[str, bool] = {}  # did a phase bring nothing else?
-        self.inside: dict[tuple[int, int], list[Load]] = {}  # map, CTA -> those of its last phase inside
+        self.loads: dict[Place, list[Load]] = {}  # barrier -> loads that report to it, since its last phase
+        self.empty: dict[str, list[list[Load]]] = {}  # array of barriers -> loads of zeros, by phases
+        self.apart: dict[str, tuple[int, int]] = {}  # how far the first starts from the one before; its box
+        self.whole: dict[str, bool] = {}  # whether its first such phase brought nothing else
+        self.inside: dict[tuple[int, int], list[Load]] = {}  # (map, CTA) -> the latest loads inside
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         for place in copy.barriers:
@@ -60,7 +61,7 @@ class UselessLoads(Observer):
                 f"is computed from them is for nothing"
             )
             step, width = self.apart[array]
-            message += f"; one starts {step} behind the other, and is {width} wide" if step > width else ""
+            message += f"; one starts {step} after the other, and is {width} wide" if step > width else ""
             cause = CAUSES["gaps" if step > width else "useless-loads"]
             cost = sum(load.size for load, _ in loads)
             self.reporter.add("out-of-bounds", "review", message, cause, where, ("zeros", array), cost=cost)
@@ -79,13 +80,15 @@ def _misses(load: Load) -> bool:
 
 
 def _of_ctas_without(outside: list[Load], inside: list[Load]) -> list[Load]:
-    """The loads of one CTA that has none inside."""
+    """The loads of the one CTA that has none inside; none if there are several such CTAs."""
     ranks = {at.cta for _, at in outside} - {at.cta for _, at in inside}
     return [load for load in outside if load[1].cta in ranks] if len(ranks) == 1 else []
 
 
 def _go_on(loads: list[Load], before: list[Load]) -> bool:
-    """Do all loads leave their tensors at the same point of one axis, along which others came before?"""
+    """Whether all loads leave their tensors at the same point of one axis, along which earlier loads
+    advanced.
+    """
     ends = set()
     for copy, where in loads:
         axes = _leaves_along(copy)
@@ -97,7 +100,7 @@ def _go_on(loads: list[Load], before: list[Load]) -> bool:
 
 
 def _past_the_end(loads: list[Load]) -> bool:
-    """Do loads of two tensors leave both at one point of their innermost axis?"""
+    """Whether loads of two tensors leave both at one point of their innermost axis."""
     ends = {(copy.start[0], copy.tensor.dims[0]) for copy, _ in loads}
     innermost = all(_leaves_along(copy) == [0] for copy, _ in loads)
     return innermost and len(ends) == 1 and len({id(copy.tensor) for copy, _ in loads}) > 1

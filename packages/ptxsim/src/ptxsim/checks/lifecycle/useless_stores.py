@@ -1,7 +1,7 @@
 """Clusters whose TMA stores all lie outside the tensor: their work is wasted (PTX ISA 9.7.9.27.1.2).
 
-A cluster that stores part of its tile inside is at the tensor's edge, which is right: what lies far outside
-is noted until the launch knows whether the output is complete (unwritten_outputs.py).
+A cluster that stores part of its tile inside is at the tensor's edge, which is correct. Only its stores that
+lie far outside are noted, until the launch knows whether the output is complete (unwritten_outputs.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.events.views import Cluster, Launch, Split
 
-_KEPT = 16  # stores of a CTA
+_KEPT = 16  # stores of a CTA whose starts are kept
 
 
 @dataclass
@@ -22,9 +22,9 @@ class Stores:
 
     inside: int = 0
     outside: int = 0
-    first: tuple[BulkCopy, Split] | None = None  # outside, and where it was issued
-    far: tuple[BulkCopy, Split] | None = None  # more than a box outside
-    starts: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)  # rank of the CTA -> its first
+    first: tuple[BulkCopy, Split] | None = None  # the first store outside, and where it was issued
+    far: tuple[BulkCopy, Split] | None = None  # the first one a box or more outside
+    starts: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)  # rank of the CTA -> first starts
 
 
 class UselessStores(Observer):
@@ -32,7 +32,7 @@ class UselessStores(Observer):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
-        self.stores: dict[int, Stores] = {}  # of an array
+        self.stores: dict[int, Stores] = {}  # segment of an array -> its stores
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:
         if copy.kind != "store":
@@ -68,7 +68,7 @@ class UselessStores(Observer):
                 continue
             message = (
                 f"all TMA stores of CTA {cluster.cta_ids[where.cta]} lie outside of {name}, from {at} on "
-                f"(innermost first {tensor.dims}): nothing is written, its work is for nothing"
+                f"(innermost first {tensor.dims}): nothing is written, so its work is wasted"
             )
             key = ("outside", tensor.name)
             finding = self.reporter.add("out-of-bounds", "review", message, cause, key=key, tensor=name)
@@ -77,14 +77,14 @@ class UselessStores(Observer):
 
 
 def _is_far(copy: BulkCopy) -> bool:
-    """Does it start more than a box behind the end of the tensor, or in front of it?"""
+    """Whether a copy starts a box or more past the end of the tensor, or as far in front of it."""
     tensor = copy.tensor
     axes = zip(copy.start, tensor.dims, tensor.box, strict=True)
     return any(not -box < at < extent + box for at, extent, box in axes)
 
 
 def _diagonal(stores: Stores, rank: int) -> str:
-    """`CTA 1 stores 128 columns and 128 rows behind CTA 0, each time`: along both axes; "" if it does not."""
+    """`CTA 1 stores 128 columns and 128 rows past CTA 0, each time`: along both axes; "" if it does not."""
     mine, theirs = stores.starts.get(rank, []), stores.starts.get(0, [])
     pairs = zip(mine, theirs, strict=False) if len(mine) == len(theirs) else ()
     apart = {tuple(a - b for a, b in zip(one, other, strict=True)) for one, other in pairs}
@@ -93,4 +93,4 @@ def _diagonal(stores: Stores, rank: int) -> str:
     distance = apart.pop()
     if len(distance) != 2 or not all(distance):
         return ""
-    return f"CTA {rank} stores {distance[0]} columns and {distance[1]} rows behind CTA 0, each time"
+    return f"CTA {rank} stores {distance[0]} columns and {distance[1]} rows past CTA 0, each time"

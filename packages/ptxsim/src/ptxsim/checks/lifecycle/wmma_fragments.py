@@ -1,8 +1,8 @@
-"""Fragments of one matrix that a wmma instruction takes for those of another.
+"""Fragments of one matrix that a wmma instruction uses as those of another.
 
-A fragment may go from one wmma instruction to another only where shape, element type, matrix (A, B or
-accumulator) and, of A and B, the layout are the same (PTX ISA 9.7.14.4.1). Found in the text, for registers
-that one instruction alone sets; reported when the wmma.load or wmma.store of the pair runs.
+A fragment may be passed from one wmma instruction to another only if shape, element type, matrix (A, B or
+accumulator) and, for A and B, the layout are the same (PTX ISA 9.7.14.4.1). Found in the program text, for
+registers that only one instruction sets; reported when the wmma.load or wmma.store of the pair runs.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class WmmaFragments(Observer):
 
 @functools.lru_cache(maxsize=16)
 def mistaken(program) -> dict[int, tuple[str, Instr, str]]:
-    """Row of a wmma.load or wmma.store -> (matrix that was loaded or computed, instruction of the other end,
-    matrix that was stored or multiplied).
+    """Row of a wmma.load or wmma.store -> (matrix that was loaded or computed, instruction at the other
+    end, matrix that was stored or multiplied).
     """
     rows = {row: one for row, one in enumerate(program.instrs) if one is not None and one.op == "wmma"}
     writers = defaultdict(list)  # register -> rows
@@ -74,7 +74,7 @@ def _matrix(instr: Instr, which: str, side: str, kind: str) -> str:
 
 
 def _makes(instr: Instr) -> str:
-    """The matrix whose fragment the first operand of a wmma.load or wmma.mma gets."""
+    """The matrix whose fragment a wmma.load or wmma.mma puts into its first operand."""
     if instr.mods[0] == "mma":
         return _matrix(instr, "accumulator", "", _types(instr)[0])
     which, side = instr.mods[1], next(m for m in instr.mods if m in _SIDES)

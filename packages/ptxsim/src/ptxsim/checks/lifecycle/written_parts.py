@@ -1,4 +1,6 @@
-"""What else of a buffer is written, where what is read is not: it tells which index is off."""
+"""Which other parts of a buffer are written, if the part that is read is not: they show which index is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ def written_parts(flags: np.ndarray) -> list[tuple[int, int]]:
 
 
 def told_of(flags: np.ndarray, what: str, unit: str) -> str:
-    """`; nothing of Asmem is written so far`, or which parts are; those in step by their distance."""
+    """`; nothing of Asmem is written so far`, or which parts are; evenly spaced parts by their distance."""
     parts = written_parts(flags)
     if not parts:
         return f"; nothing of {what} is written so far"

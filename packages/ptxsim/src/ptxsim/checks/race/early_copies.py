@@ -62,7 +62,7 @@ class EarlyCopies(Observer):
             message = (
                 f"{name}: the bytes of this copy arrived in phase {phase}, but nothing orders it after phase "
                 f"{issue.known[place]}, which has bytes of its own: this copy's may arrive there, too, and "
-                f"that phase then never ends (an H200 subtracts two copies that complete at once together)"
+                f"that phase then never ends (an H200 subtracts two simultaneous copies in one step)"
             )
             key = ("early-copy", name.partition("[")[0])
             reporter.add("tx-count", "error", message, CAUSES["early-copy"], issue.where, key, barrier=name)
