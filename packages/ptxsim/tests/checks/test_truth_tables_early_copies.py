@@ -20,7 +20,7 @@ def copy(slot: int) -> str:
 
 
 def rule(name: str, *steps: str, change: tuple[str, str]) -> Rule:
-    return Rule(name, lines(INIT, ONE, *steps, END), change, "tx-count", words="simultaneous copies in one step")
+    return Rule(name, lines(INIT, ONE, *steps, END), change, "tx-count", words="copies in one step")
 
 
 RULES = [

@@ -69,8 +69,8 @@ def fenced(fences, counts, thread, epoch, limit):
 
 @compiled()
 def note(out, code, previous, tag, position, me, epoch, row):
-    """Keeps a conflict while there is room; then a race (two unordered accesses) still replaces a last
-    line that is none.
+    """Keeps a conflict while there is room; once full, a race (two unordered accesses) still replaces a
+    last line that is no race.
     """
     out[0, 0] += 1
     at = min(out[0, 0], len(out) - 1)

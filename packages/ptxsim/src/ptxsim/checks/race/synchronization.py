@@ -32,7 +32,7 @@ class Synchronization(Observer):
         self.clocks = self.races.clocks
         self.meetings: dict[object, list] = {}
         self.own: dict[object, dict[int, int]] = {}  # mbarrier -> warp -> arrivals by a single lane
-        self.made: dict[object, ThreadPhases] = {}  # mbarrier -> phases by threads
+        self.made: dict[object, ThreadPhases] = {}  # mbarrier -> its phases by threads alone
         self.fenced: dict[int, tuple[tuple, int]] = {}  # warp -> (its state, lanes that fenced in it)
 
     # ---- barriers of threads ----
@@ -155,7 +155,7 @@ class Synchronization(Observer):
         self.clocks.thread_clock[rows, column - self.clocks.threads] = barrier.phase + 1
 
     def _late(self, cluster: Cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
-        """Looks for arrivals among these that could have counted in the phase that has just completed."""
+        """Doubts the phase that has just completed if some of these arrivals could have counted in it."""
         clocks, column = self.clocks, self.clocks.column("bytes", place)
         phase, column = cluster.mbarriers[place].phase, column - clocks.threads
         if clocks.threads_per_agent == 1 and self._least(agents, column) < phase:

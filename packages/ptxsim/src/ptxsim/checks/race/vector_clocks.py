@@ -77,7 +77,7 @@ class Signal:
     gathered: Any = None  # Stamp of everyone who has arrived in this phase
     published: Any = None  # Stamp: what a completed wait may rely on
     past: dict = field(default_factory=dict)  # phases complete -> `published` then, of the latest phases
-    spare: Any = None  # Stamp of an mbarrier: what `gathered` keeps if any one arrival is missing
+    spare: Any = None  # Stamp of an mbarrier: what `gathered` keeps whichever arrival is missing
     lacking: Any = None  # Stamp: `spare` of the last phase
     # (agents, their epochs, stamp) of arrivals by one instruction
     together: list = field(default_factory=list)
@@ -95,8 +95,8 @@ class Signal:
         self.gathered = stamp if self.gathered is None else self.gathered.joined(stamp)
 
     def arrive(self, stamp: Stamp, second: Stamp | None = None) -> None:
-        """Adds arrivals on an mbarrier. stamp: what they release; second: what they release if any one is
-        missing.
+        """Adds arrivals on an mbarrier. stamp: what they release; second: the same whichever one of them
+        is missing.
         """
         if self.gathered is None:
             self.gathered, self.spare = stamp, second or NO_STAMP
@@ -296,7 +296,7 @@ class VectorClocks:
             relaxed.pending = (relaxed.pending or NO_STAMP).joined(stamp)
 
     def release_each(self, agents: np.ndarray) -> tuple[Stamp, Stamp | None]:
-        """(what these threads hand over now, what they hand over if any one of them is missing); None:
+        """(what these threads hand over now, what is left of it whichever one of them is missing); None:
         nothing.
         """
         second = None
