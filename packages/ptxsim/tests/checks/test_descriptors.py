@@ -47,7 +47,7 @@ def loaded(offset: int, mode: int) -> tuple:
         (2048 + 128, 0, (2048, 128), "review"),  # TMA and the MMA both swizzle by the address
         (2048 + 128, 0, (2048, 64), "error"),
         (2048 + 128, 0, (2048 + 8192, 128), "error"),  # another buffer
-        (2048 + 128, 2, (2048, 128), "error"),  # a base offset that is wrong moves the pattern
+        (2048 + 128, 2, (2048, 128), "error"),  # a wrong base offset moves the pattern
     ],
 )
 def test_an_operand_behind_the_start_of_a_pattern(start, base, box, severity):

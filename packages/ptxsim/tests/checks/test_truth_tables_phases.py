@@ -34,7 +34,7 @@ PHASES = (
         ("bar.sync 1;", ""),
         "mbarrier",
         words="may be over before the wait comes",
-        orders=("program", "adverse"),  # in the other one it comes late, and hangs
+        orders=("program", "adverse"),  # in the other one the wait comes late, and hangs
     ),
     Rule(
         "a-test-that-nobody-repeats-cannot-hang",

@@ -17,7 +17,7 @@ import ptxsim
 ORDERS = ("program", "adverse", 7)
 
 # %t: thread; %lead: thread 0; %rank: CTA in the cluster; %sm: 16 KB of shared memory; %bar: two mbarriers
-# behind its first 8 KB; %mine, %other: shared words of this thread and of thread %t ^ 32; %in, %out: global
+# after its first 8 KB; %mine, %other: shared words of this thread and of thread %t ^ 32; %in, %out: global
 # arrays of 4096 words; %myin, %myout: this thread's words there; %w0, %w1, %w4: thread of that warp
 START = """.version 9.0
 .target {target}
