@@ -1,7 +1,7 @@
-"""Speed of a class on rented B200s, through Modal: `./lab grade-all DIR --speed modal`.
+"""Measures the speed of a class on rented B200s, through Modal: `./lab grade-all DIR --speed modal`.
 
-What travels is validated data, artifacts that the simulator found right; of instructor/ the container gets
-the files in SHIPPED, no solution and no hidden size. Every submission has a container of its own: no kernel
+Only validated data travels: artifacts that the simulator found right. Of instructor/ the container gets the
+files in SHIPPED, no solution and no hidden size. Every submission has a container of its own, so no kernel
 leaves anything for the next student's. Not run on Modal yet: the tests call `time_submission.local`.
 """
 
@@ -52,10 +52,10 @@ def checked_account() -> str:
 
 
 def rented(parcels: Iterable[Parcel], at_once: int) -> Iterator[tuple[Parcel, Measured | Exception]]:
-    """Each parcel with what a B200 found, or with the cloud's error; at most `at_once` B200s are in use.
+    """Each parcel with its measurements, or with the cloud's error; uses at most `at_once` B200s.
 
-    In the order given, so that each result finds its parcel: `map` does not name the input of an error.
-    A parcel without launches needs no GPU.
+    Results come in the order given, as `map` does not say which input an error belongs to. A parcel without
+    launches needs no GPU.
     """
     with app.run():
         function = time_submission.with_options(max_containers=at_once)
@@ -63,7 +63,7 @@ def rented(parcels: Iterable[Parcel], at_once: int) -> Iterator[tuple[Parcel, Me
 
 
 def mapped(parcels: Iterable[Parcel], call) -> Iterator[tuple[Parcel, Measured | Exception]]:
-    """`call` takes an iterable of launches by step and gives the results in order, errors among them."""
+    """Each parcel with its result. `call` maps launches by step to results in order, errors among them."""
     sent: list[Parcel] = []
     empty: list[Parcel] = []
 

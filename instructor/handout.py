@@ -1,9 +1,10 @@
-"""What students get: the lab without what is the course's, and the check that nothing of that leaves.
+"""Makes the students' handout: the lab without the course's own files, and a check that nothing of them
+leaks.
 
-A solution would leave if LINES lines of one of its TODO regions stand together in a file, a hidden size if it
-is written in any of the usual ways. Text is read. PDFs are not copied: they are built anew from their Typst
-sources, which are text and leave too. Any other file that is not text is refused. What a student gets in
-place of a file of the project, the front page and the workflow, lies in handout_files/.
+A solution leaks if LINES consecutive lines of one of its TODO regions are in a file, a hidden size if it is
+written in any of the usual ways. Text files are searched. PDFs are not copied but built from their Typst
+sources, which are text and in the handout, too. Any other file that is not text is refused. The files that
+replace ones of the project, the front page and the workflow, are in handout_files/.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _REGION = re.compile(r"# TODO\[begin\](.*?)# TODO\[end\]", re.DOTALL)
 
 
 def files() -> list[str]:
-    """Paths of the handout, relative to the lab: what git tracks, else all, less what is the course's."""
+    """Paths of the handout, relative to the lab: what git tracks (else all files) but the course's own."""
     done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     tracked = [name for name in done.stdout.split("\0") if name] if done.returncode == 0 else []
     found = tracked or [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and _plain(p)]
@@ -67,7 +68,7 @@ def _of_the_course(name: str) -> bool:
 
 
 def copy(names: list[str], target: Path, stamp: str) -> None:
-    """Copies the files, but no PDFs, and the handout's own over them; stamps the lab's version."""
+    """Copies the files except PDFs, then the handout's own over them; stamps the lab's version."""
     for name in names:
         if name.endswith(".pdf"):
             continue
@@ -78,11 +79,11 @@ def copy(names: list[str], target: Path, stamp: str) -> None:
 
 
 class NoTypst(Exception):
-    """The slides cannot be built: typst is not there and cannot be installed."""
+    """The slides cannot be built: typst is not installed, and pip cannot install it."""
 
 
 def build_pdfs(names: list[str], target: Path) -> list[str]:
-    """The PDFs built in `target` from the lectures that were copied there; NoTypst without a compiler."""
+    """Builds PDFs of the lectures copied to `target` and returns their names; NoTypst without a compiler."""
     built = [str(Path(name).with_suffix(".pdf")) for name in names if Path(name).match("slides/lecture*.typ")]
     with typst_folder() as path:
         code = (
@@ -98,7 +99,7 @@ def build_pdfs(names: list[str], target: Path) -> list[str]:
 
 @contextlib.contextmanager
 def typst_folder() -> Iterator[str]:
-    """Where typst is imported from: "" where it is installed, else a folder for this one use."""
+    """The folder from which to import typst: "" if it is installed, else a temporary one."""
     if importlib.util.find_spec("typst") is not None:
         yield ""
         return
@@ -111,7 +112,7 @@ def typst_folder() -> Iterator[str]:
 
 
 def leaks(folder: Path, built: Sequence[str] = ()) -> list[str]:
-    """`file:line: what` for everything in a folder that must not leave; `built`: files made from others."""
+    """`file:line: what` for everything in a folder that must not be handed out, but in the `built` files."""
     regions, sizes, salt = solution_runs(), hidden_sizes(), load_hidden().salt
     found = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
@@ -138,7 +139,7 @@ def _lines(pattern: re.Pattern, text: str) -> Iterator[int]:
 
 
 def solution_runs() -> set[tuple[str, ...]]:
-    """All runs of LINES lines in a TODO region of a solution, but those that the skeletons show anyway."""
+    """All runs of LINES lines in TODO regions of the solutions, but those that the skeleton shows anyway."""
     shown = "\n".join(_squeezed((ROOT / "gemm_kernels.py").read_text(encoding="utf-8")))
     found = set()
     for path in (ROOT / "instructor" / "solutions").glob("*.py"):
@@ -153,7 +154,7 @@ def _squeezed(text: str) -> list[str]:
 
 
 def hidden_sizes() -> re.Pattern:
-    """Matches a hidden size that is no public size of another step, written as MxNxK or M, N, K."""
+    """Matches a hidden size, written as MxNxK or M, N, K, unless it is a public size of some step."""
     from tirxlab.rubric import load_rubric
 
     public = {size for step in load_rubric().points for size in load_rubric().sizes(step)}

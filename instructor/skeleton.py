@@ -6,7 +6,7 @@
     ...                                     the solution; the skeleton leaves it out
     # TODO[end]
 
-Blocks do not nest, begin and end stand at the same indentation, and all else is kept as it is.
+Blocks do not nest, begin and end have the same indentation, and all other lines are kept.
 """
 
 import re
@@ -22,7 +22,7 @@ _ANY = re.compile(r"TODO\[")
 
 
 class MarkerError(ValueError):
-    """Markers that are not balanced or not well-formed; names the line of the solutions."""
+    """Markers are not balanced or not well-formed; the message names the line of the solutions."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Block:
 
 
 def make_skeleton(solutions: str) -> str:
-    """The student's file. MarkerError unless markers are balanced and every step has something to do."""
+    """The student's file; MarkerError unless markers are balanced and every step has something to do."""
     kept: list[str] = []
     for part in parse(solutions):
         kept += part.skeleton() if isinstance(part, Block) else [part]
@@ -83,7 +83,7 @@ def parse(solutions: str) -> list[str | Block]:
 
 
 def closed(block: Block | None, indent: str, number: int) -> Block:
-    """The block that an end marker ends, checked."""
+    """The block that an end marker closes, checked."""
     if block is None:
         raise MarkerError(f"line {number}: TODO[end] without a TODO[begin]")
     if indent != block.indent:
@@ -94,7 +94,7 @@ def closed(block: Block | None, indent: str, number: int) -> Block:
 
 
 def add(block: Block, line: str) -> None:
-    """Sort one line of a block: hint and replacement code come first, the rest is the solution."""
+    """Sorts one line into a block: hint and replacement code come first, the rest is the solution."""
     hint, code = _HINT.match(line), _CODE.match(line)
     if block.solution or not (hint or code):
         block.solution.append(line)

@@ -13,7 +13,7 @@ FILES = {  # solution -> student's file
 
 
 def differing() -> list[Path]:
-    """Students' files that are not what their solutions make."""
+    """Students' files that differ from what their solutions make."""
     return [
         student
         for solution, student in FILES.items()

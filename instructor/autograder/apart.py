@@ -1,7 +1,7 @@
-"""`python -m instructor.autograder.apart`: grades one submission, given and answered as pickles of our own.
+"""`python -m instructor.autograder.apart`: grades one submission; input and output are pickles of our own.
 
-A class is graded so: what one submission took of time and memory is then its own, and Dask's workers, daemons
-to which multiprocessing gives no children, can grade too.
+Every submission of a class is graded like this: its time and memory are then measured separately, and Dask's
+workers can grade, too, although they are daemons, to which multiprocessing gives no children.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ def grade_apart(submission: Submission, options: Options) -> Grade:
 def main() -> None:
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    if sys.platform == "linux":  # end with the worker
+    if sys.platform == "linux":  # die with the worker
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
     with answer:
         pickle.dump(grade(*pickle.load(sys.stdin.buffer)), answer)

@@ -1,7 +1,7 @@
-"""A class: which submissions there are, what is done already, and the files that grading leaves.
+"""Grades a class: finds the submissions, keeps track of what is done, and writes the files of each grade.
 
-A folder per submission with grade.json (written last: it says that the submission is done), feedback.txt,
-feedback.html and bundle.zip, from which the grade can be given again.
+Each submission has a folder with grade.json (written last: it marks the submission as done), feedback.txt,
+feedback.html and bundle.zip, from which the grade can be reproduced.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-TRIES = 2  # of a submission whose worker dies; of one that takes too long it would be no better
+TRIES = 2  # for a submission whose worker dies; one that takes too long is not tried again
 SUMMARIES = (
     "grades.csv",
     "index.html",
@@ -54,7 +54,7 @@ SUMMARIES = (
     "gradescope.csv",
 )  # of the whole class, beside the submissions' folders
 LONGEST = 200  # bytes of a submission's name
-TAKEN = " (submission)"  # behind a name that a file of ours has
+TAKEN = " (submission)"  # added to a name that one of our files has
 _SHORT = re.compile(r".*\.\.[0-9a-f]{16}", re.DOTALL)  # a name that was too long, or reads like one
 
 
@@ -66,7 +66,7 @@ class Class:
     out: Path
     options: Options
     roster: dict[str, dict[str, str]] = field(default_factory=dict)  # submission -> its row
-    again: bool = False  # also what is graded already
+    again: bool = False  # also grade what is graded already
 
     def __post_init__(self):
         self.reader, self.known = Reader(opening, self.options.level), {}
@@ -90,14 +90,14 @@ class Class:
 
     @functools.cached_property
     def terms(self) -> str:
-        """What these grades rest on beside the text and the version. ValueError: hidden.toml is none."""
+        """A hash of what grades depend on besides text and version. ValueError: hidden.toml is malformed."""
         return terms(self.options.hidden or load_hidden())
 
     def names(self) -> list[str]:
         return sorted(self.paths)
 
     def left_out(self) -> list[str]:
-        """What else lies in the folder and may have been meant to be graded."""
+        """Other names in the folder that may have been meant as submissions."""
         known = {path.name for path in self.paths.values()} | {self.out.name}
         return sorted(
             plain_name(path.name)
@@ -107,16 +107,16 @@ class Class:
 
     @functools.cached_property
     def counts(self) -> Counter[str]:
-        """How many names a disk may take for the same."""
+        """How many of the submissions' names some disk may take for the same."""
         return Counter(map(_on_any_disk, self.paths))
 
     def place(self, key: str) -> Path:
-        """The folder of its files; names that differ by case alone are one on some disks."""
+        """The folder for a submission's files, with a hash if some disk would take its name for another's."""
         alone = self.counts[_on_any_disk(key)] < 2
         return self.out / (key if alone else f"{key}..{hashlib.sha256(key.encode()).hexdigest()[:16]}")
 
     def read(self, key: str) -> Submission | str:
-        """The submission, or why it is none; read once."""
+        """The submission, or why it cannot be read; reads it only once."""
         if key not in self.known:
             self.known[key] = self._read(key)
         return self.known[key]
@@ -130,8 +130,8 @@ class Class:
         return Submission(key, made.text, printable(student, 1), made.lab)
 
     def done(self, key: str, submission: Submission | str) -> dict | None:
-        """The grade that is there already, if it is of this text, this lab and these terms, and no regrade is
-        asked for.
+        """The existing grade as plain data, if it is of this text, this lab and these terms, and no regrade
+        is requested; else None.
         """
         try:
             found = json.loads((self.place(key) / "grade.json").read_text(encoding="utf-8"))
@@ -140,21 +140,21 @@ class Class:
             made |= {"regraded": found["regraded"] is True, "terms": found["terms"]}
             made["folder"] = self.place(key).name
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return None  # none, or half of one
+            return None  # no grade, or half of one
         digest = submission.digest if isinstance(submission, Submission) else ""
         same = (grade.name, grade.digest, grade.lab) == (key, digest, lab_version())
         same = same and made["terms"] == self.terms
         same = same and {step.step for step in grade.steps} == set(self.options.steps)
-        same = same and not (digest and not grade.final)  # it may have been the machine
+        same = same and not (digest and not grade.final)  # it may have been the machine's fault
         regrade = self.roster.get(key, {}).get("regrade", "").lower() in ("yes", "true", "1")
         return made if same and not self.again and not (regrade and not made["regraded"]) else None
 
     def write(
         self, key: str, submission: Submission | str, made: Grade, regraded: bool | None = None
     ) -> dict:
-        """The files of a graded submission; returns what grade.json holds.
+        """Writes the files of a graded submission; returns the content of grade.json.
 
-        `regraded`: whether this is not its first grade; by default, whether it has one.
+        `regraded`: whether this is not its first grade; by default, whether it already has one.
         """
         folder = self.place(key)
         folder.mkdir(parents=True, exist_ok=True)
@@ -173,18 +173,18 @@ class Class:
 
 
 def _may_be_one(path: Path) -> bool:
-    """Whether it is a folder, .py or .tar; also what cannot be looked at: pathlib's is_dir raises then."""
+    """Whether it is a folder, .py or .tar; never raises, as pathlib's is_dir may for what cannot be read."""
     return os.path.isdir(path) or path.suffix.lower() in (".py", ".tar")
 
 
 def _no_hand_in(path: Path) -> bool:
-    """Whether it is what a system leaves in any folder, and nothing that somebody could miss."""
+    """Whether it is something that systems leave in any folder and that nobody would miss."""
     hidden = path.name.startswith(".") and not _may_be_one(path)
     return hidden or path.name.startswith("._") or path.name in (".git", "__MACOSX")
 
 
 def plain_name(name: str) -> str:
-    """A file's name as one line of plain text that can name a folder; no two of any names become one."""
+    """A file's name as one line of plain text that can name a folder; distinct names stay distinct."""
     shown = "".join(c if c.isprintable() and c != "\\" and fits else _escaped(c) for c, fits in piled(name))
     if len(shown.encode()) > LONGEST or _SHORT.fullmatch(shown):
         return f"{shown[: LONGEST // 8]}..{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
@@ -201,7 +201,7 @@ def _escaped(character: str) -> str:
 
 @contextlib.contextmanager
 def alone(out: Path) -> Iterator[None]:
-    """Nobody else grades into this folder meanwhile; RuntimeError if somebody does."""
+    """Keeps other runs from grading into this folder; raises RuntimeError if one already does."""
     out.mkdir(parents=True, exist_ok=True)
     with open(out / ".lock", "w") as lock:
         if fcntl is not None:
@@ -213,7 +213,7 @@ def alone(out: Path) -> Iterator[None]:
 
 
 def zipped(folder: Path, names: tuple[str, ...]) -> bytes:
-    """Files of a folder, for the student: what a platform hands back in one piece."""
+    """Files of a folder as a zip archive, which a platform can hand back to the student in one piece."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
@@ -222,7 +222,7 @@ def zipped(folder: Path, names: tuple[str, ...]) -> bytes:
 
 
 def bundle(submission: Submission, made: Grade) -> bytes:
-    """What the grade came from: the file, the runs with seeds and findings, artifacts, versions."""
+    """A zip archive of what the grade came from: file, runs with seeds and findings, artifacts, versions."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("gemm_kernels.py", submission.text)
@@ -233,14 +233,14 @@ def bundle(submission: Submission, made: Grade) -> bytes:
 
 
 def read_roster(path: Path) -> dict[str, dict[str, str]]:
-    """Rows by their column `submission`; ValueError if there is none, or two are for the same one."""
+    """Rows by their column `submission`; ValueError if there is no such column, or two rows are for one."""
     if path.stat().st_size > LARGEST:
         raise ValueError(f"{path}: too large for a roster")
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file))
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: no CSV in UTF-8: {error}") from None
+        raise ValueError(f"{path}: not a CSV file in UTF-8: {error}") from None
     if not rows or "submission" not in rows[0]:
         raise ValueError(f"{path}: the first line must name the columns, one of them `submission`")
     found = {}
@@ -253,9 +253,9 @@ def read_roster(path: Path) -> dict[str, dict[str, str]]:
 
 
 def match_roster(roster: dict[str, dict], names: list[str]) -> dict[str, dict]:
-    """The rows by the name in the folder. A row may leave out `.tar` or `.py` of a file that is alone.
+    """The rows by the name in the folder. A row may omit `.tar` or `.py` if only one file can be meant.
 
-    Others stay as they are. Letters with marks may be written in either way.
+    Rows without a file keep their name. Accented letters may be composed or decomposed Unicode.
     """
     whole = {name: _composed(name) for name in names}
     stems, counts = Counter(map(_stem, whole.values())), Counter(whole.values())
@@ -265,7 +265,7 @@ def match_roster(roster: dict[str, dict], names: list[str]) -> dict[str, dict]:
 
 
 def _composed(name: str) -> str:
-    """Letters with marks as one: macOS writes them apart."""
+    """The name with accented letters composed; macOS decomposes them."""
     return unicodedata.normalize("NFC", name)
 
 
@@ -276,7 +276,7 @@ def _stem(name: str) -> str:
 def local(
     work: dict[str, Submission], options: Options, jobs: int, seconds: float
 ) -> Iterator[tuple[str, Grade]]:
-    """Grades on this machine, `jobs` submissions at a time; a process that dies is tried again."""
+    """Grades on this machine, `jobs` submissions at a time; one whose process dies is tried again."""
     compiled()
     tries = dict.fromkeys(work, 1)
     with Pool(jobs, seconds, memory=64 << 30) as pool:
@@ -293,7 +293,7 @@ def local(
 
 
 def on_dask(work: dict[str, Submission], options: Options, address: str) -> Iterator[tuple[str, Grade]]:
-    """Grades on a Dask cluster; a submission whose worker dies goes to another one, then is marked."""
+    """Grades on a Dask cluster; a submission whose worker dies goes to another, then counts as not graded."""
     from distributed import Client, as_completed
 
     with Client(address) as client:
@@ -307,7 +307,7 @@ def on_dask(work: dict[str, Submission], options: Options, address: str) -> Iter
             for key, submission in work.items()
         }
         for future in as_completed(list(futures)):
-            key = futures.pop(future)  # a result that is held would be made again if its worker died later
+            key = futures.pop(future)  # else a result would be computed again if its worker died later
             error = future.exception()
             if error is None:
                 made = pickle.loads(future.result())
@@ -319,7 +319,7 @@ def on_dask(work: dict[str, Submission], options: Options, address: str) -> Iter
 
 
 def grade_class(made: Class, run: Callable, tick: Callable = lambda key: None) -> list[dict]:
-    """All grades as plain data. `run(work)` gives (key, Grade); what is done is not done again."""
+    """All grades as plain data. `run(work)` grades the submissions that are not done: (key, Grade)s."""
     rows, work = {}, {}
     for key in made.names():
         submission = made.read(key)

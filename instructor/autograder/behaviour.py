@@ -1,10 +1,10 @@
-"""Is a kernel implemented as its step demands? Judged by what one run of it did, not by its text.
+"""Whether a kernel is implemented as its step demands, judged by what one run did, not by its text.
 
-The evidence: the artifact's launch, the counts of the whole grid, and the events of one cluster with what
-each of them waited for and which bytes it took (flow.py); what overlaps is measured on a replay (replay.py).
-Only MMAs whose sums are read count. A demand is a function from the evidence to "" or a hint. A step demands
-what the one before does, and its own technique. judge.py asks of the first cluster and of two others;
-purpose.py asks whether D depends on it.
+The evidence: the artifact's launch, the counts of the whole grid, and the events of one cluster, with what
+each of them waited for and which bytes it used (flow.py). Overlap is measured on a replay (replay.py). Only
+MMAs whose sums are read count. A demand is a function from the evidence to "" or a hint. A step adds its own
+to those of the step before. judge.py tests three clusters; purpose.py tests whether D depends on what was
+seen.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from instructor.autograder.flow import Traced
 from instructor.autograder.replay import Pace, Replay
 from ptxsim.tracing import COPIES, LOADS, STORES, TENSOR, Event
 
-ZEROS = 1.1  # times the multiply-adds of a number of D that are not of zeros, at most, that it takes
-BUSY = 0.9  # part of a tile's time that the tensor core works, at least, if loads run as far ahead as asked
-LOST = 0.5  # of a load's way, at most, from one tile to the next
-MOST = 2.5  # times the products that are needed, at most: a tile may stand out over the edge of D
-HEIGHTS = 64, 128, 256, 512  # that tiles of one area may have
-DEEP = 96 << 10  # bytes that loads run ahead in the steps after four stages: three stages of 32 KiB
+ZEROS = 1.1  # a sum counts as at most this times (its multiply-adds without zeros) / K numbers of D
+BUSY = 0.9  # least part of a tile's time that the tensor core works if loads run as far ahead as asked
+LOST = 0.5  # load latencies, at most, that may be lost from one tile to the next
+MOST = 2.5  # times the needed multiply-adds, at most: a tile may extend past the edge of D
+HEIGHTS = 64, 128, 256, 512  # possible heights of a tile whose area is known
+DEEP = 96 << 10  # bytes that loads must run ahead from step 9 on, as three stages of 32 KiB do
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Evidence:
     cluster: tuple[int, int, int]
     size: tuple[int, int, int]  # (M, N, K)
     first: bool = True  # it is the first cluster
-    sms: int = SMS  # for which the kernel was built
+    sms: int = SMS  # SMs for which the kernel was built
     alone: bool = False  # no other cluster was run
 
     @cached_property
@@ -53,11 +53,11 @@ class Evidence:
 
     @cached_property
     def tiles(self) -> list[int]:
-        """Of each warp that multiplies, the tiles that it begins one after the other."""
+        """For each warp that multiplies, how many tiles it works on, one after the other."""
         return [len(tiles) for tiles in self.replay.tiles.values()]
 
     def numbers(self, kind: str, lane: str | None = None, cta: int | None = None) -> list[int]:
-        """Events of a kind, by their number; MMAs if their sums are read."""
+        """Numbers of the events of a kind; of MMAs only those whose sums are read."""
         return [
             n
             for n, e in enumerate(self.timeline.events)
@@ -70,7 +70,7 @@ class Evidence:
         return sum(self.timeline.events[n].amount for n in self.numbers(kind, lane, cta))
 
     def issued(self, name: str) -> dict[tuple[int, str], list[int]]:
-        """(CTA, warp) -> numbers of the events with which it issued something of use."""
+        """(CTA, warp) -> numbers of its issues of `name`; of MMAs only those whose sums are read."""
         useful = {self.timeline.events[n].after[0] for n in self.timeline.read_out}
         found = defaultdict(list)
         for n, e in enumerate(self.timeline.events):
@@ -87,7 +87,7 @@ class Evidence:
         return found
 
     def later(self, number: int) -> Iterator[int]:
-        """All events that waited for this one, directly or not, each once."""
+        """All events that waited for this one, directly or indirectly, each once."""
         found, new = set(), [number]
         while new:
             for other in self.followers[new.pop()]:
@@ -101,7 +101,7 @@ class Evidence:
         return Replay(self.timeline)
 
     def pace(self, stages: float) -> Pace:
-        """What the MMAs lose if loads take as long as all stages but one of a ring of so many."""
+        """What the MMAs lose if a load takes as long as the MMAs of `stages` - 1 stages."""
         if stages not in self.paces:
             self.paces[stages] = self.replay.pace(stages - 1)
         return self.paces[stages]
@@ -112,19 +112,19 @@ class Evidence:
 
     @cached_property
     def ring(self) -> int:
-        """Stages that the loads run ahead, the one in work among them: the most that keep the MMAs busy."""
+        """Stages of the ring that the loads act like: the most at which the MMAs stay busy in the replay."""
         return next((n - 1 for n in range(2, 9) if self.pace(n).inside < BUSY), 8)
 
     @property
     def tile(self) -> float:
-        """Numbers of D whose sums a cluster holds at once, in all of its CTAs: of that which holds most, as
-        a tile at the edge may have less.
+        """Numbers of D whose sums a cluster holds at once, in all of its CTAs; taken from the cluster that
+        holds most, as a tile at the edge may have fewer.
         """
         return max(self.held, self.stats.get("held", 0))
 
     @cached_property
     def held(self) -> float:
-        """The same of this cluster. Cells for which too little is multiplied, as by zeros, are none."""
+        """The same for this cluster. Cells with too few multiply-adds, as of zeros, do not count."""
         open_now: dict[int, float] = defaultdict(float)
         for one in self.timeline.held:
             numbers = min(one.cells, ZEROS * one.macs / self.size[2])
@@ -134,27 +134,27 @@ class Evidence:
 
     @cached_property
     def reuse(self) -> float:
-        """Multiply-adds for each byte that was loaded for them."""
+        """Multiply-adds for each byte that was loaded for MMAs."""
         return self.replay.macs / max(1, sum(self.replay.stages))
 
     @cached_property
     def served(self) -> float:
-        """Multiply-adds for each byte that TMA moved: fewer in a tile that stands out over the edge of D."""
+        """Multiply-adds for each byte that TMA moved; fewer in a tile that extends past the edge of D."""
         return self.amount("mma") / max(1, self.amount("load", LOADS) + self.amount("store", STORES))
 
     @property
     def share(self) -> float:
-        """Tiles of D for each cluster, in the mean."""
+        """Tiles of D for each cluster, on average."""
         return math.prod(self.size[:2]) / self.tile / (self.ctas // math.prod(self.cluster))
 
     @property
     def least(self) -> float:
-        """The part of D that each cluster makes at least, where tiles are dealt out evenly."""
+        """The least part of D that each cluster computes if tiles are dealt out evenly."""
         return 0.99 * int(self.share) * self.tile / math.prod(self.size[:2])
 
     @property
     def several(self) -> bool:
-        """Whether there are so many tiles, however large, that it can be asked for a second one."""
+        """Whether there are so many tiles that this cluster can be expected to take a second one."""
         return self.share >= 2 if self.alone else self.share > 1
 
     @cached_property
@@ -171,8 +171,8 @@ class Evidence:
 
 
 ELSEWHERE = "not all of the product comes from the tensor core (tcgen05.mma)"
-OTHERS = "the tensor core multiplies other numbers than those of A and B that the product is made of"
-NEEDLESS = "most of what the tensor core multiplies is no part of the product"
+OTHERS = "the tensor core multiplies other numbers than those of A and B that the product needs"
+NEEDLESS = "most of what the tensor core multiplies is not part of the product"
 
 
 def tensor_core(seen: Evidence) -> str:
@@ -196,7 +196,7 @@ def several_ctas(seen: Evidence) -> str:
 
 
 def balanced(seen: Evidence) -> str:
-    """No cluster has more tiles than its share of them on a whole chip; one more where all have several."""
+    """No cluster has more tiles than its fair share on the whole chip, plus one if all have several."""
     whole, busiest, tiles = seen.stats["tensor_operations"], seen.stats["busiest"], _tiles(seen)
     fair = math.ceil(tiles / (seen.sms // math.prod(seen.cluster)))
     most = (fair + 1) / tiles if fair > 1 else seen.tile / math.prod(seen.size[:2])
@@ -206,7 +206,7 @@ def balanced(seen: Evidence) -> str:
 
 
 def _tiles(seen: Evidence) -> int:
-    """Of D: as many as MMAs were issued for, where no more are needed if some stand out over its edge."""
+    """Tiles of D: as many as MMAs were issued for, but no more than needed if some extend past its edge."""
     rows, columns = seen.size[:2]
     least = math.ceil(rows * columns / seen.tile)
     most = max(math.ceil(rows / h) * math.ceil(columns * h / seen.tile) for h in HEIGHTS)
@@ -225,19 +225,19 @@ def by_tma(seen: Evidence) -> str:
 
 
 def loads_ahead(seen: Evidence) -> str:
-    """A load of one stage is on its way while the tensor core works on the stage before."""
+    """The load of each stage is in flight while the tensor core works on the stage before."""
     pace = seen.pace(2)
     if pace.inside < 0.6:
         return "no load is in flight while the tensor core works on the stage before it: load one stage ahead"
     if pace.inside < BUSY:
-        return "many loads wait until the tensor core has worked on all stages before: always load one ahead"
+        return "many loads wait until the tensor core has finished all earlier stages: always load one ahead"
     return ""
 
 
 def across_tiles(seen: Evidence) -> str:
-    """The next tile's loads are on their way while this one is written back."""
+    """The next tile's loads are in flight while this tile is written back."""
     if seen.pace(2).between > LOST:
-        return "the next tile's loads wait for the write-back of this one: let the loading warp run on"
+        return "the next tile's loads wait for this tile's write-back: let the loading warp run ahead"
     return ""
 
 
@@ -269,7 +269,7 @@ def specialised(seen: Evidence) -> str:
     return ""
 
 
-_LINKS = {  # (what was done, who has to know): what to say if nothing tells it
+_LINKS = {  # (work done, role that must wait for it): the hint if no barrier makes it wait
     ("load", "MMA"): "the MMA warp does not wait for loads at a barrier that the copies complete",
     (
         "mma",
@@ -281,12 +281,12 @@ _LINKS = {  # (what was done, who has to know): what to say if nothing tells it
 
 
 def _linked(seen: Evidence, done: str, role: str) -> bool:
-    """Does work of this kind lead, over barriers, to further work of another warp with the role?
+    """Whether work of this kind leads, through barriers, to later work of another warp with the role.
 
-    Whoever hands on the news may be anybody: a warpgroup may meet first, and one of its lanes arrive for all.
+    Any warp may pass the signal on: a warpgroup may synchronise first, and one of its lanes arrive for all.
     """
     events, workers = seen.timeline.events, _workers(seen, role)
-    of_sums = (n for one in seen.timeline.sums for n in one)  # a commit is for the last MMA, be it of zeros
+    of_sums = (n for one in seen.timeline.sums for n in one)  # a commit tracks the last MMA, even of zeros
     for n in sorted(of_sums) if done == "mma" else seen.numbers(done):
         for w in seen.later(n):
             who = events[w].cta, events[w].lane
@@ -297,7 +297,7 @@ def _linked(seen: Evidence, done: str, role: str) -> bool:
 
 
 def _workers(seen: Evidence, role: str) -> dict[tuple[int, str], list[int]]:
-    """(CTA, warp) -> numbers of the events that make it one of this role, ascending."""
+    """(CTA, warp) -> numbers of the events that give it this role, ascending."""
     if role != "write-back":
         return seen.issued("TMA load" if role == "load" else "tcgen05.mma")
     found = defaultdict(list)
@@ -307,20 +307,20 @@ def _workers(seen: Evidence, role: str) -> dict[tuple[int, str], list[int]]:
 
 
 def _like(seen: Evidence) -> str:
-    return f"the loads run ahead like those of a ring of {seen.ring}"
+    return f"the loads run ahead as in a ring of {seen.ring} stages"
 
 
 def four_stages(seen: Evidence) -> str:
     if seen.pace(4).inside >= BUSY:
         return ""
-    return f"{_like(seen)}: four stages are asked for, each filled as soon as it is free"
+    return f"{_like(seen)}: four stages are asked for, each refilled as soon as it is free"
 
 
 def deep(seen: Evidence) -> str:
-    """As far ahead as in step 8: in its stages, or in bytes where a stage is larger."""
+    """Loads run as far ahead as in step 8: in stages or, if a stage is larger than there, in bytes."""
     asked = min(4.0, max(2.0, DEEP / max(seen.replay.stage_bytes, 1)))
     if seen.pace(asked).inside < BUSY:
-        return f"{_like(seen)}: step 8 asks for four stages, here {DEEP >> 10} KiB of loads do"
+        return f"{_like(seen)}: step 8 asks for four stages, here {DEEP >> 10} KiB of loads are enough"
     return ""
 
 
@@ -355,7 +355,7 @@ ONE_WRITER = "one warpgroup writes everything back: give each MMA warp its own"
 
 
 def consumers(seen: Evidence) -> list[tuple[int, str]]:
-    """(CTA, warp) that issue at least a quarter of CTA 0's MMAs."""
+    """The (CTA, warp)s that issue at least a quarter of CTA 0's MMAs."""
     issued = {who: len(n) for who, n in seen.issued("tcgen05.mma").items() if who[0] == 0}
     return [who for who, n in issued.items() if n >= 0.25 * sum(issued.values())]
 

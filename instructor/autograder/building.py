@@ -1,4 +1,4 @@
-"""The kernel of one planned run."""
+"""Builds the kernel of one planned run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tirxlab.sandbox import Built
 
 
 def built_for(run: Run, build: Callable[..., Built]) -> tuple[Run, Built]:
-    """What `build(step, size, sms)` makes for it, and the run.
+    """(the run, the kernel that `build(step, size, sms)` makes for it).
 
-    That is another one, on all SMs, where the code does not ask how many there are: on a few of them, most of
+    The run becomes another one, on all SMs, if the code ignores the number of SMs: on a few of them, most of
     its CTAs would have nothing to do.
     """
     built = build(run.step, run.size, run.sms)

@@ -1,4 +1,4 @@
-"""A run that is right, to be looked at more closely: more launches of it, and of single clusters."""
+"""A closer look at a run that is right: more launches of it, and of single clusters."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
 
 INSTRUCTIONS = (
-    20_000_000  # warp instructions of a launch, shared out to its clusters; the reference: 1 million
+    20_000_000  # warp instructions of a launch, divided among its clusters; the reference takes 1 million
 )
 WORK = ("warp_instructions", "tensor_operations", "tma_bytes", "busiest")  # counts of a run
-POLLS = 0.005  # part of the warp instructions, at most, that one run polls barriers more often than another
-SHARED_OUT = 16  # parts of them, one of which a cluster gets that is run alone
+POLLS = 0.005  # most that two runs may differ by, as a part of the warp instructions, in polls of barriers
+SHARED_OUT = 16  # a cluster that is run alone gets 1/SHARED_OUT of INSTRUCTIONS
 
 
 def simulate(run: Run, artifact: Artifact, A, B, trace, result=None, **part):
-    """One launch on copies: (Run, D). D is held here alone; it was full of canaries, or is `result`.
+    """One launch on copies of A and B: (Run, D). D is `result`, by default an array full of canaries.
 
-    stats["written"]: the inputs that it changed.
+    stats["written"] names the inputs that the kernel changed.
     """
     if result is None:
         result = utils.canaries((run.size[0], run.size[1]), "float16")
@@ -48,7 +48,7 @@ def clusters_of(artifact: Artifact) -> int:
 
 
 def halved_by(halvings: Halvings, run: Run, record: type[Halved]):
-    """The observer of a run whose sums are read out as less than they are."""
+    """The observer of a run whose sums are read out halved."""
     return functools.partial(record, halvings=halvings, weights=weights(run.seed))
 
 
@@ -59,7 +59,7 @@ def written_of(result: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Case:
-    """A recorded run that is right, to be looked at more closely."""
+    """A recorded run that is right, and its further launches."""
 
     run: Run
     artifact: Artifact
@@ -67,8 +67,8 @@ class Case:
     B: np.ndarray
     result: np.ndarray  # D
     main: int = 0  # the cluster that is looked at most closely
-    ready: dict[tuple[Chosen, ...], Outcome] = field(default_factory=dict)  # of experiments that were made
-    # Which numbers of D were written; nobody asks where more than one cluster has run.
+    ready: dict[tuple[Chosen, ...], Outcome] = field(default_factory=dict)  # by the experiments made
+    # Which numbers of D were written; used only where a single cluster has run.
     written: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), bool))
 
     @property
@@ -76,19 +76,19 @@ class Case:
         return clusters_of(self.artifact)
 
     def cluster(self, number: int, trace: Callable | bool = Flow, checks: bool = False):
-        """One cluster alone: (Run, D). ValueError if it talks."""
+        """Runs one cluster alone: (Run, D). Raises ValueError if it waits for other clusters."""
         part = {"first": number, "clusters": 1, "checks": checks}
         return simulate(self.run, self.artifact, self.A, self.B, trace, **part)
 
     def work(self, result: np.ndarray | None = None) -> list[int]:
-        """What the whole grid does if D holds canaries at the start, or `result`."""
+        """The WORK counts of the whole grid if D holds canaries at the start, or `result`."""
         done, _ = simulate(self.run, self.artifact, self.A, self.B, False, result, checks=False)
         return [done.stats[count] for count in WORK]
 
     def spares(self, before: list[int]) -> bool:
-        """Whether it does other work where D holds the product already; `before`: what it did, or nearly.
+        """Whether the kernel does other work if D already holds the product. `before`: its counts otherwise.
 
-        A recorded run may poll a barrier more often than one that is not.
+        `before` may be slightly off: a recorded run may poll a barrier more often than an unrecorded one.
         """
         again = self.work(self.result.copy())
         near = abs(again[0] - before[0]) <= POLLS * before[0] and again[1:] == before[1:]
@@ -102,8 +102,8 @@ class Case:
     def experiment(
         self, number: int, chosen: tuple[Chosen, ...], record: type[Halved] = OnlyHalved, checks=False
     ):
-        """One cluster alone, its sums halved as the experiments ask: Run. What came of it is `ready` then,
-        unless the cluster has nothing to do.
+        """Runs one cluster alone, its sums halved as the experiments ask: Run. The outcome is in `ready`
+        then, unless the cluster has nothing to do.
         """
         halvings = Halvings(chosen)
         done, after = self.cluster(number, halved_by(halvings, self.run, record), checks)
@@ -111,15 +111,15 @@ class Case:
         return done
 
     def enter(self, halvings: Halvings, done, after: np.ndarray, written: np.ndarray) -> None:
-        """What came of experiments: `after` is the D of that Run, in which nothing may be `written`."""
+        """Enters the outcome of experiments. `after`: D of that Run, perhaps with nothing `written`."""
         if written.any():
             whole = weight_of(self.A, self.B, written, weights(self.run.seed))
             weight = done.trace.weight / max(whole, 1e-9)
             self.ready[halvings.chosen] = halvings.outcome(self.result, after, written, weight)
 
     def tried(self, chosen: tuple[Chosen, ...]) -> Outcome:
-        """What comes of these, in the drawn cluster; in the main one if that has nothing to do. Nothing if
-        that writes nothing either, as it is alone.
+        """The outcome of these experiments in the drawn cluster or, if that has nothing to do, in the main
+        one; `nothing` if that writes nothing either when it runs alone.
         """
         for number in (self.drawn, self.main):
             if chosen not in self.ready:
@@ -127,7 +127,7 @@ class Case:
         return self.ready.get(chosen) or nothing(len(chosen))
 
     def busiest(self, most: int) -> int:
-        """A cluster with so many tensor operations; 0 unless another one has them."""
+        """A cluster other than 0 with at least `most` tensor operations; 0 if there is none."""
         last = self.clusters - 1
         for number in sorted(range(1, self.clusters), key=lambda n: (n != last, n)):
             done, _ = self.cluster(number, trace=False)

@@ -1,7 +1,7 @@
-"""The speed of a graded class: what the simulator found right and implemented goes to a GPU somewhere else.
+"""Measures the speed of a graded class: the steps that are right and implemented go to a GPU.
 
-Every step is built here, in its confined child; only artifacts travel. `measure` takes parcels and gives each
-back with what the GPU found: cloud.py rents B200s, `here` uses the GPU of this machine.
+Every step is built here, in its confined child; only artifacts travel. `measure` takes parcels and returns
+each with its measurements: cloud.py rents B200s, `here` uses the GPU of this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tirxlab.steps import size_text
 
 @dataclass(frozen=True)
 class Parcel:
-    """What is to be timed of one submission, and what cannot be."""
+    """The launches of one submission that are to be timed, and hints for steps that cannot be."""
 
     key: str  # of the submission in its class
     launches: dict[int, list[Timed]]  # by step
@@ -36,7 +36,7 @@ Measure = Callable[[Iterable[Parcel]], Iterable[tuple[Parcel, Measured | Excepti
 def measure_class(
     made: Class, rows: list[dict], measure: Measure, tick: Callable = lambda key: None
 ) -> tuple[list[dict], dict[str, Exception], float]:
-    """(the rows with speed, why some have none, seconds of GPU). What has its speed is not timed again."""
+    """(the rows with speed, errors of those without, seconds of GPU). Rows that have a speed keep it."""
     kept = {row["name"]: row for row in rows}
     todo = [key for key, row in kept.items() if is_waiting(row)]
     for key in set(kept) - set(todo):
@@ -59,7 +59,7 @@ def is_waiting(row: dict) -> bool:
 
 
 def parcel(made: Class, key: str, row: dict) -> Parcel:
-    """Builds what is right and implemented at the published sizes."""
+    """Builds the steps that are right and implemented, at the published sizes."""
     submission, hidden = made.read(key), load_hidden()
     good = [step["step"] for step in row["steps"] if step["right"] and step["implemented"]]
     one = Parcel(key, {})
@@ -77,13 +77,13 @@ def parcel(made: Class, key: str, row: dict) -> Parcel:
 
 
 def here(parcels: Iterable[Parcel]) -> Iterator[tuple[Parcel, Measured]]:
-    """On the GPU of this machine, one submission after the other."""
+    """Measures on the GPU of this machine, one submission after the other."""
     for one in parcels:
         yield one, time_steps(one.launches, "cuda")
 
 
 def enter(made: Class, row: dict, one: Parcel, found: Measured) -> dict:
-    """Writes the submission's files again, with its speed; returns what grade.json holds then."""
+    """Writes the submission's files again, with its speed; returns the new content of grade.json."""
     grade = from_plain(row)
     grade.device = "cuda"
     hints = {**one.hints, **found.hints}
@@ -102,7 +102,7 @@ def enter(made: Class, row: dict, one: Parcel, found: Measured) -> dict:
 
 
 def kept_artifacts(made: Class, key: str) -> dict[str, bytes]:
-    """Those of the bundle that grading left."""
+    """The artifacts in the bundle that grading left."""
     try:
         with zipfile.ZipFile(made.place(key) / "bundle.zip") as archive:
             names = [name for name in archive.namelist() if name.startswith("artifacts/")]

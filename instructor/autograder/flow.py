@@ -1,10 +1,11 @@
-"""What each MMA of one cluster was made of, and what became of its product: the recorder, following bytes.
+"""Follows the bytes of one cluster: where the operands of each MMA came from, and who read its product.
 
 A copy that nobody multiplies, or a product that nobody reads, is work for show. `Flow` notes for each MMA the
-TMA loads whose bytes it read, and whether its sum was read out of tensor memory; and for a warp that reads
-shared memory, whom it so waited for: a flag in memory orders as a barrier does. `Halved` is an experiment:
-some sums are read out as half of what they are; what of D is then not half as large did not come from them.
-It weighs what the tensor core multiplies, too: products of other numbers than A and B weigh something else.
+TMA loads whose bytes it read, and whether its sum was read out of tensor memory. For a warp that reads shared
+memory it notes the writes that it waited for: a flag in memory orders as a barrier does. `Halved` is an
+experiment: some sums are read out as half of their value; numbers of D that are then not half as large did
+not come from them. It also weighs what the tensor core multiplies: products of numbers other than those of A
+and B have another weight.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ptxsim.observing import (
 )
 from ptxsim.tracing import Costs, Timeline
 
-NOBODY, THREADS = -1, -2  # writers of shared memory that are no TMA load; NOBODY also: no sum of MMAs
+NOBODY, THREADS = -1, -2  # writers of shared memory other than TMA loads; NOBODY also marks cells of no sum
 _CELLS = 128, 512  # lanes and columns of a CTA's tensor memory
 _BARRIERS = (
     *("bar_arrive", "bar_complete", "cluster_arrive", "cluster_complete", "cluster_wait", "async_arrive"),
@@ -43,11 +44,11 @@ _COPIES = (
     "cp_async_wait",
     "accesses",
 )
-_WORD = 4  # bytes of shared memory whose last writer is known
+_WORD = 4  # bytes of shared memory for which one last writer is kept
 
 
 class Held(NamedTuple):
-    """A sum in tensor memory: events from the first MMA to the last read."""
+    """A sum in tensor memory, from the event of its first MMA to that of its last read."""
 
     begin: int
     end: int
@@ -57,38 +58,38 @@ class Held(NamedTuple):
 
 @dataclass
 class Traced(Timeline):
-    """A timeline whose events are also tied by data. Keys and values are numbers of events."""
+    """A timeline with the data flow between its events. Keys and values are numbers of events."""
 
     fed: dict[int, set[int]] = field(default_factory=dict)  # MMA -> TMA loads whose bytes it read
     read_out: set[int] = field(default_factory=set)  # MMAs whose sum a thread read
-    sums: list[list[int]] = field(default_factory=list)  # of these, those that added up
-    held: list[Held] = field(default_factory=list)  # where, and how long, each of them was held
-    room: int = 0  # bytes of a CTA's shared memory that MMAs read and loads filled, in the CTA that has most
-    full: dict[int, float] = field(default_factory=dict)  # MMA -> part of its products that are not of zeros
-    taken: int = 0  # numbers that threads read of sums that are not of zeros, each as often as it was read
-    weight: float = 0.0  # of all products that were read out, where they are weighed
+    sums: list[list[int]] = field(default_factory=list)  # the MMAs of each sum that a thread read
+    held: list[Held] = field(default_factory=list)  # the cells and the lifetime of each such sum
+    room: int = 0  # bytes of shared memory that loads filled and MMAs read, in the CTA with the most
+    full: dict[int, float] = field(default_factory=dict)  # MMA -> part of its products without a zero factor
+    taken: int = 0  # numbers that threads read from sums that are not all zeros, counted at every read
+    weight: float = 0.0  # of all products that were read out, if they were weighed
 
 
 class Flow(Recorder):
-    """The recorder, and who wrote the bytes that the tensor core reads."""
+    """A recorder that also tracks who wrote the bytes that the tensor core reads."""
 
     def __init__(self, launch, index: int = 0):
         super().__init__(launch, index)
-        self.placed: dict[int, tuple] = {}  # id of an issued MMA -> (it, its events by rank of the pair)
+        self.placed: dict[int, tuple] = {}  # id of an issued MMA -> (the MMA, its events by rank in the pair)
         self.fed: dict[int, set[int]] = {}
         self.full: dict[int, float] = {}
-        self.sums: list[list[int]] = []  # events of the MMAs that added up
-        self.cells: list[int] = []  # that each of them lies in
+        self.sums: list[list[int]] = []  # for each sum, the events of its MMAs
+        self.cells: list[int] = []  # for each sum, how many cells hold it
         self.summed: dict[int, int] = {}  # number of a sum that was read -> event of the last read
-        self.taken: dict[int, int] = defaultdict(int)  # the same -> numbers that were read of it
+        self.taken: dict[int, int] = defaultdict(int)  # number of a sum -> how many numbers were read from it
 
     def start(self, cluster) -> None:
         super().start(cluster)
         if cluster.index == self.index:
             self.writers = np.full((cluster.ctas, cluster.shared.shape[1] // 16), NOBODY)
-            self.hands = np.full((cluster.ctas, cluster.shared.shape[1] // _WORD), NOBODY)  # events of warps
-            self.owner = np.full(self.hands.shape, NOBODY)  # these warps
-            self.filled = np.zeros(self.writers.shape, bool)  # by a load, and read by an MMA
+            self.hands = np.full((cluster.ctas, cluster.shared.shape[1] // _WORD), NOBODY)  # writer's event
+            self.owner = np.full(self.hands.shape, NOBODY)  # writer's warp
+            self.filled = np.zeros(self.writers.shape, bool)  # filled by a load and read by an MMA
             self.owners = np.full((cluster.ctas, *_CELLS), NOBODY)  # number of the sum in a cell
 
     # ---- who wrote shared memory ----
@@ -114,9 +115,9 @@ class Flow(Recorder):
             self.hands[word], self.owner[word] = last[of], warp[of]
 
     def _wait_for_writers(self, cluster, inside: np.ndarray) -> None:
-        """What a warp finds in shared memory was there before: it has waited for the warp that wrote it.
+        """Records that a warp which accesses shared memory has waited for the warps that wrote there before.
 
-        An atomic is logged as a write, and reads as well; plain writes to one place are ordered anyhow.
+        An atomic is logged as a write but also reads; plain writes to one place are ordered anyway.
         """
         rank, offset, warp = _where(inside)
         owner, hands = (of[rank, offset // _WORD] for of in (self.owner, self.hands))
@@ -155,12 +156,15 @@ class Flow(Recorder):
                 self._add_up(cluster, work, rank, event)
 
     def _overwritten(self, works: list) -> None:
-        """By a copy, or by rows that move: what lies there is no sum of MMAs."""
+        """Marks cells that a copy or a shift of rows overwrites: they no longer hold a sum of MMAs."""
         for cell in [cell for work in works for cell in work.footprint.cells_written]:
             self.owners[cell.block] = NOBODY
 
     def _multiplied(self, events_of: list, a: np.ndarray, b: np.ndarray) -> None:
-        """MMAs, whose events these are, multiply rows of `a` by rows of `b`: side by side along K."""
+        """Notes MMAs that multiply rows of `a` by rows of `b`, their operands side by side along K.
+
+        `events_of`: the events of each MMA.
+        """
         for events, part in zip(events_of, not_of_zeros(a, b, len(events_of)), strict=True):
             self.full |= dict.fromkeys(events, part)
 
@@ -176,7 +180,7 @@ class Flow(Recorder):
         return found - {NOBODY, THREADS}
 
     def _add_up(self, cluster, work, rank: int, event: int) -> None:
-        """The sum that an MMA goes into: a new one, if it overwrites, or adds to zeros."""
+        """Adds an MMA to the sums in its cells; starts a new sum if it overwrites them or adds to zeros."""
         for block in [cell.block for cell in work.footprint.cells_written if cell.rank == rank]:
             held = _values(self.owners[block]) if work.accumulates else []
             if not work.accumulates or (held == [NOBODY] and not cluster.tmem[rank].cells[block[1:]].any()):
@@ -225,14 +229,14 @@ def _where(log: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _values(cells: np.ndarray) -> list[int]:
-    """The different numbers in some cells, ascending; mostly there is one."""
+    """The distinct numbers in some cells, ascending; usually there is one."""
     one = cells.flat[0]
     return [int(one)] if (cells == one).all() else np.unique(cells).tolist()
 
 
 class Halved(Flow):
-    """Threads read some sums as less than they are: that of these MMAs, when the warp `lane` reads it, is
-    halved `halvings(events, mmas, lane)` times. `weights`: of numbers, see `weigh`.
+    """Threads read some sums scaled down: when the warp `lane` reads the sum of `mmas`, it is halved
+    `halvings(events, mmas, lane)` times. `weights`: the weights of numbers, see `weigh`.
     """
 
     def __init__(self, launch, index: int, halvings: Callable[[list, list, str], int], weights: np.ndarray):
@@ -278,17 +282,17 @@ class Halved(Flow):
             self.changed = memory, place[1:], old
 
     def _restore(self) -> None:
-        """The cells as they were before the last read."""
+        """Restores the cells that the last read scaled down."""
         if self.changed:
             memory, place, old = self.changed
             memory[place], self.changed = old, None
 
 
 class OnlyHalved(Halved):
-    """The same; of the record it keeps who issued which MMA."""
+    """`Halved` with a smaller record: only which warp issued which MMA."""
 
     def _sources(self, work, rank: int) -> set[int]:
-        return set()  # nobody asks here
+        return set()  # not needed here
 
 
 for _unheard in (*_BARRIERS, *_COPIES):
@@ -296,7 +300,7 @@ for _unheard in (*_BARRIERS, *_COPIES):
 
 
 def not_of_zeros(a: np.ndarray, b: np.ndarray, parts: int = 1) -> list[float]:
-    """The part of a product's multiply-adds that are not of zeros, for each of so many equal parts of K."""
+    """The fraction of a product's multiply-adds that have no zero factor, for each of `parts` parts of K."""
     if a.shape[1] != b.shape[1]:  # a sparse A
         return [1.0] * parts
     one, other = (np.count_nonzero(side, axis=0) / len(side) for side in (a, b))
@@ -304,26 +308,26 @@ def not_of_zeros(a: np.ndarray, b: np.ndarray, parts: int = 1) -> list[float]:
 
 
 def weights(seed: int) -> np.ndarray:
-    """A weight for each float16 without its sign, by its bits, that nobody can guess; 0 weighs nothing."""
+    """A weight that nobody can guess for each float16 without its sign, indexed by its bits; 0 weighs 0."""
     made = np.random.default_rng([seed, 2]).random(1 << 15)
     made[0] = 0.0
     return made
 
 
 def weigh(a: np.ndarray, b: np.ndarray, weights: np.ndarray, parts: int = 1) -> list[float]:
-    """Of the products of rows of `a` and of `b`, for each of so many equal parts of K: the weight of the one
-    number times that of the other, summed.
+    """The weight of the product of rows of `a` and `b`, for each of `parts` equal parts of K: every product
+    of two numbers counts as the product of their weights.
 
-    Of a whole product it is the same in whatever parts, and order of K, it is made.
+    The weight of a whole product does not depend on the parts, or the order of K, in which it is computed.
     """
-    if a.shape[1] != b.shape[1]:  # a sparse A: nothing that two float16 matrices are made of
+    if a.shape[1] != b.shape[1]:  # a sparse A: never a product of two float16 matrices
         return [np.inf] * parts
     one, other = (weights[_bits(side)].sum(axis=0) for side in (a, b))
     return (one * other).reshape(parts, -1).sum(axis=1).tolist()
 
 
 def _bits(side: np.ndarray) -> np.ndarray:
-    """Of each number, as float16 without its sign. One that is less than any of those is no zero."""
+    """The bits of each number as float16 without its sign; a nonzero number too small for float16 gives 1."""
     with np.errstate(over="ignore"):
         bits = side.astype(np.float16).view(np.uint16) & 0x7FFF
     return np.maximum(bits, side != 0)

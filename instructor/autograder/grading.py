@@ -27,30 +27,30 @@ from tirxlab.sandbox.limits import printable
 from tirxlab.steps import STEPS, StepError, is_untouched, may_have, sections, size_text
 from tirxlab.version import lab_version
 
-LEAST_SECONDS = 30  # that a step's runs get after others that took too much
-PATIENCE = 4, 2  # times the limit of a build, of a step's runs, that a file gets before each gets the least
+LEAST_SECONDS = 30  # for the runs of a step, at least, however long earlier steps took
+PATIENCE = 4, 2  # limits (of builds, of runs) that a file may use up; after that every step gets the least
 NOT_SHUT_IN = (
-    "this machine has no means to shut code in (SECURITY.md); --confine limits grades without, which is good "
-    "enough for your own code"
+    "this machine cannot confine student code (SECURITY.md); --confine limits grades without confinement, "
+    "which is good enough for your own code"
 )
-LOST = "a run was not finished, by a fault of the lab or of the machine"  # no more: of hidden sizes, too
+LOST = "a run did not finish, through a fault of the lab or the machine"  # no details: sizes may be hidden
 PORTED = "written for TVM's preview wheel: its imports were rewritten as `./lab port` does"
-Key = tuple[int, bool]  # a step; at the sizes that the course keeps to itself, or at the public ones
+Key = tuple[int, bool]  # (step, whether at its hidden sizes instead of the public ones)
 
 
 @dataclass
 class Options:
     """How to grade."""
 
-    full: bool = False  # every public size too
+    full: bool = False  # also run every public size
     jobs: int = 1  # processes that simulate
-    step_seconds: float = 120.0  # of all runs of a step, as clock.py counts them; the reference takes 7
+    step_seconds: float = 120.0  # for all runs of a step, as clock.py counts them; the reference takes 7
     build: Limits = field(default_factory=lambda: Limits(seconds=40))
-    level: str | None = None  # of tirxlab.sandbox; the strongest that works here
-    hidden: Hidden | None = None  # else hidden.toml
+    level: str | None = None  # a level of tirxlab.sandbox; None: the strongest that works here
+    hidden: Hidden | None = None  # None: read hidden.toml
     steps: tuple[int, ...] = STEPS
-    keep: bool = False  # the artifacts, in Grade.artifacts
-    device: str = "sim"  # "cuda": the speed of right steps is measured there, after the simulator has run
+    keep: bool = False  # keep the artifacts, in Grade.artifacts
+    device: str = "sim"  # "cuda": measure the speed of right steps there, after the simulator has run
 
 
 @dataclass
@@ -66,7 +66,7 @@ Outcome: TypeAlias = Result | Built | Failed  # of a step
 def grade(
     submission: Submission, options: Options | None = None, tick: Callable = lambda step: None
 ) -> Grade:
-    """Never raises for what is in the submission. `tick(step)` is called as each step is done."""
+    """Grades a submission; never raises for anything in it. Calls `tick(step)` as each step is done."""
     options = options or Options()
     if options.level is None and strongest() not in SHUT_IN:
         return failed(submission.name, submission.digest, NOT_SHUT_IN, options.steps)
@@ -93,28 +93,28 @@ def grade(
 
 
 def failed(key: str, digest: str, reason: str, chosen: tuple[int, ...]) -> Grade:
-    """The grade of what could not be graded: no points, to be looked at."""
+    """The grade of a submission that could not be graded: no points; a person has to look at it."""
     rubric = load_rubric()
     steps = [StepGrade(n, rubric.titles[n], rubric.points[n], NOT_GRADED) for n in chosen]
     return Grade(key, digest, lab_version(), "sim", steps, problem=f"{NOT_GRADED}: {reason}")
 
 
 def refused(name: str, reason: str, chosen: tuple[int, ...]) -> Grade:
-    """The grade of what holds no kernels file, for a platform that asks for one."""
+    """The grade of a hand-in without a kernels file, for a platform that wants a grade all the same."""
     rubric = load_rubric()
     steps = [StepGrade(n, rubric.titles[n], rubric.points[n], "missing", hints=[reason]) for n in chosen]
     return Grade(name, "", lab_version(), "sim", steps, problem=reason)
 
 
 def _not_done(steps: list[StepGrade]) -> str:
-    """The problem of a submission of which some steps could not be graded; "" if all were."""
+    """The problem of a submission if some of its steps could not be graded; "" if all were."""
     left = [step for step in steps if step.state == NOT_GRADED]
     numbers = ", ".join(str(step.step) for step in left)
     return f"{NOT_GRADED}: step {numbers}: {left[0].hints[0]}" if left else ""
 
 
 def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade], str]:
-    """Which steps are there to run, from the text alone; and what is wrong with the file as a whole."""
+    """(The steps, each with the state that its text shows, "" if to be run; the whole file's problem)."""
     rubric, problem = load_rubric(), ""
     try:
         sections(text)
@@ -134,21 +134,21 @@ def _first_look(text: str, chosen: tuple[int, ...]) -> tuple[dict[int, StepGrade
 
 @dataclass
 class Work:
-    """What is under way for a submission's steps."""
+    """The work under way on a submission's steps."""
 
     runs: dict[int, list[Run]]
     built: dict[Key, list[tuple[Run, Built | None]]] = field(default_factory=dict)
     public: dict[int, Result] = field(default_factory=dict)  # right at the public sizes
-    keep: bool = False  # the artifacts
+    keep: bool = False  # keep the artifacts
     artifacts: dict[str, bytes] = field(default_factory=dict)
-    again: set = field(default_factory=set)  # tasks that were lost once
-    patience: float = 0.0  # seconds of all runs after which each step gets the least
+    again: set = field(default_factory=set)  # tasks that are submitted once more if their process is lost
+    patience: float = 0.0  # seconds of all runs together after which each step gets the least
 
     def of(self, step: int, secret: bool) -> list[Run]:
         return [run for run in self.runs[step] if run.secret == secret]
 
     def instead(self, step: int) -> tuple[Run, Built | None]:
-        """What stands in for the step's hidden sizes, once the public ones are built."""
+        """The run, and its kernel, that stands in for the step's hidden sizes; built with the public ones."""
         run, built = next((run, built) for run, built in self.built[step, False] if run.record)
         return stand_in(run), built
 
@@ -156,10 +156,10 @@ class Work:
 def _run_steps(
     submission: Submission, options: Options, steps: list[StepGrade], tick: Callable
 ) -> dict[str, bytes]:
-    """Enters what comes of these steps; returns their artifacts as files, if they are to be kept.
+    """Enters the outcome of each step; returns their artifacts as files, if they are to be kept.
 
-    Hidden sizes are built last, when all that is told of has been built: code could tell what that of another
-    step was asked for, and the clock at what came later how long a hidden size took.
+    Hidden sizes are built last, after everything whose result the student sees. Otherwise one step's code
+    could reveal the size that another was built for or, by reading the clock, how long a hidden size took.
     """
     hidden = options.hidden or load_hidden()
     work = Work({s.step: plan(s.step, submission.digest, hidden, options.full) for s in steps})
@@ -169,7 +169,7 @@ def _run_steps(
     started = Builder(submission.text, limits=options.build, level=options.level, patience=patience)
     with Pool(min(options.jobs, len(steps)), options.step_seconds, memory=8 << 30) as pool:
         with started as builder:
-            pool.start(imports)  # meanwhile: the first kernel need not wait for them
+            pool.start(imports)  # during the first build, so that its kernel need not wait for them
             for step, result in _results(builder, work, pool, False):
                 if work.of(step, True) and isinstance(result, Result) and not _fails(result):
                     work.public[step] = result
@@ -183,7 +183,7 @@ def _run_steps(
                 else:
                     _enter(grades[step], _joined(work.public[step], result))
                     tick(step)
-        pool.seconds = min(LEAST_SECONDS, options.step_seconds)  # what a hidden size took costs nothing told
+        pool.seconds = min(LEAST_SECONDS, options.step_seconds)  # however long a hidden size took
         for step in failed_there:
             grades[step].state = "wrong"
             grades[step].hints = [_at_stand_in(*work.instead(step), pool)]
@@ -194,7 +194,7 @@ def _run_steps(
 
 
 def _results(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator[tuple[int, Outcome]]:
-    """What comes of each step at the public sizes; or, of those that are right there, at the hidden ones."""
+    """Yields (step, outcome) at the public sizes or, for steps that are right there, at the hidden ones."""
     with _building(builder, work, pool, secret):
         for key, result in pool.results():
             if isinstance(result, Failed) and result.lost and key in work.again:
@@ -203,14 +203,14 @@ def _results(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator
                 continue
             if pool.spent > work.patience:
                 pool.seconds = min(LEAST_SECONDS, pool.seconds)
-            elif not isinstance(result, Built) and _over(result):  # what follows gets less
+            elif not isinstance(result, Built) and _over(result):  # later steps get less
                 pool.seconds = max(min(LEAST_SECONDS, pool.seconds), pool.seconds / 2)
             yield key[0], result
 
 
 @contextlib.contextmanager
 def _building(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator[None]:
-    """Meanwhile another thread builds for the pool."""
+    """Builds for the pool in another thread while the block runs."""
     stop = threading.Event()
     thread = threading.Thread(target=_build, args=(builder, work, pool, secret, stop), daemon=True)
     pool.expect(True)
@@ -225,7 +225,7 @@ def _building(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterato
 
 
 def _fails(result: Outcome) -> bool:
-    """Whether it is known to be wrong: what was lost is not."""
+    """Whether the step is known to fail; a lost run does not show that."""
     if isinstance(result, Failed):
         return not result.lost
     if isinstance(result, Built):
@@ -269,7 +269,7 @@ def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -
 def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threading.Event) -> None:
     """Builds step after step, those with the largest sizes first, and hands each to the pool.
 
-    ptxas sees the kernel of the first run of a step; of the others PTX is made alone, in half the time.
+    ptxas sees only the kernel of a step's first run; the others stop at PTX, which takes half the time.
     """
     try:
         for step in sorted(work.public if secret else work.runs, reverse=True):
@@ -292,13 +292,13 @@ def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threadi
 
 
 def _built(run: Run, made: dict[tuple, tuple[Run, Built]]) -> tuple[Run, Built | None]:
-    """The run with what was built for its launch, which may be another one for the same purpose."""
+    """The run and the kernel of its launch, with the size and SMs for which that was in fact built."""
     instead, built = made.get(run.launch, (run, None))
     return replace(run, size=instead.size, sms=instead.sms), built
 
 
 def imports() -> None:
-    """What `judge_step` needs, in a process of the pool."""
+    """Imports what `judge_step` needs, in a process of the pool."""
     import instructor.autograder.judge  # noqa: F401
     import ptxsim
 
@@ -306,8 +306,8 @@ def imports() -> None:
 
 
 def judge_step(work: list[tuple[Run, Built | None]]) -> Outcome:
-    """Runs in a process of the pool, which alone loads the simulator; stops at the first run that is not
-    right, or was not built.
+    """Judges the runs of a step, in a process of the pool, since only those load the simulator; stops at the
+    first run that is not right or was not built.
     """
     from instructor.autograder.judge import judge
     from ptxsim import Fault
@@ -328,7 +328,7 @@ def judge_step(work: list[tuple[Run, Built | None]]) -> Outcome:
 
 
 def _enter(grade: StepGrade, result: Outcome) -> None:
-    """Writes down what came of a step; what fails, fails at a public size."""
+    """Enters a step's outcome into its grade; a failure here is one at a public size."""
     if isinstance(result, Failed) and result.lost:
         grade.state, grade.hints, grade.runs = NOT_GRADED, [LOST], _runs(result)
     elif isinstance(result, Built) and result.kind == "lab":
@@ -346,25 +346,25 @@ def _enter(grade: StepGrade, result: Outcome) -> None:
 
 
 def _over(result: Outcome) -> bool:
-    """Whether it was stopped at a limit."""
+    """Whether the step was stopped at a limit."""
     if isinstance(result, Failed):
         return result.late or result.memory
     return result.kind == "limit" if isinstance(result, Built) else result.runs[-1][1].over
 
 
 def _told_over(result: Outcome) -> str:
-    """The same words for every limit; a run that is killed does not say how far it came."""
+    """The hint for a step stopped at a limit: the same words for every limit, and not how far the run got."""
     return f"at {size_text(result.size)}: the code {OVER}" if isinstance(result, Built) else f"the run {OVER}"
 
 
 def _not_built(built: Built) -> str:
     if built.kind == "file":
-        return f"{printable(built.message, 2)}; an error costs the steps that it stands in, no others"
+        return f"{printable(built.message, 2)}; an error costs only the steps that it is in"
     return f"at {size_text(built.size)}: {printable(built.message, 4)}"
 
 
 def _runs(*results: Outcome) -> list[dict]:
-    """For the course: what was run, and what came of it."""
+    """The runs and their outcomes as plain data, for the course."""
     found = []
     for result in results:
         if isinstance(result, Result) and not _over(result):

@@ -1,4 +1,4 @@
-"""Hidden sizes made from a secret: other ones each term, of the family that shows what a step lacks."""
+"""Hidden sizes derived from a secret: new ones each term, of the family that reveals what a step lacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tirxlab.steps import size_text
 
 
 def draw(secret: str) -> Hidden:
-    """The hidden sizes and the salt that follow from a secret."""
+    """The hidden sizes and the salt derived from a secret."""
     launches = {step: _launch(secret, step) for step in TILES if step > 1}  # the size of step 1 is fixed
     sizes: dict[int, tuple[Size, ...]] = {step: () for step in TILES}
     sizes |= {step: (size,) for step, (size, _) in launches.items()}
@@ -25,7 +25,7 @@ def _hash(secret: str, what: object) -> str:
 
 
 def _launch(secret: str, step: int) -> tuple[Size, int]:
-    """One size, and the SMs that it is built for: from step 6 on a few."""
+    """One size and the SMs that it is built for; only a few from step 6 on."""
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
     made = random.Random(_hash(secret, step))
     sms = few_sms(step)
@@ -48,20 +48,20 @@ def _wrong(step: int, size: Size, sms: int) -> list[str]:
     public = set(load_rubric().sizes(step)) | set(load_rubric().graded[step])
     cases = {
         "it is public": size in public,
-        f"no multiple of {height}x{width}x{BLOCK_K}": M % height or N % width or K % BLOCK_K,
+        f"not a multiple of {height}x{width}x{BLOCK_K}": M % height or N % width or K % BLOCK_K,
         "K is below 1024, a ring holds all of it": step >= 4 and K < 1024,
         "no CTA gets a second tile": (M // height) * (N // width) <= workers,
-        f"SM_COUNT {sms} is no even number from 2 to {SMS}": sms % 2 or not 2 <= sms <= SMS,
+        f"SM_COUNT {sms} is not an even number from 2 to {SMS}": sms % 2 or not 2 <= sms <= SMS,
     }
     return [what for what, wrong in cases.items() if wrong]
 
 
 DEFAULT_SALT = "change this text every term"
-LEAST = 16  # letters of a salt or a secret: with the sizes drawn for a file, which are told, a word is found
+LEAST = 16  # characters of a salt or a secret: the drawn sizes, which students see, give a short one away
 
 
 def guessable(salt: str) -> list[str]:
-    """Why seeds that follow from this salt are no secret, in one line; nothing if they are."""
+    """Why seeds derived from this salt are not secret, in one line; empty if they are."""
     if salt == DEFAULT_SALT:
         return ["the salt is the one that came with the lab: anybody knows it, and with it all seeds"]
     return [f"the salt has fewer than {LEAST} letters: it can be guessed"] if len(salt) < LEAST else []

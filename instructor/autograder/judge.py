@@ -1,6 +1,6 @@
-"""One run of one artifact, in a process that may be killed: is it right, free of errors, and what did it do?
+"""Judges one run of one artifact, in a killable process: is it right and free of errors, and what did it do?
 
-The inputs are made here from a secret seed. The kernel gets copies, which it must not change.
+The inputs are made here from a secret seed. The kernel gets copies of them, which it must not change.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from instructor.autograder.reads import cannot_read
 from tirxlab.artifact import Artifact
 from tirxlab.rubric import load_rubric
 
-WHOLE_GRID = "tensor_operations", "tma_bytes"  # counts that demands take for those of all clusters
-MOST_FINDINGS, LONGEST = 100, 10_000  # kept of a run; characters of one
+WHOLE_GRID = "tensor_operations", "tma_bytes"  # counts that demands read as those of the whole grid
+MOST_FINDINGS, LONGEST = 100, 10_000  # findings kept of a run; characters of one
 TALKS = "its clusters wait for each other through global memory: no step asks for that"
 IDLE = "a few CTAs do most of the work: let all of them take tiles of D"
-MOST_CTAS = 1024  # of a grid, where D is small
-BLOCK = 64  # rows and columns of D of which some rows are compared where one cluster alone has run
-TRIED = 4  # clusters of which one is run alone, until one has as many tiles as all have at least
+MOST_CTAS = 1024  # of a grid, however small D is
+BLOCK = 64  # side of the blocks of D in which two rows are compared if one cluster ran alone
+TRIED = 4  # clusters, at most, that are run alone, one by one, until one writes its share of D
 
 
 def judge(run: Run, artifact: Artifact) -> Judged:
-    """Never raises for what the kernel does."""
+    """Judges a run; never raises for anything the kernel does."""
     start = time.perf_counter()
     rule = broken_rule(artifact.ptx) or changing(artifact.cuda) or _wrong_signature(run, artifact)
     judged = Judged(False, "not run", rule) if rule else _launch(run, artifact)
@@ -60,15 +60,15 @@ def inputs(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _windows(rng, rows: int, K: int) -> np.ndarray:
-    """Rows of one pool of numbers, each from a place of its own: made at once, however many there are."""
+    """Rows that are windows of one pool of random numbers, each at its own offset; cheap however many."""
     pool = rng.standard_normal(1 << 20, np.float32).astype(np.float16)
     return np.lib.stride_tricks.sliding_window_view(pool, K)[rng.integers(0, len(pool) - K, rows)]
 
 
 def _whole_numbers(rng, M: int, N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers whose product is exact in float16, while the sums on the way are too large for that.
+    """Whole numbers whose product is exact in float16, although partial sums are too large for float16.
 
-    Half of the columns nearly cancel the others, in an order that nobody knows.
+    Half of the columns nearly cancel the others, in an order that nobody can know.
     """
     A, B = (rng.integers(-47, 48, shape).astype(np.float16) for shape in ((M, K), (N, K)))
     one, other = np.split(rng.permutation(K)[: K // 2 * 2], 2)
@@ -83,7 +83,7 @@ def _wrong_signature(run: Run, artifact: Artifact) -> str:
     given = [(b.shape, b.dtype, b.role) for b in artifact.buffers]
     if given == wanted:
         ctas = math.prod(artifact.grid)
-        return f"a grid of {ctas} CTAs for {M}x{N} numbers" if ctas > max(MOST_CTAS, M * N // 256) else ""
+        return f"{ctas} CTAs are too many for {M}x{N} numbers" if ctas > max(MOST_CTAS, M * N // 256) else ""
     return "the kernel must read A (M, K) and B (N, K) and write D (M, N), all float16, and nothing else"
 
 
@@ -117,11 +117,11 @@ def _seen(run: Run, artifact: Artifact, done) -> Evidence:
 
 
 def _one_cluster(run: Run, artifact: Artifact, A, B) -> tuple:
-    """(Run, the case, why it is not right): of the cluster that the seed chooses, or of one far from it that
-    has its share of D.
+    """Runs one cluster alone: (Run, the case, why it is not right). It is the one that the seed chooses or,
+    if that does not write its share of D, one far from it that does.
 
-    Tiles may be dealt out so that the last clusters have none. Its sums are halved; if D comes out as half of
-    the product, nothing is left to try. If not, it runs once more as it is.
+    Tiles may be dealt out so that the last clusters have none. The cluster's sums are halved; if D comes out
+    as half of the product, that run is enough. If not, the cluster runs once more, unchanged.
     """
     chosen = tuple(one.chosen for one in experiments(DEMANDS[run.step]))
     halvings = Halvings(chosen)
@@ -146,9 +146,9 @@ def _one_cluster(run: Run, artifact: Artifact, A, B) -> tuple:
 
 
 def kept(findings: list) -> list[dict]:
-    """What leaves the process of the run: the first of each kind and some more, none of them long.
+    """The findings that leave the run's process: the first of each kind and some more, none of them long.
 
-    A name in PTX may have a million letters, and as many lines may be told with it.
+    A name in PTX may have a million letters, and a million findings may contain it.
     """
     firsts = {finding.kind: finding for finding in reversed(findings)}
     some = [f for n, f in enumerate(findings) if n < MOST_FINDINGS or firsts[f.kind] is f]
@@ -160,7 +160,7 @@ def kept(findings: list) -> list[dict]:
 
 
 def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
-    """Enters what the kernel lacks; or that it is not right after all, if it spares work."""
+    """Enters what the kernel lacks, or that it is wrong after all: it skips work if D is already there."""
     step, looked_at = case.run.step, {}
     try:
         one_tile = max(seen.tiles, default=0) == 1 and seen.ctas == seen.sms
@@ -174,7 +174,7 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
             looked_at[number] = replace(seen, timeline=done.trace, first=False)
         if case.run.drawn and not others:
             made.append(case.cluster(case.main, trace=False, checks=True)[0])
-        # The whole run had no checks, and a builder can tell that it is this one: by its process's number.
+        # The whole run had no checks, and the code could know that when it was built: by its process id.
         if error := _first_error([finding for done in made for finding in done.findings]):
             judged.right, judged.reason = False, error
             return
@@ -191,14 +191,14 @@ def _judge_implementation(judged: Judged, case: Case, seen: Evidence) -> None:
 
 
 def _beside(case: Case, number: int, planned: tuple[Chosen, ...]):
-    """Another cluster than the main one, alone: Run. The drawn one shows on what D depends, too."""
+    """Runs a cluster other than the main one, alone: Run. In the drawn one the experiments run as well."""
     if number == case.drawn:
         return case.experiment(number, planned, Halved, case.run.drawn)
     return case.cluster(number, checks=case.run.drawn)[0]
 
 
 def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
-    """What the kernel lacks in one cluster that has many tiles; its counts stand for all others."""
+    """Enters what the kernel lacks in one cluster with many tiles; its counts are scaled up to the grid."""
     share = float(case.written.mean())
     if not share or share < seen.least:
         judged.hint = judged.behind = IDLE
@@ -210,8 +210,8 @@ def _judge_part(judged: Judged, case: Case, seen: Evidence) -> None:
 
 
 def _with_more_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
-    """The same, with a cluster that has more to do if there is one: tiles go in any order, and where they are
-    large, some clusters have none.
+    """The same with a cluster that has more tiles, if there is one: tiles may go to clusters in any order,
+    and if they are large, some clusters have none.
     """
     issued = sum(map(len, seen.issued("tcgen05.mma").values()))
     number = case.busiest(seen.stats["busiest"]) if seen.stats["busiest"] > issued else 0
@@ -222,7 +222,7 @@ def _with_more_tiles(case: Case, seen: Evidence) -> tuple[Case, Evidence]:
 
 
 def lacking(demands: Demands, case: Case, looked_at: dict[int, Evidence]) -> str:
-    """The first demand that a cluster does not meet, as a hint; "" if all meet all of them."""
+    """The first demand that a cluster does not meet, as a hint; "" if all clusters meet all demands."""
     first = looked_at[case.main]
     hint = unmet(demands, first)
     if not hint and demands:
@@ -235,7 +235,7 @@ def lacking(demands: Demands, case: Case, looked_at: dict[int, Evidence]) -> str
 
 
 def _problem(case: Case, done) -> str:
-    """Why the run is not right: its first error, else the first thing that its output lacks."""
+    """Why the run is not right: its first error, else the first thing wrong with its output."""
     if error := _first_error(done.findings):
         return error
     if not done.ran or done.verdict not in ("clean", "review", "not checked"):
@@ -257,7 +257,7 @@ def _first_error(findings: list) -> str:
 
 
 def _wrong(case: Case) -> float:
-    """The part of the elements that are wrong. Of whole numbers every bit counts (but -0 is 0)."""
+    """The fraction of elements that are wrong. Whole numbers must match in every bit (but -0 is 0)."""
     exact = case.A.astype(np.float32) @ case.B.astype(np.float32).T
     expected, actual = exact.astype(np.float16), case.result
     at = np.flatnonzero((actual.view(np.uint16) != expected.view(np.uint16)) | ~np.isfinite(expected))
@@ -273,7 +273,7 @@ def _far(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def _wrong_where_written(case: Case) -> float:
-    """Of what one cluster has written, the part that is wrong: in two secret rows of each block."""
+    """The wrong fraction of what one cluster has written, in two secret rows of each block."""
     A, B, written = case.A, case.B, case.written
     strips = np.logical_or.reduce(written.reshape(len(A) // BLOCK, BLOCK, len(B)), axis=1)
     blocks = np.logical_or.reduce(strips.reshape(len(strips), len(B) // BLOCK, BLOCK), axis=2)

@@ -1,6 +1,6 @@
-"""From grades to what a student gets: which attempt counts, what being late costs, what the course adds.
+"""Turns grades into final points: which attempt counts, what late days cost, what the course adds.
 
-    final = points * max(0, 1 - late_days * late_percent / 100) + adjustment, from 0 to no limit
+    final = points * max(0, 1 - late_days * late_percent / 100) + adjustment, but never below 0
 
 Attempts are submissions of one student (the roster's column `student`), in the order of the column `attempt`,
 else of their names. The course writes adjustments into adjust.csv in the folder of the grades: columns
@@ -39,12 +39,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Final:
-    """What one student gets."""
+    """The final points of one student."""
 
     student: str  # as the roster says, else as the hand-in does, else the submission's name
-    submission: str  # that counts
+    submission: str  # the one that counts
     attempts: int
-    points: float  # that it earned
+    points: float  # that this submission earned
     late_days: float
     adjusted: float
     comment: str
@@ -55,7 +55,7 @@ class Final:
 
 
 def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], rule: Rule) -> list[Final]:
-    """One for each student, by name. `rows`: plain grades; `adjust`: as `read_adjust` gives it."""
+    """The final points of each student, by name. `rows`: plain grades; `adjust`: see `read_adjust`."""
     groups: dict[str, list[dict]] = {}
     students, adjusted = _students(rows, roster), adjustments(rows, roster, adjust)
     for row in rows:
@@ -73,9 +73,9 @@ def finals(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple], 
 
 
 def adjustments(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tuple]) -> dict[str, tuple]:
-    """Submission -> (points, comment) of its own line of adjust.csv, else of its student's.
+    """Submission -> (points, comment) from its own line of adjust.csv, else from its student's.
 
-    A name that the roster gives to a student is that student's alone.
+    A name that the roster gives to a student belongs to that student alone.
     """
     known = {one["student"] for one in roster.values() if one.get("student")}
     made = {}
@@ -86,7 +86,7 @@ def adjustments(rows: list[dict], roster: dict[str, dict], adjust: dict[str, tup
 
 
 def idle(adjust: dict[str, tuple], every: list[Final], rows: list[dict]) -> tuple[list[str], list[str]]:
-    """Of adjust.csv what changes nothing: names of nobody, and of attempts that do not count."""
+    """Lines of adjust.csv that change nothing: (names of nobody, names of attempts that do not count)."""
     used = {one.student for one in every} | {one.submission for one in every}
     left = sorted(set(adjust) - used)
     names = {row["name"] for row in rows}
@@ -94,7 +94,7 @@ def idle(adjust: dict[str, tuple], every: list[Final], rows: list[dict]) -> tupl
 
 
 def _students(rows: list[dict], roster: dict[str, dict]) -> dict[str, str]:
-    """By submission, the roster's word: anybody can write a name into a hand-in, or give one to its file."""
+    """Submission -> student, from the roster alone: anybody can put any name into or on a hand-in."""
     taken = {_alike(one[key]) for one in roster.values() for key in TELL_APART if one.get(key)}
     made = {}
     for name in (row["name"] for row in rows):
@@ -104,19 +104,19 @@ def _students(rows: list[dict], roster: dict[str, dict]) -> dict[str, str]:
 
 
 def _alike(name: str) -> str:
-    """What platforms take for the same name or number."""
+    """A form of a name or number that is equal for those which platforms take for the same."""
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 def _when(row: dict, roster: dict[str, dict]) -> tuple:
-    """Numbers in a name or in `attempt` count as numbers: attempt 10 comes after attempt 9."""
+    """The sort key of an attempt. Numbers in it count as numbers: attempt 10 comes after attempt 9."""
     text = roster.get(row["name"], {}).get("attempt") or row["name"]
     parts = re.split(r"(\d{1,18})", text)
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
 def _late_days(row: dict, roster: dict[str, dict]) -> float:
-    """None for who was early, whatever a platform counts."""
+    """The roster's late days; 0 for early hand-ins, for which a platform may count negative days."""
     text = roster.get(row["name"], {}).get("late_days", "").strip()
     return max(0.0, _number(text, f"late_days of {row['name']}")) if text else 0.0
 
@@ -136,7 +136,7 @@ def _final(student: str, row: dict, attempts: int, roster: dict, adjusted: tuple
 
 
 def read_adjust(path: Path) -> dict[str, tuple[float, str]]:
-    """Submission or student -> (points, comment); nothing without such a file. ValueError in one line."""
+    """Submission or student -> (points, comment); empty without such a file. ValueError in one line."""
     if not path.exists():
         return {}
     if path.stat().st_size > LARGEST:
@@ -144,14 +144,14 @@ def read_adjust(path: Path) -> dict[str, tuple[float, str]]:
     try:
         rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name}: no CSV in UTF-8: {error}") from None
+        raise ValueError(f"{path.name}: not a CSV file in UTF-8: {error}") from None
     found: dict[str, tuple[float, str]] = {}
     for number, row in enumerate(rows, 2):
         key = (row.get("submission") or row.get("student") or "").strip()
         if not key:
             raise ValueError(f"{path.name}, line {number}: names no submission and no student")
         if key in found:
-            raise ValueError(f"{path.name}, line {number}: {key} has a line already")
+            raise ValueError(f"{path.name}, line {number}: {key} already has a line")
         found[key] = (
             _number(row.get("points") or "0", f"{path.name}, line {number}"),
             row.get("comment") or "",
@@ -165,5 +165,5 @@ def _number(text: str, where: str) -> float:
     except ValueError:
         value = float("nan")
     if not abs(value) < 1e6:
-        raise ValueError(f"{where}: {text!r:.40} is no number of points or days")
+        raise ValueError(f"{where}: {text!r:.40} is not a number of points or days")
     return value

@@ -1,4 +1,4 @@
-"""What of a hand-in has to be taken apart before there is text: runs in a confined child, see reader.py.
+"""Extracts the text of a hand-in; runs in a confined child, see reader.py.
 
 A tar is read as data: nothing is unpacked, nothing compressed is opened.
 """
@@ -14,7 +14,7 @@ LARGEST, MOST = 1 << 20, 64  # bytes of a file, members of a tar
 
 
 def open_tar(data: bytes) -> bytes:
-    """The kernels file of a tar and what `./lab handin` wrote beside it, as JSON; else ValueError."""
+    """The kernels file of a tar and the note of `./lab handin`, as JSON; raises ValueError if it has none."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:  # no compression: it may be a bomb
             return json.dumps(_member(tar)).encode()
@@ -25,7 +25,7 @@ def open_tar(data: bytes) -> bytes:
 
 
 def _member(tar: tarfile.TarFile) -> dict[str, str]:
-    found: tuple[list, ...] = [], [], []  # under its own name; that in a folder; another .py
+    found: tuple[list, ...] = [], [], []  # under its usual name; the same in a folder; any other .py
     for number, member in enumerate(tar):
         if number >= MOST:
             raise ValueError(f"has more than {MOST} members, expected {MEMBER} alone")
@@ -42,22 +42,22 @@ def _member(tar: tarfile.TarFile) -> dict[str, str]:
 
 
 def _may_be(path: str) -> bool:
-    """A Python file, under any name that a browser or an editor gave it; none of those that systems hide."""
+    """Whether it may be the kernels file, which a browser or an editor may have renamed; no hidden files."""
     *folders, name = path.split("/")
     theirs = {"..", "__MACOSX"} & set(folders)
     return name.lower().endswith(".py") and not name.startswith(".") and not theirs
 
 
 def decoded(data: bytes) -> str:
-    """The text, with line ends as Python reads them; ValueError unless it is UTF-8."""
-    try:  # some editors put a mark at the head
+    """The text, with line ends normalised as Python does; raises ValueError if it is not UTF-8."""
+    try:  # some editors write a byte order mark
         return io.StringIO(data.decode("utf-8-sig"), newline=None).read()
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8 text") from None
 
 
 def _note(text: str) -> dict[str, str]:
-    """What `./lab handin` wrote beside the file: short printable strings, or nothing."""
+    """What `./lab handin` noted about the file: short printable strings, or nothing."""
     try:
         note = json.loads(text[:4096])
         return {k: v[:80] for k, v in note.items() if isinstance(v, str) and v.isprintable()}

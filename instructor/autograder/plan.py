@@ -1,4 +1,4 @@
-"""Which runs a step gets. Sizes from the rubric and hidden.toml; seeds from the salt and the submission."""
+"""Plans the runs of a step: sizes from the rubric and hidden.toml, seeds from the salt and the submission."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ else:
     import tomli as tomllib
 
 HIDDEN = Path(__file__).resolve().parents[1] / "hidden.toml"
-PERSISTENT = 6  # from this step on a launch has 148 CTAs at any size: one run of a public size has to do
+PERSISTENT = 6  # from this step on a launch has 148 CTAs at any size: a public size gets only one run
 ADVERSE = "adverse"  # the order in which hidden sizes are run
 PUBLIC_RUNS = ("random", "program"), ("integers", "seeded")
-LONG = 1024  # K of a public size where a persistent kernel runs in program order: its clusters are alike
+LONG = 1024  # least K of a public size that a persistent kernel runs in program order: its clusters are alike
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """What the course keeps to itself."""
+    """What the course keeps secret."""
 
     salt: str
     extra_orders: int
@@ -43,34 +43,32 @@ class Run:
     data: str  # "random", "integers": small whole numbers, whose product is exact, or "windows" of one pool
     order: str | int  # as ptxsim takes it
     seed: int  # of the data
-    secret: bool = False  # nothing that tells the size may be shown
-    record: bool = False  # note what the kernel does: of this run the implementation is judged
-    drawn: bool = False  # at a size that nobody knew before, from which all may be told; without the checks
-    alone: bool = (
-        False  # one cluster of it, which nobody knows before: each has many tiles; judged as `record`
-    )
-    sms: int | None = None  # for which the kernel is built; None: as the rubric says for the size
+    secret: bool = False  # nothing that reveals the size may be shown
+    record: bool = False  # record what the kernel does: the implementation is judged by this run
+    drawn: bool = False  # at a size that nobody knew before, which may be shown; runs without the checks
+    alone: bool = False  # runs one cluster, which nobody knew before, with many tiles; judged like `record`
+    sms: int | None = None  # SMs for which the kernel is built; None: as the rubric says for the size
 
     @property
     def launch(self) -> tuple[Size, int | None]:
-        """What it is built for."""
+        """The size and SMs that the kernel is built for."""
         return self.size, self.sms
 
     @property
     def place(self) -> str:
-        """The size as a student asks for it."""
+        """The size as a student would ask for it."""
         few = f" with SM_COUNT = {self.sms}" if self.sms not in (None, SMS) else ""
         return size_text(self.size) + few
 
     def on_all_sms(self) -> Run:
-        """The drawn run for a kernel that does not ask how many SMs there are."""
+        """The drawn run for a kernel that ignores the number of SMs."""
         size = drawn(self.step, self.seed)
         assert size is not None
         return replace(self, size=size, sms=SMS)
 
 
 def load_hidden(path: Path = HIDDEN) -> Hidden:
-    """ValueError, in one line, if the file is not what it should be."""
+    """Reads hidden.toml; raises ValueError, in one line, if it is malformed."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         sizes: dict[int, tuple[Size, ...]] = {}
@@ -84,26 +82,26 @@ def load_hidden(path: Path = HIDDEN) -> Hidden:
 
 
 def terms(hidden: Hidden) -> str:
-    """A word for the rubric and what is hidden: a grade that was given with others is given again."""
+    """A hash of the rubric and the hidden terms; submissions graded under other terms are graded again."""
     return hashlib.sha256(repr((load_rubric(), hidden)).encode()).hexdigest()[:16]
 
 
 def secret_seed(hidden: Hidden, digest: str, *parts) -> int:
-    """A seed below 2**31 that follows from the salt, the submission's hash and what it is for."""
+    """A seed below 2**31, derived from the salt, the submission's hash and its purpose (`parts`)."""
     text = "\0".join([hidden.salt, digest, *map(str, parts)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
 def speed_seed(hidden: Hidden, digest: str, step: int) -> Callable[[Size], int]:
-    """The seed of the inputs with which a step is timed, by size."""
+    """A function from a size to the seed of the inputs with which the step is timed."""
     return lambda size: secret_seed(hidden, digest, step, size, "speed")
 
 
 def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run]:
-    """The runs of a step, the cheap ones first. `full`: every public size of the simulator too.
+    """The runs of a step, the cheap ones first. `full`: also every public size of the simulator.
 
-    What is recorded is a size drawn for this submission: nobody can show a technique there alone, and it
-    tells nothing of the hidden sizes.
+    The recorded run is at a size drawn for this submission: nobody can use a technique at that size alone,
+    and it reveals nothing about the hidden sizes.
     """
     rubric = load_rubric()
     public = list(dict.fromkeys([*rubric.graded[step], *(rubric.quick_sizes(step) if full else ())]))
@@ -119,7 +117,7 @@ def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run
 
 
 def _with_record(step: int, digest: str, hidden: Hidden, runs: list[Run]) -> list[Run]:
-    """The runs, one of them recorded: at the drawn size, or at the public one where there is no other."""
+    """The runs and a recorded one at the drawn size; in step 1, the last public run is the recorded one."""
     seed = secret_seed(hidden, digest, step, "drawn")
     sms = few_sms(step)
     size = drawn(step, seed, sms)
@@ -134,7 +132,7 @@ def _with_record(step: int, digest: str, hidden: Hidden, runs: list[Run]) -> lis
 
 
 def _order_at(size: Size) -> str:
-    """Of a persistent kernel's only run at a public size; seeds come with the drawn sizes too."""
+    """The order of a persistent kernel's only run at a public size; drawn sizes run in seeded orders."""
     return "program" if size[2] >= LONG else "seeded"
 
 

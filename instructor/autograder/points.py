@@ -1,6 +1,7 @@
-"""What a submission earns: the implementation counts if the result is right, speed if both are.
+"""The points of a submission: the implementation counts if the result is right, speed if both are.
 
-A right result counts in full with what the step before demands, else in part: a copied step is no new work.
+A right result counts in full if the kernel also does what the step before demands, else in part: a copied
+step is no new work.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from dataclasses import dataclass, field
 from tirxlab.rubric import load_rubric
 
 NOT_MEASURED = "not measured"
-NOT_GRADED = "not graded"  # a step's state, and the head of a problem, that is no fault of the submission's
+NOT_GRADED = "not graded"  # a step's state, and the start of a problem, that is not the submission's fault
 
-# Of what is stopped at a limit: which one it meets first hangs on the load of the machine, a grade must not.
-OVER = "used more than it may (of time, memory, disk or instructions) and was stopped"
+# One text for every limit: which limit is met first depends on the machine's load, and a grade must not.
+OVER = "exceeded a limit (time, memory, disk or instructions) and was stopped"
 
 
 def stands(problem: str) -> bool:
-    """Whether the points of a grade with this problem stand: what was not finished is graded again."""
+    """Whether the points of a grade with this problem are final; an unfinished submission is graded again."""
     return not problem.startswith(NOT_GRADED)
 
 
 @dataclass
 class StepGrade:
-    """One step. `earned` counts what was measured; `possible` what could be earned by it."""
+    """The grade of one step. `earned`: points for what was measured; `possible`: the most of these."""
 
     step: int
     title: str
@@ -31,12 +32,12 @@ class StepGrade:
     state: str  # "right", "wrong", "not built", "not implemented yet", "missing", NOT_GRADED
     right: bool = False
     implemented: bool = False
-    complete: bool = True  # it has what the step before demands
-    speed: str = NOT_MEASURED  # or "passed", "too slow", "not reached" (a GPU was there, but no right kernel)
+    complete: bool = True  # it also does what the step before demands
+    speed: str = NOT_MEASURED  # or "passed", "too slow", "not reached" (there was a GPU, but no right kernel)
     hints: list[str] = field(default_factory=list)  # one for each lost part
     findings: list[str] = field(default_factory=list)  # kinds of what the simulator found, errors and reviews
-    runs: list[dict] = field(default_factory=list)  # for the course: what was run, and what came of it
-    ms: dict[str, float] = field(default_factory=dict)  # size -> milliseconds, where a GPU measured them
+    runs: list[dict] = field(default_factory=list)  # for the course: the runs and their outcomes
+    ms: dict[str, float] = field(default_factory=dict)  # size -> milliseconds measured on a GPU
     correctness_points: float = 0.0
     implementation_points: float = 0.0
     speed_points: float = 0.0
@@ -52,7 +53,7 @@ class StepGrade:
         return round(self.points * measured, 2)
 
     def timed(self, hint: str, ms: dict[str, float] | None = None) -> None:
-        """Enters what a GPU found: "" if the step is fast enough there, else what it lacks; times by size."""
+        """Enters what a GPU measured; `hint`: "" if the step is fast enough, else what is wrong."""
         self.ms = ms or {}
         self.speed = "too slow" if hint else "passed"
         self.hints += [hint] if hint else []
@@ -68,7 +69,7 @@ class StepGrade:
 
 @dataclass
 class Grade:
-    """One submission."""
+    """The grade of one submission."""
 
     name: str  # of the file, or of the student
     digest: str  # SHA-256 of the kernels file
@@ -79,7 +80,7 @@ class Grade:
     handin: str = ""  # lab version that the hand-in was made with
     problem: str = ""  # what is wrong with the file as a whole
     notes: list[str] = field(default_factory=list)  # what was done to the file before it was graded
-    confined: str = ""  # how well student code was shut in
+    confined: str = ""  # the level at which student code was confined
     seconds: float = 0.0  # wall time
     cpu_seconds: float = 0.0  # of all processes
     memory: int = 0  # bytes of the largest process
@@ -103,7 +104,7 @@ class Grade:
 
     @property
     def total(self) -> float:
-        """What the course counts: the points earned, or with "scaled" their part of all points."""
+        """The points that the course counts: those earned, or with "scaled" those scaled up to all points."""
         if load_rubric().shares.without_speed == "apart" or not self.possible:
             return self.earned
         return round(self.earned / self.possible * self.worth, 2)

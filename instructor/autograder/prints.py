@@ -27,8 +27,8 @@ from tirxlab.toolchain.nvrtc import SOURCE_MARK
 
 RUN = 24  # tokens
 MANY = 20_000  # runs of one submission that are compared: twice what the reference has
-DEEPEST, ROUNDS = 50_000, 4  # calls of Python that walk a tree, walks
-_COMMENT = re.compile(rf"//[^\n]*|/\*.*?\*/|\b{SOURCE_MARK}\(\d+\);", re.DOTALL)  # lines say nothing
+DEEPEST, ROUNDS = 50_000, 4  # recursion limit for walking a tree, most walks
+_COMMENT = re.compile(rf"//[^\n]*|/\*.*?\*/|\b{SOURCE_MARK}\(\d+\);", re.DOTALL)  # and marks of lines
 _WORD = re.compile(r"[A-Za-z_]\w*|\S")
 _LEFT_OUT = {
     tokenize.COMMENT,
@@ -40,7 +40,7 @@ _LEFT_OUT = {
 _SAYS_NOTHING = set("()[]{},;") | {"pass"}
 _CONSTANTS = {"None", "True", "False"}
 _KINDS = {tokenize.STRING: "text", tokenize.NUMBER: "number"}
-# What a text can be kept out of sight with: it is run, looked up by a name that is put together, or written.
+# Names that can hide code: by running text, looking up a name that is pieced together, or writing a file.
 _HIDES = {
     *("exec", "eval", "compile", "getattr", "setattr", "globals", "locals", "vars", "open", "breakpoint"),
     *("from_source", "load_json", "runstring", "rundocs", "tofile", "savetxt", "save", "memmap"),
@@ -60,21 +60,21 @@ _OPEN_NAMES = {"__name__", "__init__", "__call__", "__enter__", "__exit__", "__l
 
 
 def tokens(text: str) -> list[str]:
-    """The text's tokens as far as it can be read: names, numbers and strings without what they say.
+    """The text's tokens as far as it can be read; names, numbers and strings without their content.
 
-    Brackets, commas, `pass` and statements that do nothing are left out: they can stand anywhere.
+    Brackets, commas, `pass` and statements that do nothing are left out: they can be added anywhere.
     """
     lines = io.StringIO(text).readlines()
     found: list = []
     at = 0
-    while at < len(lines):  # a text may be meant to break: what stands behind is read too
+    while at < len(lines):  # a text may break on purpose: the rest is read, too
         words, at = _words(lines, at)
         found += words
     return found
 
 
 def _words(lines: list[str], at: int) -> tuple[list[str], int]:
-    """(what `tokens` says of the lines from this one on, where to go on behind one that is no Python)."""
+    """(the tokens of the lines from `at` on, the line at which to continue after one that is not Python)."""
     rest = (lines[n] for n in range(at, len(lines)))
     found: list = []
     line: list = []
@@ -101,17 +101,17 @@ def _plain(token: tokenize.TokenInfo) -> str:
 
 
 def plainer(text: str, gaps: bool = False, bare: bool = False) -> str:
-    """The text without the statements that change nothing; "" if that cannot be told, as in no Python.
+    """The text without the statements that change nothing; "" if it is not Python.
 
-    `gaps`: there are some to be filled, so that a name which nobody reads and an empty block stay. `bare`:
-    calls of what the file itself or Python defines, and constants, are taken for such that change nothing.
+    `gaps`: the text has gaps to be filled in, so unread names and empty blocks stay. `bare`: calls of what
+    the file itself or Python defines, and constants, are assumed to change nothing.
     """
     limit = sys.getrecursionlimit()
     try:
-        tree: ast.AST = ast.parse(text)  # nothing deeper than what Python compiles
+        tree: ast.AST = ast.parse(text)  # refuses text nested deeper than Python compiles
         sys.setrecursionlimit(DEEPEST)
         own = _own(tree) if bare else set()
-        for _ in range(ROUNDS):  # what is read by an idle statement alone is idle itself
+        for _ in range(ROUNDS):  # what only an idle statement reads is idle, too
             loaded = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
             busy = _Busy(loaded, own, gaps, bare)
             busy.visit(tree)
@@ -125,9 +125,9 @@ def plainer(text: str, gaps: bool = False, bare: bool = False) -> str:
 
 
 def _own(tree: ast.AST) -> set[str]:
-    """Names of the file's own functions, classes, lambdas, what is made with them, and of harmless modules.
+    """Names of the file's own functions, classes and lambdas, of values made with them, of harmless modules.
 
-    Whether a call of one does anything cannot be told from the call: its text stands where it is defined.
+    A call of one does not show whether it does anything; its definition does, and is compared there.
     """
     nodes = list(ast.walk(tree))
     own = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
@@ -146,7 +146,7 @@ def _own(tree: ast.AST) -> set[str]:
 
 
 def _made_with(value: ast.AST | None, own: set[str]) -> bool:
-    """Whether it is a lambda, a literal, one of these names, a part of one, a call of one or with one."""
+    """Whether it is a lambda, a literal, one of these names, a part of one, or a call of one or with one."""
     while isinstance(value, ast.Call | ast.Attribute | ast.Subscript):
         if isinstance(value, ast.Call) and any(_made_with(one, own) for one in value.args):
             return True
@@ -155,11 +155,11 @@ def _made_with(value: ast.AST | None, own: set[str]) -> bool:
 
 
 class _Busy(ast.NodeTransformer):
-    """Leaves out what changes nothing: unread names, values of no use, and blocks of nothing else.
+    """Removes what changes nothing: unread names, unused values, and blocks of nothing else.
 
-    Calls of the file's `own` functions count as such; one with a single argument reads as its argument. If
-    `bare`, so does a call of Python's as its first one, and a sum with a number as what is no number in it.
-    What it leaves out too much of is left out of every text alike.
+    Calls of the file's `own` functions count as such; one with a single argument becomes that argument. If
+    `bare`, a call of a Python builtin becomes its first argument, and a sum with a number its other operand.
+    Where this removes too much, it does so in every text.
     """
 
     def __init__(self, loaded: set[str], own: set[str], gaps: bool, bare: bool):
@@ -174,7 +174,7 @@ class _Busy(ast.NodeTransformer):
         return left
 
     def _left(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
-        """What is left of it."""
+        """What replaces the node; None if nothing does."""
         if isinstance(node, ast.Call) and self._hands_back(node):
             return node.args[0]
         if (same := _same(node, self.bare)) is not None:
@@ -189,7 +189,7 @@ class _Busy(ast.NodeTransformer):
         return ast.Constant(0) if all(isinstance(one, ast.Constant) for one in parts) else node
 
     def _hands_back(self, node: ast.Call) -> bool:
-        """Whether a function of the file's own gets one argument, which it may give back as it is."""
+        """Whether the call may return its first argument: the file's own with one argument, or a builtin."""
         if self.bare and node.args and isinstance(node.func, ast.Name) and node.func.id in dir(builtins):
             return not isinstance(node.args[0], ast.Starred)
         one = len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
@@ -215,9 +215,10 @@ class _Busy(ast.NodeTransformer):
 
 
 def _same(node: ast.AST, bare: bool) -> ast.expr | None:
-    """What an expression gives as it is: x of `x + 0`, `(x,)[0]`, `x if True else y`, `(lambda: x)()`, ..
+    """The part whose value an expression has: x of `x + 0`, `(x,)[0]`, `x if True else y`, `(lambda: x)()`,
+    ..
 
-    `bare`: of a sum or product with any number, too, as of `x + 3 - 3`.
+    `bare`: also x of a sum or product with any number, as in `x + 3 - 3`.
     """
     match node:
         case ast.IfExp(test=ast.Constant(value=value)):
@@ -242,14 +243,14 @@ def _same(node: ast.AST, bare: bool) -> ast.expr | None:
 
 
 def _quiet(node: ast.AST, own: set[str]) -> bool:
-    """Whether it calls nothing but what Python or the file has itself, or what only names a value."""
+    """Whether the node calls only what Python or the file itself defines, or what only names a value."""
     calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
     others = any(isinstance(one, ast.NamedExpr | ast.Yield | ast.Await) for one in ast.walk(node))
     return not others and all(_harmless(one, own) for one in calls)
 
 
 def _harmless(function: ast.expr, own: set[str]) -> bool:
-    """Whether it is a function of Python's or the file's own, a method of what one gives, or Tx.meta_var."""
+    """Whether it is a builtin, a function of the file, a method of what either returns, or Tx.meta_var."""
     if _made_with(function, own):
         return True
     if isinstance(function, ast.Attribute):
@@ -260,7 +261,7 @@ def _harmless(function: ast.expr, own: set[str]) -> bool:
 
 
 def hides(data: bytes) -> bytes:
-    """b"yes" if the text can run text that is not in sight, or is no Python: what it builds says more."""
+    """b"yes" if the text can run code that is not in sight, or is not Python: what it builds says more."""
     try:
         tree = ast.parse(data.decode())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -275,15 +276,15 @@ def _hides(node: ast.AST) -> bool:
         package = (node.module or "").split(".")[0]
         known = package in _HARMLESS or package in ("tirxlab", *PACKAGES) and not split(node.names)[1]
         return not known or any(alias.name in _HIDES for alias in node.names)
-    name = getattr(node, "id", getattr(node, "attr", ""))  # as Python reads it, in whatever letters
+    name = getattr(node, "id", getattr(node, "attr", ""))  # normalised by Python, whatever letters it has
     return name in _HIDES or (name.startswith("__") and name.endswith("__") and name not in _OPEN_NAMES)
 
 
 def fingerprint(data: bytes) -> bytes:
-    """Hashes of the runs of tokens, those of the skeleton left out; MANY of them at most of each kind.
+    """Hashes of the runs of tokens without those of the skeleton; at most MANY of each kind.
 
-    Even ones are of the text as it is, odd ones of the bare text: in a string, or behind an error, nobody can
-    tell which calls are of the file's own.
+    Even ones are of the text as it is, odd ones of the bare text: in a string, or after an error, nobody can
+    tell which calls are of the file's own functions.
     """
     text = data.decode()
     kinds = (sorted(_runs(text, bare=bare) - _given(bare))[:MANY] for bare in (False, True))
@@ -312,7 +313,7 @@ def _runs(text: str, gaps: bool = False, bare: bool = False) -> set[int]:
 
 
 def built(data: bytes) -> bytes:
-    """What a bundle's artifacts are made of: a hash of each step's CUDA, in which names say nothing."""
+    """As JSON, a line for each artifact of a bundle: its name and a hash of its CUDA that ignores names."""
     found = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in archive.namelist():
@@ -327,7 +328,7 @@ def built(data: bytes) -> bytes:
 
 
 def _renamed(cuda: str) -> Iterable[str]:
-    """Its words, every name replaced by the number of its first use."""
+    """The words of the text, every name replaced by the number of its first use."""
     numbers: dict[str, str] = {}
     for word in _WORD.findall(_COMMENT.sub(" ", cuda)):
         yield numbers.setdefault(word, f"n{len(numbers)}") if word[0].isalpha() or word[0] == "_" else word

@@ -1,4 +1,4 @@
-"""What no kernel of this course may read or keep: it could tell the simulator, or one launch, from another.
+"""What no kernel of this course may read or keep: it could tell a chip from the simulator or launches apart.
 
 A GEMM needs neither a clock nor the number of its SM, and nothing in global memory but its arguments.
 """
@@ -27,28 +27,28 @@ _OUTLIVES = re.compile(r"\.L2::evict_last\b|\bcreatepolicy\.[\w.:]*evict_last\b|
 
 
 def outlives_a_flush(ptx: str) -> str:
-    """What keeps data in L2 from one timed launch to the next, for a person; "" if nothing does."""
+    """Says what keeps data in L2 from one timed launch to the next; "" if nothing does."""
     found = _OUTLIVES.search(LEFT_OUT.sub(" ", ptx))
     if found:
-        return f"{found[0]} keeps data in L2 from one launch to the next: it is timed with L2 flushed"
+        return f"{found[0]} keeps data in L2 from one launch to the next, but each is timed with a cold L2"
     return ""
 
 
 _STARTS = re.compile(r"\b(cudaLaunchDevice\w*|cudaGraphLaunch\w*|cnpLaunch\w*|griddepcontrol\.\w+)")
 
 
-_WHEN = re.compile(r"__(?:TIME|DATE)__|##|%:%:|\?\?=")  # or a name that is put together, as `__TI ## ME__`
+_WHEN = re.compile(r"__(?:TIME|DATE)__|##|%:%:|\?\?=")  # or a name that is pieced together, as `__TI ## ME__`
 _SPLICE = re.compile(r"\\[ \t]*\n")
 
 
 def changing(cuda: str) -> str:
-    """Why this text may become another kernel each time that it is compiled; "" if it cannot."""
+    """Why this CUDA text may compile to a different kernel each time; "" if it cannot."""
     found = _WHEN.search(_SPLICE.sub("", cuda))
     return f"its CUDA text holds {found[0]}: a kernel must be the same whenever it is built" if found else ""
 
 
 def broken_rule(ptx: str) -> str:
-    """What the kernel does that it must not, for a person; "" if nothing."""
+    """Says what the kernel does that it must not do; "" if nothing."""
     plain = LEFT_OUT.sub(" ", ptx)
     read = _IDENTITY.search(plain)
     if read:

@@ -1,10 +1,12 @@
-"""Does D depend on what a kernel shows? One cluster runs again, and sums are read out as less than they are.
+"""Tests whether D depends on the work that a kernel shows: one cluster runs again, and sums are read out
+halved.
 
-D must come out as much less: all of it if all sums are halved, else the part that they are for. One run has
-several experiments: sums of another set of them are halved another number of times. Work whose result goes
-nowhere, beside a product that was made in another way, is found so. What the tensor core multiplies is
-weighed in the same run: it has to be all of A and B that D is made of, and nothing else. Two MMA warps have
-rows of A of their own, or a loaded byte serves more products than in step 9.
+D must be halved with them: all of it if all sums are halved, else the part that those sums are for. This
+finds work whose result goes nowhere, beside a product computed in another way. One run makes several
+experiments: sums that belong to different sets of experiments are halved a different number of times. The
+same run weighs what the tensor core multiplies: it must be all of A and B that D is made of, and nothing
+else. Two MMA warps must have rows of A of their own, unless each loaded byte serves more products than in
+step 9.
 """
 
 from __future__ import annotations
@@ -33,18 +35,18 @@ from instructor.autograder.behaviour import (
 from instructor.autograder.flow import weigh
 from ptxsim.tracing import Event
 
-WHOLE, PART = 0.98, 0.2  # of D, at least
-EXACT = 1e-11  # that two sums of the same weights may differ by, relatively: they do by 1e-15
-REUSE = 65  # multiply-adds for a loaded byte; step 9's tile makes 64, step 10's 85
+WHOLE, PART = 0.98, 0.2  # least parts of D that an experiment must halve
+EXACT = 1e-11  # relative difference allowed between two sums of the same weights, which differ by 1e-15
+REUSE = 65  # multiply-adds per loaded byte; step 9's tile has 64, step 10's 85
 MOST_HALVINGS = 7  # of a sum, at most
-LEAST = 2.0**-6  # of a number of D that is halved so often: it stays exact in float16
+LEAST = 2.0**-6  # smallest |D| that counts: halved so often, it is still exact in float16
 
 
 class Chosen(Protocol):
-    """Which sums an experiment is for."""
+    """Selects the sums that an experiment halves."""
 
     def __call__(self, events: list[Event], mmas: list[int], lane: str) -> bool:
-        """Whether the sum of these MMAs is among them when the warp `lane` reads it."""
+        """Whether the sum of these MMAs is halved when the warp `lane` reads it."""
         ...
 
 
@@ -56,7 +58,7 @@ class EverySum:
 
 @dataclass(frozen=True)
 class OfPairs:
-    """Some MMA of theirs worked in two CTAs: its events stand side by side."""
+    """Sums with an MMA that worked in two CTAs: its two events are adjacent."""
 
     def __call__(self, events: list[Event], mmas: list[int], lane: str) -> bool:
         return any(self.of_a_pair(events, mma) for mma in mmas)
@@ -69,7 +71,7 @@ class OfPairs:
 
 @dataclass(frozen=True)
 class IssuedBy:
-    """Sums that are this warp's alone: its own rows."""
+    """Sums whose MMAs were all issued by one warp: its own rows."""
 
     who: tuple[int, str]  # (CTA, warp)
 
@@ -88,25 +90,28 @@ class ReadBy:
 
 class Experiment(NamedTuple):
     chosen: Chosen
-    least: float  # part of D that must be half as large, too
-    hint: str  # if it is not
+    least: float  # least part of D that must be halved, too
+    hint: str  # if less of D is halved
 
 
 class Outcome(NamedTuple):
-    """Of some experiments."""
+    """The outcome of some experiments."""
 
-    parts: tuple[float, ...]  # of D that each of them halved
-    rows: tuple[np.ndarray, ...]  # in which it halved a number
-    weight: float  # of what the tensor core multiplies, as a part of what weighs that of which D is made
+    parts: tuple[float, ...]  # the part of D that each of them halved
+    rows: tuple[np.ndarray, ...]  # the rows in which each of them halved a number
+    weight: float  # of what the tensor core multiplied, relative to that of the product that D is made of
 
 
 def nothing(experiments: int) -> Outcome:
-    """Of a cluster that writes nothing."""
+    """The outcome for a cluster that writes nothing."""
     return Outcome((0.0,) * experiments, (np.zeros(0, bool),) * experiments, 0.0)
 
 
 def experiments(demands: Demands, seen: Evidence | None = None) -> list[Experiment]:
-    """`seen`: who multiplies and writes back, where two of each are asked for; not of a cluster alone."""
+    """The experiments for these demands.
+
+    `seen` tells which warps multiply and write back, if two of each are demanded; unused for a cluster alone.
+    """
     paired = pairs in demands
     made = [Experiment(OfPairs() if paired else EverySum(), WHOLE, ALONE if paired else ELSEWHERE)]
     if seen and not seen.alone and two_consumers in demands:
@@ -116,8 +121,8 @@ def experiments(demands: Demands, seen: Evidence | None = None) -> list[Experime
 
 
 def useless(demands: Demands, seen: Evidence, tried: Callable[[tuple[Chosen, ...]], Outcome]) -> str:
-    """A hint; "" if D depends on everything. All experiments are `tried` at once; one by one if D does not
-    come out as it should then, as numbers may that are made of several sums.
+    """A hint if D does not depend on all that was seen, else "". All experiments are `tried` at once and, if
+    D does not come out as it should, one by one: a number of D may be made of several sums.
     """
     planned = experiments(demands, seen)
     if not _lacking(planned, tried(tuple(one.chosen for one in planned)), seen):
@@ -138,7 +143,7 @@ def _lacking(planned: list[Experiment], outcome: Outcome, seen: Evidence) -> str
 
 
 class Halvings:
-    """How often each sum is halved: another number for each set of experiments that it belongs to."""
+    """How often each sum is halved: each set of experiments that a sum may belong to has its own number."""
 
     def __init__(self, chosen: tuple[Chosen, ...]):
         self.chosen = chosen
@@ -153,13 +158,13 @@ class Halvings:
         return self.sets.index(own)
 
     def undone(self, after: np.ndarray, written: np.ndarray) -> np.ndarray:
-        """D as it would be, if all that was `written` came from sums of a single set."""
+        """D with one halving undone, as if everything that was `written` came from sums halved once."""
         made, at = after.copy(), np.flatnonzero(written)
         made.ravel()[at] *= np.float16(2)
         return made
 
     def outcome(self, before: np.ndarray, after: np.ndarray, written: np.ndarray, weight: float) -> Outcome:
-        """D as it is and as it comes out, float16 (M, N), and which of its numbers were written."""
+        """The outcome: from D without and with halvings, float16 (M, N), and which numbers were written."""
         at = np.flatnonzero(written)
         row, old, new = at // before.shape[1], before.ravel()[at], after.ravel()[at]
         counted = np.isfinite(old) & (np.abs(old) >= LEAST)
@@ -174,7 +179,7 @@ class Halvings:
 
 
 def weight_of(A: np.ndarray, B: np.ndarray, written: np.ndarray, weights: np.ndarray) -> float:
-    """What the products weigh that the `written` numbers of A @ B.T are made of."""
+    """The weight of the products that the `written` numbers of A @ B.T are made of."""
     alike: dict[bytes, list[int]] = {}  # rows by the columns that are written in them
     for row in np.flatnonzero(written.any(axis=1)).tolist():
         alike.setdefault(written[row].tobytes(), []).append(row)

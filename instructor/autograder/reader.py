@@ -1,10 +1,10 @@
-"""Functions of ours on bytes of students, in a confined child: what is slow or large costs its own time.
+"""Runs our functions on students' bytes in a confined child, so that slow or large input harms only itself.
 
     with Reader(opening) as reader:
-        data = reader.call("open_tar", data)    # ReadError says what is wrong, or what became of the child
+        data = reader.call("open_tar", data)    # ReadError says what is wrong, or how the child ended
 
-The child gets the text of one module, which imports nothing of `instructor`, and serves until it dies; a call
-that takes too long halves the time of those that follow, so that many cost little more than one.
+The child gets the source of one module, which imports nothing of `instructor`, and serves until it dies. A
+call that takes too long halves the time limit of later calls, so that many cost little more than one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ LEAST_SECONDS = 2
 
 
 class ReadError(ValueError):
-    """One line, fit to print."""
+    """The message is one printable line."""
 
 
 class Reader:
-    """Calls functions of `module`, which take bytes and give bytes or raise ValueError."""
+    """Calls functions of `module`, which take bytes and return bytes or raise ValueError."""
 
     def __init__(self, module: ModuleType, level: str | None = None):
         self.name, self.text = module.__name__, inspect.getsource(module).encode()

@@ -1,8 +1,8 @@
-"""Can a kernel read one of its buffers at all? Told from its PTX; in doubt it can.
+"""Whether a kernel can read one of its buffers at all, decided from its PTX; in doubt it can.
 
-Where nothing but TMA loads from global memory, and each load's tensor map is a parameter for another buffer,
-no thread finds out what the buffer holds, and what the kernel does cannot hang on it.
-PTX ISA 9.7.9, Data Movement and Conversion Instructions; 9.7.13 and 9.7.15 for atom, red and wmma.
+If only TMA reads global memory, and each load's tensor map is a parameter for another buffer, no thread
+learns what this buffer holds, and what the kernel does cannot depend on it. PTX ISA 9.7.9, Data Movement and
+Conversion Instructions; 9.7.13 and 9.7.15 for atom, red and wmma.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import re
 from instructor.autograder.ptx_rules import LEFT_OUT
 from tirxlab.artifact import Artifact, TensorMapParam
 
-# What may bring bytes from global memory to a thread or to shared memory, by the first word of its name.
+# Instructions that may bring bytes from global memory to a thread or to shared memory, by their first word.
 _MAY_READ = re.compile(
     r"(?<![\w.$%])(?<!::)(?:ldu?|atom|red|cp|tex|tld4|suld|suq|sured|multimem|wmma|call|brx|tensormap|"
     r"clusterlaunchcontrol)(?![\w$])[\w.:]*"
 )
 _ELSEWHERE = {"shared", "local"}  # state spaces
-_NAMED = {"param", "const"}  # the same, but where a register holds the address, it may be any
+_NAMED = {"param", "const"}  # the same, unless a register holds the address: it may point to any space
 _BY_REGISTER = re.compile(r"[^;\[]*\[\s*%")
 _STORE = re.compile(r"cp\.async\.bulk\.(?:commit_group|wait_group\b|tensor\.\dd\.global\.shared::cta\b)")
 _LOAD = re.compile(r"cp\.async\.bulk\.tensor\.\dd\.shared::c\w+\.global\S*\s+\[[^\]]*\],\s*\[(%\w+),")
@@ -43,7 +43,7 @@ def cannot_read(artifact: Artifact, buffer: str) -> bool:
 
 
 def _not_global(name: str, by_register: bool) -> bool:
-    """Whether an instruction of this name, at such an address, reads no global memory."""
+    """Whether an instruction of this name reads no global memory; `by_register`: at a register's address."""
     words = set(re.split(r"[.:]+", name))
     spaces = _ELSEWHERE if by_register else _ELSEWHERE | _NAMED
     return bool(
@@ -52,7 +52,7 @@ def _not_global(name: str, by_register: bool) -> bool:
 
 
 def _source(text: str, register: str) -> str:
-    """The parameter that a register is a copy of; "" unless nothing else can be in it."""
+    """The parameter that a register is a copy of; "" if it may hold anything else."""
     for _ in range(20):
         found = _only_value(text, register) if register.startswith("%") else ""
         if not found.startswith("%"):
@@ -63,7 +63,7 @@ def _source(text: str, register: str) -> str:
 
 
 def _only_value(text: str, register: str) -> str:
-    """What is copied into a register, if everything that is said of it is one copy into it and reads."""
+    """What is copied into a register, if it occurs only in that one copy and in reads; else ""."""
     values = []
     for found in re.finditer(rf"{re.escape(register)}(?![\w$])", text):
         before, after = (

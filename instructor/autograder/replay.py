@@ -1,14 +1,14 @@
-"""How well loads hide behind MMAs: the recorded events of a cluster, replayed with costs that show it.
+"""Measures how well MMAs hide loads: replays the recorded events of a cluster with costs that show it.
 
-In the replay an MMA takes its time, but none for rows or columns of zeros; a load arrives `ahead` stages of
-MMAs after it was issued, however many are in flight; and all else is free. A ring of d stages then keeps the
-tensor core busy for ahead = d - 1; what is missing is time spent waiting for loads. Two figures come of it:
-the part of a tile's time in which the tensor core works, and what is lost between tiles. As write-back is
-free, a loader that runs on into the next tile loses nothing there; one that waits for write-back loses the
-latency of a load.
+In the replay an MMA takes time, but none for rows or columns of zeros; a load arrives `ahead` stages of MMAs
+after its issue, however many are in flight; everything else is free. A ring of d stages then keeps the tensor
+core busy for ahead = d - 1; any idle time is spent waiting for loads. The replay gives two figures: the part
+of a tile's time in which the tensor core works, and the time lost between tiles. As write-back is free, a
+loader that continues with the next tile loses nothing there; one that waits for write-back loses the latency
+of a load.
 
-A tile ends where no sum goes on. Loads that an MMA reads together are one stage. A load takes as long as a
-quarter of the ring at least: one of many small parts that is filled when all of it is empty is no ring.
+A tile ends where no sum continues. Loads that an MMA reads together form one stage. A load takes at least as
+long as a quarter of the ring: many small buffers that are refilled only once all are empty are not a ring.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from itertools import accumulate, combinations
 from instructor.autograder.flow import Traced
 from ptxsim.tracing import TENSOR, Event, schedule, spans
 
-MACS = 1024  # 16-bit multiply-adds that the replay's tensor core makes in a tick
-ROOM = 4  # parts of what loads fill in shared memory, one of which is under way at least
+MACS = 1024  # 16-bit multiply-adds of the replay's tensor core in a tick
+ROOM = 4  # a load takes at least as long as 1/ROOM of the shared memory that loads fill
 Span = tuple[int, int]  # begin, end
 Sequence = tuple[int, int, str]  # CTA of the product, CTA and warp that issue the MMA
 
@@ -41,11 +41,11 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Pace:
-    """What one replay showed."""
+    """The figures of one replay."""
 
     inside: float  # the part of a tile's time, from its first MMA to its last, in which the tensor core works
-    between: float  # times a load's latency lost from one tile to the next; 0 with a single tile
-    # Both of the worst tile: what a kernel shows in its first ones says nothing of the others.
+    between: float  # time lost from one tile to the next, in load latencies; 0 with a single tile
+    # Both are of the worst tile: a kernel's first tiles say nothing about the others.
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Replay:
 
     @cached_property
     def tiles(self) -> dict[Sequence, list[list[int]]]:
-        """By who issues them, the MMAs of one tile after another: a tile ends where no sum goes on."""
+        """The MMAs of each tile, tile after tile, by who issues them; a tile ends where no sum continues."""
         sequences: dict[Sequence, list[int]] = defaultdict(list)
         for number in sorted(self.timeline.read_out):
             event = self.timeline.events[number]
@@ -80,7 +80,7 @@ class Replay:
 
     @cached_property
     def overwrites(self) -> bool:
-        """Whether a tile's sums take the place of those of a tile before."""
+        """Whether a tile's sums overwrite those of an earlier tile."""
         for tiles in self.tiles.values():
             places = [{self.timeline.events[n].name for n in tile} for tile in tiles]
             if any(one & other for one, other in combinations(places, 2)):
@@ -89,7 +89,7 @@ class Replay:
 
     @cached_property
     def stages(self) -> list[int]:
-        """Bytes of each stage of a CTA: loads that an MMA reads together."""
+        """Bytes of each stage, ascending; a stage is the loads of a CTA that an MMA reads together."""
         events = self.timeline.events
         root: dict = {}
         for mma in self.timeline.read_out:
@@ -103,7 +103,7 @@ class Replay:
 
     @cached_property
     def stage_bytes(self) -> int:
-        """Of the stage that the middle one of all bytes is in: a few small ones say nothing."""
+        """Bytes of the stage that holds the median byte, so that a few small stages do not matter."""
         half = sum(self.stages) / 2
         return next(
             (size for size, sofar in zip(self.stages, accumulate(self.stages), strict=True) if sofar >= half),
@@ -116,16 +116,16 @@ class Replay:
         return sum(map(self._macs, self.timeline.read_out))
 
     def _macs(self, mma: int) -> int:
-        """Its multiply-adds; those of zeros take no time."""
+        """The multiply-adds of an MMA without those of zeros, which take no time."""
         return round(self.timeline.events[mma].amount * self.timeline.full[mma])
 
     @cached_property
     def stage_macs(self) -> float:
-        """A stage's part of all multiply-adds, those on bytes that no load brought among them."""
+        """A stage's share of all multiply-adds, including those on bytes that no load brought."""
         return self.macs * self.stage_bytes / sum(self.stages)
 
     def pace(self, ahead: float) -> Pace:
-        """With loads that arrive `ahead` stages of MMAs after their issue."""
+        """The figures if loads arrive `ahead` stages of MMAs after their issue."""
         if not self.stages:
             return Pace(0.0, 0.0)
         ahead = max(ahead, self.timeline.room / self.stage_bytes / ROOM)
@@ -133,7 +133,7 @@ class Replay:
         events = [_alike(event) for event in self.timeline.events]
         for number in self.timeline.full:
             events[number].amount = self._macs(number)
-        schedule(events, Waiting(latency))  # type: ignore[arg-type]  # of() is all that it asks for
+        schedule(events, Waiting(latency))  # type: ignore[arg-type]  # it calls of() alone
         ctas = {key[0] for key in self.tiles}
         useful = [events[number] for number in self.timeline.read_out]
         busy = {cta: spans([e for e in useful if (e.cta, e.lane) == (cta, TENSOR)]) for cta in ctas}
@@ -148,7 +148,7 @@ class Replay:
 
 
 def _alike(event: Event) -> Event:
-    """The event, to be scheduled anew."""
+    """A copy of the event, to be scheduled anew."""
     own = event.cta, event.lane, event.kind, event.name, event.amount, event.after, event.read
     return Event(*own, event.line, event.phase, box=event.box)
 
@@ -161,5 +161,5 @@ def _root(parents: dict, key: tuple) -> tuple:
 
 
 def _covered(busy: list[Span], span: Span) -> int:
-    """Ticks of a span in which something of the others is under way."""
+    """Ticks of `span` that the `busy` spans cover."""
     return sum(max(0, min(end, span[1]) - max(begin, span[0])) for begin, end in busy)

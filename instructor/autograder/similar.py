@@ -1,7 +1,8 @@
-"""Which submissions are alike: those that share runs of tokens (prints.py), or that build the same CUDA.
+"""Finds submissions that are alike: they share runs of tokens (prints.py), or build the same CUDA.
 
-Only what the handout gave is common: copies of each other are listed however many there are. What a file
-builds does not hang on how its text is dressed. A hint for a person to look, never a verdict.
+Only text of the handout is ignored: copies of each other are listed however many there are. What a file
+builds does not depend on how its text is disguised. The list tells a person where to look; it is never a
+verdict.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from itertools import combinations
 from instructor.autograder import prints
 from instructor.autograder.reader import Reader, ReadError
 
-LEAST = 0.5  # part of the smaller one's runs that is shared, to be listed
-EASY = 3  # the last step in which work of one's own may well build the same
+LEAST = 0.5  # a pair is listed if it shares this part of the runs of the smaller one
+EASY = 3  # the last step for which independent work may well build the same
 Pair = tuple[str, str, float]  # one, other, shared part
 
 
 def fingerprints(
     texts: dict[str, str], level: str | None = None
 ) -> tuple[dict[str, set[int]], dict[str, str]]:
-    """(those of the texts that can be read, why each of the others cannot)."""
+    """(the fingerprints of the texts that can be read, why each of the others cannot)."""
     found, left = {}, {}
     with Reader(prints, level) as reader:
         for key, text in texts.items():
@@ -35,7 +36,7 @@ def fingerprints(
 
 
 def hiding(texts: dict[str, str], level: str | None = None) -> set[str]:
-    """The texts that run or look up text of their own, or cannot be read."""
+    """The keys of texts that can run code which is not in sight (see prints.hides), or cannot be read."""
     found = set()
     with Reader(prints, level) as reader:
         for key, text in texts.items():
@@ -49,7 +50,7 @@ def hiding(texts: dict[str, str], level: str | None = None) -> set[str]:
 def builds(
     bundles: Iterable[tuple[str, bytes]], level: str | None = None
 ) -> tuple[dict[str, set[str]], dict[str, str]]:
-    """(what the artifacts of those bundles that can be read are made of, why each of the others cannot)."""
+    """(hashes of the CUDA of each bundle that can be read, why each of the others cannot)."""
     found, left = {}, {}
     with Reader(prints, level) as reader:
         for key, bundle in bundles:
@@ -61,7 +62,7 @@ def builds(
 
 
 def similar(texts: dict[str, str]) -> list[Pair]:
-    """`alike` of texts."""
+    """Pairs of texts that are alike."""
     return alike(fingerprints(texts)[0])
 
 
@@ -73,14 +74,14 @@ def alike(found: dict[str, set]) -> list[Pair]:
 
 
 def _kinds(found: set) -> tuple[set, set]:
-    """Runs of a text and of its bare text; what is no run of a text is of the first kind."""
+    """(runs of the text as it is, runs of its bare text); hashes of CUDA are in the first set."""
     bare = {run for run in found if isinstance(run, int) and run & 1}
     return found - bare, bare
 
 
 def _shared(ours: set, theirs: set) -> float:
-    """The shared part of the smaller one. Of a text with too many runs only the lowest hashes are kept
-    (prints.MANY): above them nothing is known of the other one either.
+    """The shared part of the smaller set. Of a text with too many runs only the lowest hashes are kept
+    (prints.MANY); the higher ones of the other text are then left out, too.
     """
     if full := [max(one) for one in (ours, theirs) if len(one) >= prints.MANY]:
         ours, theirs = ({run for run in one if run <= min(full)} for one in (ours, theirs))
@@ -88,9 +89,9 @@ def _shared(ours: set, theirs: set) -> float:
 
 
 def built_alike(made: dict[str, set[str]], hidden: set[str], listed: Collection[Pair] = ()) -> list[Pair]:
-    """Pairs that build the same: if the text of one of them hides what it does, or the steps after EASY do.
+    """Pairs that build the same CUDA: in any step if one of the texts hides what it does, else after EASY.
 
-    Those that are `listed` by their text are left out.
+    Pairs that are already `listed` by their text are left out.
     """
     known = {pair[:2] for pair in listed}
     later = {key: {one for one in mine if _step(one) > EASY} for key, mine in made.items()}
@@ -100,6 +101,6 @@ def built_alike(made: dict[str, set[str]], hidden: set[str], listed: Collection[
 
 
 def _step(artifact: str) -> int:
-    """Of the artifact's name, at the head of what `prints.built` says of it."""
+    """The step in an artifact's name, with which its line from `prints.built` begins."""
     found = re.match(r"artifacts/step(\d+)-", artifact)
     return int(found[1]) if found else 0

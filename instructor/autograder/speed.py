@@ -1,11 +1,11 @@
-"""Is a step fast enough? Measured on a Blackwell GPU alone, at the published sizes, once it is right there.
+"""Whether a step is fast enough: measured on a Blackwell GPU alone, at the published sizes, if right there.
 
-Before anything is timed the simulator has seen every artifact that will be, at the size it is timed at
-(timeable.py). On the GPU the inputs come from a secret seed, the output is overwritten and L2 flushed
-before each launch. Each launch multiplies other numbers and has its D compared: what was timed made it, and
-nothing that an earlier launch left is of use. A time below what the chip can do is no time (`floor`). What
-is timed is an artifact, so that the machine with the GPU runs no Python of a student. Not tried on a B200
-yet; the tests use a stand-in for the device.
+Before anything is timed, each artifact has run on the simulator at the size of its timing (timeable.py). On
+the GPU the inputs come from a secret seed; before each launch the output is overwritten and L2 flushed. Each
+launch multiplies other numbers and its D is compared: the timed launch must have computed it, and nothing
+that an earlier launch left can help. A time below what the chip can do does not count (`floor`). Only
+artifacts are timed, so the machine with the GPU runs no Python of a student. Not tried on a B200 yet; the
+tests use a stand-in for the device.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tirxlab.steps import size_text
 
 Size = tuple[int, int, int]
 PEAK_TFLOPS = 2382  # 148 SMs at 8192 FLOP of dense FP16 a cycle and 1.965 GHz, the highest clock of a B200
-HBM_BYTES = 8.0e9  # a millisecond, of a B200's data sheet: with L2 flushed A and B come from there
-SPARE = 1 << 18  # numbers behind A and B: the inputs of a launch begin anywhere among them
-COLUMNS = 512  # of D, at most, that are compared of each launch
-PART = 0.5  # of the predicted time; predictions are off by 12 to 15 %, docs/timing.md
+HBM_BYTES = 8.0e9  # per millisecond, from a B200's data sheet: with L2 flushed, A and B come from HBM
+SPARE = 1 << 18  # extra numbers after A and after B: the inputs of a launch begin at any offset up to this
+COLUMNS = 512  # of D, at most, that are compared for each launch
+PART = 0.5  # of the predicted time is possible; predictions are off by 12 to 15 %, docs/timing.md
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,23 @@ class Timed:
     size: Size  # (M, N, K)
     seed: int  # of the inputs
     artifact: bytes  # of the step at this size
-    floor_ms: float = 0.0  # what it cannot be faster than
+    floor_ms: float = 0.0  # no launch can be faster than this
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a GPU found."""
+    """The measurements of one submission on a GPU."""
 
     hints: dict[int, str]  # by step; "" for one that is fast enough
-    seconds: float  # that it took
+    seconds: float  # that measuring took
     ms: dict[int, dict[str, float]] = field(default_factory=dict)  # step -> size -> milliseconds
 
 
 class NotBuilt(ValueError):
-    """A published size that the step cannot be timed at; the message is the hint.
+    """The step cannot be timed at a published size; the message is the hint.
 
-    It holds no word of the step's own: what is built here, after hidden sizes, could tell by the clock how
-    long those took.
+    It holds no text of the step's own: this kernel is built after hidden sizes, and its code could report,
+    from the clock, how long those took.
     """
 
     def __init__(self, step: int, size: Size, problem: str):
@@ -69,9 +69,9 @@ def launches(
     seed_of: Callable[[Size], int],
     look: Callable[[int, Timed, Artifact], str],
 ) -> list[Timed]:
-    """The step at its published sizes; `build` gives a Built, `look` says why one must not be timed.
+    """The step's launches at its published sizes. `look` says why a launch must not be timed, "" if it may.
 
-    NotBuilt if one of them has no artifact, or is not right on the simulator.
+    Raises NotBuilt if a size has no artifact or is not right on the simulator.
     """
     made = []
     for size in load_rubric().reference_ms[step]:
@@ -86,13 +86,13 @@ def launches(
 
 
 def floor(size: Size, predicted_ms: float = 0.0) -> float:
-    """Milliseconds that a B200 needs at least: for products, for A and B, or half of what is predicted."""
+    """Milliseconds that a B200 needs at least: to multiply, to read A and B, or half of the prediction."""
     M, N, K = size
     return max(2e-9 * M * N * K / PEAK_TFLOPS, 2 * K * (M + N) / HBM_BYTES, PART * predicted_ms)
 
 
 def time_steps(steps: dict[int, list[Timed]], device: str) -> Measured:
-    """All launches of one submission. DeviceError if the GPU cannot be used."""
+    """Times all launches of one submission. Raises DeviceError if the GPU cannot be used."""
     start, hints, ms = time.perf_counter(), {}, {}
     for step, timed in steps.items():
         hints[step], ms[step] = time_step(step, timed, device)
@@ -100,7 +100,7 @@ def time_steps(steps: dict[int, list[Timed]], device: str) -> Measured:
 
 
 def time_step(step: int, timed: Iterable[Timed], device: str) -> tuple[str, dict[str, float]]:
-    """(a hint, "" if every launch is right and reaches its bound; milliseconds by size)."""
+    """Times one step: (a hint, "" if every launch is right and fast enough; milliseconds by size)."""
     found: dict[str, float] = {}
     for one in timed:
         artifact = Artifact.from_bytes(one.artifact)
@@ -111,7 +111,7 @@ def time_step(step: int, timed: Iterable[Timed], device: str) -> tuple[str, dict
         try:
             ms = _measured(artifact, one, device)
             _possible(step, one, ms)
-            found[size_text(one.size)] = ms  # what is no time leads no board
+            found[size_text(one.size)] = ms  # after _possible: a time that cannot be must not lead the board
             _fast_enough(step, one, ms)
         except (AssertionError, DeviceError) as error:
             return printable(str(error), 2), found
@@ -119,16 +119,16 @@ def time_step(step: int, timed: Iterable[Timed], device: str) -> tuple[str, dict
 
 
 def _right(artifact: Artifact, one: Timed, device: str) -> None:
-    """AssertionError if the GPU's result is wrong: speed counts for a product alone. DeviceError: no GPU."""
+    """Raises AssertionError if the GPU's result is wrong, DeviceError if there is no GPU."""
     A, B, C = utils.prepare_data(*one.size, seed=one.seed, device=device)
     result = utils.compile_and_run(artifact, A, B, C, device=device)
     _compare(result, one, device)
 
 
 def _measured(artifact: Artifact, one: Timed, device: str) -> float:
-    """Milliseconds of one launch; AssertionError if one that was timed did not make the D of its inputs.
+    """Milliseconds of one launch; raises AssertionError if a timed launch did not compute D from its inputs.
 
-    Of all but the last some rows are compared.
+    The last launch is compared as a whole, every other one in some rows.
     """
     arrays = utils.prepare_data(*one.size, seed=one.seed, device=device)
     pools = _pools(artifact, one)
@@ -143,7 +143,7 @@ def _measured(artifact: Artifact, one: Timed, device: str) -> float:
 
 
 def _pools(artifact: Artifact, one: Timed) -> dict[str, np.ndarray]:
-    """A and B as flat arrays, and as random numbers behind them, from which launches draw other inputs."""
+    """A and B as flat arrays, each with SPARE random numbers added, from which launches draw other inputs."""
     A, B, _ = utils.prepare_data(*one.size, seed=one.seed, device="sim")
     more = np.random.default_rng([one.seed, 1]).standard_normal((2, SPARE), np.float32).astype(A.dtype)
     flat = [np.concatenate([array.ravel(), rest]) for array, rest in zip((A, B), more, strict=True)]
@@ -151,7 +151,7 @@ def _pools(artifact: Artifact, one: Timed) -> dict[str, np.ndarray]:
 
 
 def _compare_rows(launch, one: Timed, pools: dict[str, np.ndarray]) -> None:
-    """Rows of what one launch made, in columns that are drawn."""
+    """Compares some rows of one launch's D, in randomly drawn columns."""
     M, N, K = one.size
     A, B = (
         pool[launch.at[name] :][: count * K].reshape(count, K)

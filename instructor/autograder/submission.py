@@ -1,4 +1,4 @@
-"""What was handed in: one kernels file, alone or in handin.tar. A tar is opened in a confined child."""
+"""Reads a hand-in: one kernels file, alone or in handin.tar. A tar is opened in a confined child."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from instructor.autograder.opening import LARGEST, MEMBER, decoded
 from instructor.autograder.reader import Reader, ReadError
 
 LARGEST_TAR = 4 << 20
-MOST_FILES = 1000  # of a folder that are looked at for another name
+MOST_FILES = 1000  # files of a folder that are searched for a renamed kernels file
 _PACKED = {  # by the first bytes
     b"PK\3\4": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"Rar!": "RAR",
     b"7z\xbc\xaf": "7-Zip", b"\x28\xb5\x2f\xfd": "Zstandard",
@@ -23,7 +23,10 @@ _PACKED_NAMES = (".zip", ".gz", ".tgz", ".xz", ".txz", ".bz2", ".rar", ".7z", ".
 
 
 class SubmissionError(ValueError):
-    """The file is no submission; one line says why. `what`: the same without our folders, for a student."""
+    """The file is not a submission; the message says why in one line.
+
+    `what`: the same without our folders, for the student.
+    """
 
     def __init__(self, path: Path, what: str):
         super().__init__(_shown(f"{path}: {what}"))
@@ -31,7 +34,7 @@ class SubmissionError(ValueError):
 
 
 def _shown(line: str) -> str:
-    """A file in a hand-in may have any name."""
+    """The line with unprintable characters escaped: a file in a hand-in may have any name."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
@@ -48,15 +51,15 @@ class Submission:
 
 
 def read_submission(path: Path, reader: Reader | None = None) -> Submission:
-    """A .py file, a handin.tar, or a folder that holds either; links are not followed.
+    """Reads a .py file, a handin.tar, or a folder that holds either; links are not followed.
 
-    `reader`: of opening.py, for many; else one is started where it is needed.
+    `reader`: a Reader of opening.py to share between submissions; by default one is started if needed.
     """
-    path = Path(path)  # asked by os.path, which never raises: a folder may be locked, a link lead to itself
+    path = Path(path)  # os.path looks at it, which never raises: a folder may be locked, a link a loop
     if _is_folder(path):
         path = path / _chosen(path)
     if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
-        raise SubmissionError(path, "is no plain file")
+        raise SubmissionError(path, "is not a regular file")
     try:
         with open(path, "rb", opener=_without_links) as file:
             data = file.read(LARGEST_TAR + 1)
@@ -83,8 +86,8 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def _chosen(folder: Path, inside: bool = False) -> str:
-    """The file to take: under its own name, or the only one under a name that a browser gave it; else that of
-    the only folder in it.
+    """The file to read: under its usual name, else the only one, which a browser may have renamed; else the
+    one in the only folder inside.
     """
     for usual in (MEMBER, "handin.tar"):
         if os.path.lexists(folder / usual):

@@ -1,6 +1,7 @@
-"""May an artifact be timed? Each runs on the simulator first, at the size and with the data of its timing.
+"""Whether an artifact may be timed: each runs on the simulator first, at the size and with the data of its
+timing.
 
-What is right at small sizes may be another kernel at the published ones: the builder knows the size.
+A step that is right at small sizes may be another kernel at the published ones: its code knows the size.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ SECONDS = 300.0  # for a run of the largest published size
 
 
 def timeable(step: int, build: Callable, seed_of: Callable) -> list[Timed]:
-    """The step at its published sizes, each looked at; NotBuilt as `launches`."""
+    """The step's launches at its published sizes, each checked by `look`; raises NotBuilt like `launches`."""
     return [with_floor(one) for one in launches(step, build, seed_of, look)]
 
 
 def look(step: int, one: Timed, artifact: Artifact) -> str:
-    """Why it must not be timed, in words that are the same for all; "" if it may."""
+    """Why the launch must not be timed, in fixed words with nothing of the step's own; "" if it may."""
     if kept := outlives_a_flush(artifact.ptx):
         return kept
     run = Run(step, one.size, "random", "program", one.seed)
@@ -39,16 +40,14 @@ def look(step: int, one: Timed, artifact: Artifact) -> str:
     if not found.right:
         return "it is not right"
     if any(finding["kind"] == "uninitialized" for finding in found.findings):
-        return "it reads memory that nobody has written, in which a launch could leave D for the next"
+        return "it reads uninitialized memory, in which a launch could leave D for the next"
     if unset_reads(ptxsim.load(artifact.ptx).module, artifact.entry):
-        return (
-            "it reads a register that nothing may have written, in which a launch could leave D for the next"
-        )
+        return "it reads a register that may be uninitialized, in which a launch could leave D for the next"
     return ""
 
 
 def with_floor(one: Timed) -> Timed:
-    """The launch with what it cannot be faster than, a prediction included where there is one."""
+    """The launch with its least possible time, for which a prediction counts if there is one."""
     flops = 2.0 * one.size[0] * one.size[1] * one.size[2]
     with Pool(1, SECONDS, memory=16 << 30) as pool:
         pool.submit("forecast", predicted_ms, Artifact.from_bytes(one.artifact), flops)
@@ -57,7 +56,7 @@ def with_floor(one: Timed) -> Timed:
 
 
 def predicted_ms(artifact: Artifact, flops: float) -> float:
-    """Of a B200; 0 where nothing can be predicted."""
+    """The predicted milliseconds on a B200; 0 if nothing can be predicted."""
     try:
         return forecast(artifact, "b200", flops).ms
     except (NoForecast, ValueError):

@@ -1,4 +1,4 @@
-"""What the grading of a submission has used of the machine."""
+"""The CPU time and memory that grading a submission has used."""
 
 import os
 import time

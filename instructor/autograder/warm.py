@@ -1,4 +1,4 @@
-"""The simulator compiled before any limit counts: once for a machine and a version, whoever grades first."""
+"""Compiles the simulator before any limit counts: once per machine and version, by whoever grades first."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LAST = 10  # the step that is judged in all of its runs
 
 
 def compiled() -> None:
-    """Returns once it is compiled. A process of its own does it: this one needs none of it."""
+    """Returns once the simulator is compiled. Another process compiles it, as this one does not need it."""
     mark = cache_directory() / f"warm-{_version()}"
     if mark.exists():
         return
     with contextlib.ExitStack() as stack:
         try:
             lock = stack.enter_context(open(mark.with_suffix(".lock"), "w"))
-        except OSError:  # a disk that nothing can be written to: what is not compiled by now never will be
+        except OSError:  # a read-only disk: what is not compiled by now never will be
             return
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -44,7 +44,7 @@ def compiled() -> None:
 
 
 def compile_all() -> None:
-    """What every launch uses, and what the steps of the reference need besides, judged like a submission."""
+    """Compiles what every launch uses and, by judging the reference as a submission, what steps need."""
     from instructor.autograder.building import built_for
     from instructor.autograder.judge import judge
     from instructor.autograder.plan import load_hidden, plan
@@ -62,7 +62,7 @@ def compile_all() -> None:
 
 
 def _version() -> str:
-    """Of everything that is compiled, and of who compiles it; a copy elsewhere has the same."""
+    """A hash of everything that is compiled and of the compiler; a copy elsewhere has the same."""
     root = Path(ptxsim.__file__).parent
     compiler = sys.version, importlib.metadata.version("numba"), REFERENCE.exists()
     digest = hashlib.sha256(repr(compiler).encode())

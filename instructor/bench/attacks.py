@@ -1,7 +1,7 @@
-"""The table of all attacks that tests try.
+"""Writes the table of all attacks that tests try.
 
-`python instructor/bench/attacks.py` writes instructor/exploits/attacks.md. A test fails while the page
-is not what this makes of the catalogues.
+`python instructor/bench/attacks.py` writes instructor/exploits/attacks.md. A test fails if that page is not
+what this makes of the catalogues.
 """
 
 from __future__ import annotations

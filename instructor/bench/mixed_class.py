@@ -1,11 +1,11 @@
-"""A class of mixed submissions for `./lab grade-all`, made by machine, and what each of them must earn.
+"""Makes a class of mixed submissions for `./lab grade-all`, and the points that each of them must earn.
 
     python instructor/bench/mixed_class.py make DIR [--count 60] [--seed 1] [--light]
     ./lab grade-all DIR --output GRADES [--scheduler tcp://..]
     python instructor/bench/mixed_class.py check DIR GRADES [OTHER_GRADES]
 
-`check` compares grades.csv with expected.json (and with that of another run) and prints what grading took;
-exit code 1 if a grade differs or a submission is missing. `--light`: most hold few steps, small ones.
+`check` compares grades.csv (of one run or more) with expected.json and prints the time and memory of grading;
+exit code 1 if a grade differs or a submission is missing. `--light`: most have only a few, small steps.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], Made]]] = {  # name -> (ho
 
 
 def small(maker: Callable[[random.Random], Made]) -> Callable[[random.Random], Made]:
-    """The same, but nothing that earns points from step 6 on."""
+    """The same kind, but nothing that earns more than steps 4 and 5 are worth."""
 
     def made(rng: random.Random) -> Made:
         while True:

@@ -1,8 +1,8 @@
-"""The same grades twice: one order of submissions, then the other on a machine that is busy.
+"""Grades the same submissions twice: in one order, then in the reverse order on a busy machine.
 
     python instructor/bench/same_grade.py [--count 6] [--seed 1] [--steps 1,2,3] [--load 8] [--only hostile]
 
-Compares all that a grade says but what it took, and names what differs; exit code 1 if anything does.
+Compares everything in a grade but its time and memory, and names what differs; exit code 1 if anything does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _kinds(count: int) -> Iterator[tuple[int, str]]:
 
 @contextlib.contextmanager
 def busy(processes: int):
-    """So many processes that compute meanwhile."""
+    """Runs so many processes that compute, while the block runs."""
     spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
@@ -61,7 +61,7 @@ def busy(processes: int):
 
 
 def grades(work: dict[str, Submission], options: Options, load: int) -> dict[str, str]:
-    """Name -> the grade as text, without what it took."""
+    """Name -> the grade as text, without its time and memory."""
     with busy(load):
         made = dict(local(work, options, 1, SECONDS))
         print(
@@ -103,7 +103,7 @@ def main() -> int:
     first = grades(work, options, 0)
     second = grades(dict(reversed(work.items())), options, given.load)
     differ = [name for name in work if first[name] != second[name]]
-    print(f"{len(work)} submissions, {len(differ)} graded otherwise the second time", *differ)
+    print(f"{len(work)} submissions, {len(differ)} graded differently the second time", *differ)
     for name in differ:
         print(*_differences(json.loads(first[name]), json.loads(second[name]), name), sep="\n")
     return 1 if differ else 0

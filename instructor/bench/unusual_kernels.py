@@ -1,4 +1,4 @@
-"""Fresh unusual right kernels, judged where a submission's implementation is: none may lack anything.
+"""Judges new kernels that are unusual but right, as implementations of a submission: none may lack anything.
 
     python instructor/bench/unusual_kernels.py [--seed 1] [--count 24] [--steps 4,5,6] [--out FILE]
 
@@ -35,7 +35,7 @@ def judged(steps: list[int], count: int, seed: int) -> Iterator[dict]:
 
 
 def _outcome(step: int, text: str, digest: str) -> dict:
-    """`digest` decides the size, as a submission's does."""
+    """The outcome of one kernel. `digest` decides the size, as a submission's does."""
     with Builder(text) as builder:
         for run in [run for run in plan(step, digest, load_hidden()) if run.record or run.alone]:
             run, built = built_for(run, builder.build)

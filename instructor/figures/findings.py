@@ -4,8 +4,8 @@
 
 A place in a page is `<!-- finding: NAME -->`, with or without a fenced block after it; NAME is a bug of
 instructor/tests/bugs. The block becomes what the command prints about the reference with that one mistake
-in it: the finding that the corpus expects, and "..." for others before and behind it. If the simulator says
-something else, the block is taken away, so that no page shows what is not printed, and the exit status is 1.
+in it: the finding that the corpus expects, and "..." for others before and after it. If the simulator reports
+something else, the block is removed, so that no page shows what is not printed, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BUGS = ROOT / "instructor" / "tests" / "bugs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PLACE = r"<!-- finding: ({}) -->\n(?:```text\n.*?```\n)?"  # of one name
 SECONDS = 300  # for one run
-LINES = 14  # shown of one mistake
+LINES = 14  # shown for one mistake
 
 
 def all_bugs() -> dict[str, object]:
@@ -81,7 +81,7 @@ def indent(line: str) -> int:
 
 
 def refresh(page: Path, bugs: dict, names: list[str]) -> list[str]:
-    """Runs the mistakes that a page names and rewrites it; those that were not reported as expected."""
+    """Runs the mistakes that a page names and rewrites the page; returns those not reported as expected."""
     failed = []
     for name in re.findall(PLACE.format(r"[\w-]+"), page.read_text(), re.DOTALL):
         if names and name not in names:

@@ -1,4 +1,4 @@
-"""Figures of where things lie: the 128 B swizzle, tensor memory, the pair of CTAs."""
+"""Figures of data layouts: the 128 B swizzle, tensor memory, the pair of CTAs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def swizzle_pattern() -> str:
 
 
 def tensor_memory() -> str:
-    """128 lanes x 512 columns: where a 128x128 product lies, and which warp may read which lanes."""
+    """128 lanes x 512 columns: where a 128x128 product is held, and which warp may read which lanes."""
     _, lanes, columns = result_layout(128, 128)
     per_warp, _ = load_layout("32x32b", 1)
     left, top, width, height = 80, 30, 400, 160

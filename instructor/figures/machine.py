@@ -1,6 +1,7 @@
-"""Pictures of docs/machine.md: an mbarrier that fills, the two ways to the same bytes, an SM and its engines.
+"""Pictures of docs/machine.md: an mbarrier's phase, two proxies that access the same bytes, an SM and its
+engines.
 
-What moves is drawn by the style sheet in each file; a reader who wants no motion gets the same picture still.
+The style sheet in each file does the animation; readers who prefer no motion get the same picture without it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from tirxlab.explain.picture.svg import Part, Shape, alike, colour, document, line, number, rect, text
 
 BOX = 128 * 64 * 2  # bytes of one fp16 tile of A, or of B
-SECONDS = 2  # that an animation stands at each state
+SECONDS = 2  # for each state of an animation
 _STILL = "@media (prefers-reduced-motion: reduce) { * { animation: none !important } }"
 
 
@@ -25,10 +26,10 @@ class Barrier:
     count: int
     phase: int = 0
     pending: int = 1  # arrivals that are still to come
-    tx: int = 0  # bytes that are announced and not there yet; below 0: there and not announced yet
+    tx: int = 0  # tx-count: bytes announced but not arrived; below 0: arrived but not announced
 
     def after(self, arrivals: int = 0, announced: int = 0, came: int = 0) -> Barrier:
-        """The barrier after some arrivals, announced bytes and bytes that came."""
+        """The barrier after some arrivals, announced bytes and arrived bytes."""
         pending, tx = self.pending - arrivals, self.tx + announced - came
         if pending or tx:
             return replace(self, pending=pending, tx=tx)
@@ -85,7 +86,7 @@ def _gauge(x: float, y: float, tx: int) -> list[Shape]:
     return [line(middle, y - 3, middle, y + 13, "ink"), *([bar] if tx else []), said]
 
 
-# ---- boxes, ways between them, and dots that go along ----
+# ---- boxes, paths between them, and dots that move along ----
 
 
 def _box(x, y, w, h, title, *lines, fill="light", edge="grey") -> list[Shape]:

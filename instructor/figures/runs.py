@@ -19,7 +19,7 @@ from tirxlab.explain.picture.svg import Part, document, labels, mosaic, rect, te
 from tirxlab.toolchain.build import build
 
 SOLUTIONS = Path(instructor.__file__).parent / "solutions" / "gemm_kernels.py"
-MISTAKES = {  # name -> step, size, text of the kernel and what stands in its place
+MISTAKES = {  # name -> step, size, text of the kernel and its replacement
     "phase": (2, (128, 128, 192), "phase_mma = phase_mma ^ 1", "pass"),
     "fence": (
         4, (128, 128, 128),
@@ -64,7 +64,7 @@ def simulate(step: int, size: tuple[int, int, int]):
 
 
 class Recorder(Observer):
-    """Notes when each piece of work of one CTA begins and ends, counted in such events."""
+    """Notes when each piece of work of one CTA begins and ends; the clock counts these events."""
 
     wanted: tuple | None = None  # %ctaid, or None for every CTA
     log: list  # [row, label, begin, end]

@@ -1,6 +1,6 @@
 """Figures from the record of simulated runs: what overlaps, and the structure that `./lab show` draws.
 
-A tick is no unit of time: the record of a run is played again with fixed costs (ptxsim.Costs).
+A tick is not a unit of time: the record of a run is replayed with fixed costs (ptxsim.Costs).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def lanes(step: int, size: tuple[int, int, int], scale: float, top: float) -> li
         parts.append(text(LEFT - 6, y + 12, unit, 8.5, "end"))
         parts.append(line(LEFT, y + HEIGHT, LEFT + WIDTH, y + HEIGHT, "light"))
         events = [event for event in timeline.events if event.kind == kind and event.cta == 0]
-        for apart in rows(events):  # those that overlap are seen through each other
+        for apart in rows(events):  # events that overlap are drawn over each other, translucent
             spans = [(LEFT + e.begin * scale, max((e.end - e.begin) * scale, 0.8)) for e in apart]
             boxes = [(x, y + 2, width, HEIGHT - 4) for x, width in spans]
             parts.append(rects(boxes, colour, colour, 0.45, 0.4))
@@ -55,7 +55,7 @@ def lanes(step: int, size: tuple[int, int, int], scale: float, top: float) -> li
 
 
 def overlap(*runs: tuple[int, tuple[int, int, int]]) -> str:
-    """Runs below each other on one scale of ticks."""
+    """Runs, one below the other, on one scale of ticks."""
     scale = WIDTH / max(recorded(*run).ticks for run in runs)
     block = len(ROWS) * HEIGHT + 24
     parts = [part for i, run in enumerate(runs) for part in lanes(*run, scale, 12 + i * block)]

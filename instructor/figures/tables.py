@@ -1,4 +1,4 @@
-"""Tables of the slides that are kept elsewhere in the project: what orders what."""
+"""Tables of the slides whose content is kept elsewhere in the project: what orders what."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Autolab: feedback as text, and a last line {"scores": {problem: points}}, which Autolab reads.
 
-What is not final has no such line: a zero would look so.
+A grade that is not final has no such line: a zero would look final.
 
 https://docs.autolabproject.com/lab/
 """

@@ -1,4 +1,4 @@
-"""Who leads: one static page from grades. Points first, ties by time, speed of light beside TFLOP/s."""
+"""The leaderboard: one static page, by points, then time, with TFLOP/s and its fraction of the peak."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Place:
 
     @property
     def light(self) -> float | None:
-        """The part of what the chip could do at its highest clock."""
+        """The fraction of what the chip could do at its highest clock."""
         return self.tflops and self.tflops / PEAK_TFLOPS
 
 
@@ -39,11 +39,11 @@ def places(
     size: tuple[int, int, int],
     adjusted: dict[str, tuple[float, str]] | None = None,
 ) -> list[Place]:
-    """`names`: submission -> what is shown; others are left out. Equal points and times share a rank.
+    """The lines of the board, best first; equal points and times share a rank.
 
-    `adjusted`: points that the course adds or takes, by submission (ledger.adjustments).
-
-    One line for a name, its best; none of what is not graded: a zero would look final.
+    `names`: submission -> the name shown; submissions that it lacks are left out. `adjusted`: points that the
+    course adds or takes, by submission (ledger.adjustments). A name has one line, for its best submission;
+    a submission that is not graded has none, as a zero would look final.
     """
     best: dict[str, tuple[float, float]] = {}
     for row in rows:

@@ -1,6 +1,6 @@
 """Final points as the CSV files that learning platforms import, and as one of our own.
 
-The names of students come from the roster's columns: student, name, email, id (or sis_id), section.
+Students are named by the roster's columns: student, name, email, id (or sis_id), section.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def ours(finals: list[Final]) -> str:
 
 
 def canvas(finals: list[Final]) -> str:
-    """As Canvas imports grades in its gradebook: the first row holds the maxima."""
+    """For Canvas's gradebook import: the first row holds the maxima."""
     head = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", ASSIGNMENT]
     most = max((f.out_of for f in finals), default=0)
     rows = [["    Points Possible", "", "", "", "", most]]
@@ -42,12 +42,12 @@ def canvas(finals: list[Final]) -> str:
 
 
 def _no_head(name: str) -> str:
-    """A name that Canvas would read as its row of maxima would set them for the whole class."""
+    """The name, quoted if Canvas would take it for the row that sets the maxima of the whole class."""
     return f"'{name}" if name.strip().casefold().startswith("points possible") else name
 
 
 def moodle(finals: list[Final]) -> str:
-    """Moodle: columns are mapped at import; the identifier is the ID number or the e-mail address."""
+    """For Moodle, which maps columns at import; the identifier is the ID number or the e-mail address."""
     rows = [
         [f.about.get("id", "") or f.student, f.about.get("email", ""), _name(f), _points(f), f.comment]
         for f in finals
@@ -71,7 +71,7 @@ EXPORTS: dict[str, Callable[[list[Final]], str]] = {
 
 
 def _points(final: Final) -> float | str:
-    """Nothing for what is not graded: a zero would look final."""
+    """The final points; empty if not graded, as a zero would look final."""
     return final.final if final.graded else ""
 
 

@@ -1,4 +1,4 @@
-"""Gradescope's results.json: one test for each part of each step; no score for what is not final.
+"""Gradescope's results.json: one test for each part of each step; no score if the grade is not final.
 
 https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format
 """
@@ -41,7 +41,7 @@ def gradescope(grade: Grade) -> str:
 
 
 def _tests(step: StepGrade) -> list[dict]:
-    """Result, implementation and, where it was measured, speed; the hint stands under the first part lost."""
+    """Tests for result, implementation and, if measured, speed; the first that fails shows the hint."""
     shares, hint = load_rubric().shares, "\n".join(step.hints)
     parts = [
         ("result", shares.correctness, step.correctness_points),

@@ -1,4 +1,4 @@
-"""A Grade as one HTML file that needs nothing else; the student may see it."""
+"""A Grade as one self-contained HTML file, which the student may see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Grade as plain data: everything that is needed to give it again."""
+"""A Grade as plain data: everything that is needed to restore it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from instructor.autograder.points import Grade, StepGrade
 
 
 def plain(grade: Grade) -> dict:
-    """For the course alone: it has the runs at hidden sizes, and what they took."""
+    """The Grade as plain data, for the course alone: it has the runs at hidden sizes and their times."""
     data = asdict(replace(grade, artifacts={}))
     del data["artifacts"]
     for made, step in zip(data["steps"], grade.steps, strict=True):
@@ -24,7 +24,7 @@ def plain(grade: Grade) -> dict:
 
 
 def from_plain(data: dict) -> Grade:
-    """The Grade that `plain` made this of, without its artifacts; what is derived is derived again."""
+    """The Grade from which `plain` made this, without its artifacts; derived values are computed again."""
     steps = [StepGrade(**_fields(StepGrade, step)) for step in data["steps"]]
     found: dict[str, Any] = _fields(Grade, data) | {"steps": steps}
     return Grade(**found)

@@ -1,4 +1,4 @@
-"""How far the grading of a class is: one page that is written again as it goes on and loads itself anew."""
+"""The progress of grading a class: one page that is rewritten during the run and reloads itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXT = """<!doctype html>
 
 
 def state_of(row: dict) -> str:
-    """Of a graded submission, as plain data: in one of a few words."""
+    """The state of a graded submission (plain data), in one of a few words."""
     said = " ".join([row["problem"], *(hint for step in row["steps"] for hint in step["hints"])])
     if not stands(row["problem"]):
         return "refused" if not row["digest"] else "not graded"
@@ -33,7 +33,7 @@ def state_of(row: dict) -> str:
 
 
 def status_page(rows: dict[str, dict | None]) -> str:
-    """`rows`: every submission, None where it waits."""
+    """The page. `rows`: every submission with its grade, None while it waits."""
     states = {name: state_of(row) if row else WAITING for name, row in rows.items()}
     counts = Counter({"graded": 0, "timed out": 0, "not graded": 0, "refused": 0, WAITING: 0})
     counts.update(states.values())

@@ -1,4 +1,4 @@
-"""A class's grades as a CSV file and one HTML page that needs nothing else."""
+"""A class's grades as a CSV file and one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jinja2 import Environment
 from instructor.formats.page import STYLE
 from instructor.formats.words import number
 
-PAIRS = 300  # that are listed as alike
+PAIRS = 300  # pairs that are listed as alike
 SLOW = 10  # submissions that are listed as slow
 
 
@@ -37,12 +37,12 @@ def to_csv(rows: list[dict], roster: dict[str, dict[str, str]]) -> str:
     return out.getvalue()
 
 
-# What begins a formula, at the head of a cell or after what ends one where lists are set apart otherwise.
+# What begins a formula, at the head of a cell or after a character that separates cells in other settings.
 _FORMULA = re.compile(r"(^|[;,|\t\r\n])(?=[\s\"']*[=+\-@\uff1d\uff0b\uff0d\uff20])|(^)(?=[\t\r\n])")
 
 
 def plain_cells(cells: list) -> list:
-    """No cell, however the line is taken apart, that a spreadsheet would take for a formula."""
+    """The cells, quoted wherever a spreadsheet would see a formula, whatever separator it splits lines at."""
     return [_FORMULA.sub(r"\1'", c) if isinstance(c, str) else c for c in cells]
 
 
@@ -75,7 +75,7 @@ TEXT = """<!doctype html>
 {% if same %}<p>The same CUDA, built from other text:</p>
 <table>{% for one, other, part in same %}<tr><td>{{ one }}</td><td>{{ other }}</td>
 <td class="n">{{ "%.0f" % (100 * part) }} % of the steps</td></tr>{% endfor %}</table>{% endif %}
-{% if hidden %}<p>Built by text that is not in sight, or no Python as a whole; read it:
+{% if hidden %}<p>Built by code that is not in sight, or not Python as a whole; read these:
 {{ hidden|join(", ") }}</p>{% endif %}
 {% if unread %}<p>Not compared:</p><table>{% for key, why in unread.items() %}<tr><td>{{ key }}</td>
 <td>{{ why }}</td></tr>{% endfor %}</table>{% endif %}
@@ -96,7 +96,7 @@ def class_page(
     same: Sequence[tuple[str, str, float]] = (),
     hidden: Collection[str] = (),
 ) -> str:
-    """Distribution, points by step, commonest findings, what is slow, failed, alike, out of sight."""
+    """The page of a class: distribution, points by step, common findings; slow, failed, alike, hidden."""
     out_of = max((row["out_of"] for row in rows), default=0)
     bins = _bins([row["total"] for row in rows], out_of)
     steps = [step for row in rows for step in row["steps"]]

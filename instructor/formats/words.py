@@ -6,15 +6,15 @@ from instructor.autograder.points import NOT_MEASURED, Grade, StepGrade
 from tirxlab.sandbox.limits import printable
 
 COPIED = (
-    "a result counts in full with what the step before demands: ten steps are ten techniques, each built on "
-    "the one before, and a copied step adds none"
+    "a result counts in full only if the kernel also does what the step before demands: ten steps are ten "
+    "techniques, each built on the one before, and a copied step adds none"
 )
 
-NOT_FINAL = "these points are not final, it has to be graded again"
+NOT_FINAL = "these points are not final: the submission has to be graded again"
 
 
 def number(value: float) -> str:
-    """3, 4.25: no more digits than there are."""
+    """The value as 3 or 4.25: at most two decimals, no trailing zeros."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -33,7 +33,7 @@ def words(grade: Grade) -> str:
 
 
 def _indented(hint: str) -> str:
-    """No line of what a student's code says stands where the grader's own stand."""
+    """The hint with further lines indented: a student's message cannot imitate the grader's own lines."""
     return hint.replace("\n", "\n    ")
 
 

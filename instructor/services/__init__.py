@@ -1,1 +1,1 @@
-"""What `./lab package` puts beside the lab for an autograding service: the scripts that the service calls."""
+"""Scripts that an autograding service calls; `./lab package` puts them beside the lab."""

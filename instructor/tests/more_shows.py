@@ -233,7 +233,7 @@ MORE = (
     Show("sums-of-ones", 1, 1, sums_of_ones, "other numbers than those of A and B"),
     Show("sums-of-ones", 2, 2, sums_of_ones, "other numbers than those of A and B"),
     Show("unread-products", 7, 7, unread_products, "load one stage ahead"),
-    Show("most-products-unread", 8, 8, most_unread, "is no part of the product"),
+    Show("most-products-unread", 8, 8, most_unread, "is not part of the product"),
     Show("sums-that-begin-again", 4, 5, sums_that_begin_again, "load one stage ahead"),
     Show("many-slices-at-once", 4, 5, many_slices(16), "always load one ahead"),
     Show("zeros-between", 5, 5, zeros_between, "load one stage ahead"),

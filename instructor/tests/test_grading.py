@@ -334,7 +334,7 @@ def test_links_and_pipes_are_no_submissions(tmp_path, name):
     os.mkfifo(tmp_path / "pipe" / name)
     (tmp_path / "folder").symlink_to(tmp_path / "link")
     for folder in ("link", "pipe", "folder"):
-        with pytest.raises(SubmissionError, match="is no plain file"):
+        with pytest.raises(SubmissionError, match="is not a regular file"):
             read_submission(tmp_path / folder)
 
 

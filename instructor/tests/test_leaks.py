@@ -130,7 +130,7 @@ def test_nothing_is_built_after_a_hidden_size(monkeypatch):
             step=step, public=PUBLIC
         )
     made = grade(Submission("gemm_kernels.py", text), Options(steps=(2, 3), hidden=hidden))
-    assert all("keeps to itself, and not at" in step.hints[0] for step in made.steps), made.steps
+    assert all("keeps to itself, but not at" in step.hints[0] for step in made.steps), made.steps
     assert set(asked[-2:]) == secrets and not secrets & set(asked[:-2]) and len(asked) > 4
 
 
