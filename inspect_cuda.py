@@ -1,4 +1,4 @@
-"""What the compiler made of a step.
+"""Shows what the compiler made of a step.
 
     python inspect_cuda.py STEP [SIZE] [--kernels FILE] [--as cuda|ptx|sass|regs] [--body] [--lines]
 
@@ -22,7 +22,7 @@ OTHER_PYTHON = "inspect_cuda: this is not the lab's Python; run `. .venv/bin/act
 try:
     from tirxlab.sandbox import NoKernel, artifact_of
     from tirxlab.steps import StepError, parse_size
-except ModuleNotFoundError:  # Python 3.10 reads tables with a package of the environment
+except ModuleNotFoundError:  # even the imports need packages of the environment
     sys.exit(OTHER_PYTHON)
 
 ROOT = Path(__file__).resolve().parent
@@ -44,10 +44,10 @@ def inspect(
     body: bool = False,
     lines: bool = False,
 ) -> str:
-    """The text of one view of one step, built at (M, N, K) for sm_100a.
+    """The text of one view of one step, built at (M, N, K) for sm_100a in a confined child.
 
-    Built in a confined child. Raises StepError (unknown step, file or view), ValueError (a shape that does
-    not fit), NoKernel (code that does not build).
+    Raises StepError (unknown step, file or view), ValueError (a shape that does not fit), NoKernel (code that
+    does not build).
     """
     if view not in VIEWS:
         raise StepError(f"there is no view {view!r}; --as takes {', '.join(VIEWS)}")
@@ -65,7 +65,7 @@ def view_of(artifact, view: str, file: str, *, body: bool = False, lines: bool =
 
 
 def cuda_text(cuda: str, *, body: bool = False, comment: str = "") -> str:
-    """CUDA without markers; with `body` the kernel alone; with `comment` (a file name) as comments."""
+    """CUDA without markers, or with `comment` (a file name) markers as comments; `body`: the kernel alone."""
     text = _CUDA_MACRO.sub("", cuda)
     text = _CUDA_MARKER.sub(rf"\1// {comment}:\2\n" if comment else "", text)
     found = _CUDA_BODY.search(text) if body else None
@@ -73,7 +73,7 @@ def cuda_text(cuda: str, *, body: bool = False, comment: str = "") -> str:
 
 
 def ptx_text(ptx: str, *, body: bool = False, comment: str = "") -> str:
-    """PTX, as cuda_text."""
+    """PTX without markers, with the options of `cuda_text`."""
     text = _PTX_MARKER.sub(rf"\1// {comment}:\2\n" if comment else "", ptx)
     found = _PTX_BODY.search(text) if body else None
     return (found[0] if found else text).strip("\n\0") + "\n"
@@ -92,7 +92,7 @@ def find_nvdisasm() -> Path | None:
 
 
 def sass_text(cubin: bytes) -> str:
-    """The machine code. StepError where no disassembler is installed."""
+    """The machine code; raises StepError if no disassembler is installed."""
     tool = find_nvdisasm()
     if tool is None:
         raise StepError("no disassembler here; install one: pip install nvidia-cuda-nvdisasm")
@@ -143,7 +143,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print one view; 0, or 1 if the kernel does not build, or 2 with one line on standard error."""
+    """Prints one view; returns 0, 1 if the kernel does not build, or 2 for any other error, in one line."""
     options = parser().parse_args(arguments)
     try:
         size = parse_size(options.size) if options.size else None

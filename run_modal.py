@@ -1,4 +1,4 @@
-"""Run the lab on a cloud B200 through Modal; install it with `pip install modal && modal setup`.
+"""Runs the lab on a cloud B200 through Modal; install that with `pip install modal && modal setup`.
 
     modal run run_modal.py                           tests and speed of every written step; a score
     modal run run_modal.py --steps 1,3,5
@@ -6,9 +6,9 @@
     modal run run_modal.py --validate                the B200 against the simulator, into validate-b200.json
     modal run run_modal.py --help                    every option
 
-Every step runs in its own container under a time limit: one that hangs is killed, the rest go on. Steps that
-are still skeletons are not sent. `--validate` has not been run on a B200 yet. Without an account, each
-function runs here by `.local()`.
+Every step runs in its own container under a time limit: a step that hangs is killed, the others continue.
+Steps that are still skeletons are not sent. `--validate` has not been run on a B200 yet. Without an account,
+each function runs on this machine by `.local()`.
 """
 
 import argparse
@@ -73,7 +73,7 @@ on_b200: dict[str, Any] = {"image": image, "gpu": "B200", "volumes": {CACHE: vol
 def run_step(
     step: int, kernels: str, limit: float = STEP_SECONDS, device: str = "cuda", full: bool = True
 ) -> dict:
-    """Run one step's tests on the text of a kernels file.
+    """Runs one step's tests on the text of a kernels file.
 
     Returns step, outcome ("passed", "failed", "hung", "broken"), counts by kind of result, speeds by size
     (measured and reference TFLOP/s), seconds, and the end of pytest's output. A run over `limit` seconds is
@@ -95,7 +95,7 @@ def run_step(
 
 @app.function(image=image, cpu=2, timeout=300, volumes={CACHE: volume})
 def inspect_step(step: int, size: str, view: str, kernels: str) -> str:
-    """The text that inspect_cuda.py prints for a step of the text of a kernels file."""
+    """The text that inspect_cuda.py prints for a step of `kernels`, the text of a kernels file."""
     from inspect_cuda import inspect
 
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +106,7 @@ def inspect_step(step: int, size: str, view: str, kernels: str) -> str:
 
 @app.function(timeout=600, max_containers=1, **on_b200)
 def run_artifact(artifact: bytes, arrays: bytes, device: str = "cuda") -> dict:
-    """Run a saved artifact on arrays (an .npz, by buffer name); its outputs as .npz, and the verdict."""
+    """Runs a saved artifact on arrays (an .npz, by buffer name); returns outputs (.npz), verdict, seconds."""
     import numpy as np
 
     from tirxlab.artifact import Artifact
@@ -141,13 +141,13 @@ def options() -> argparse.ArgumentParser:
 
 
 if not INSIDE and {"-h", "--help"} & set(sys.argv[1:]) and "run" in sys.argv[1:]:
-    options().print_help()  # Modal's own help does not know what the options are for
+    options().print_help()  # Modal's own help does not explain the options
     sys.exit(0)
 
 
 @app.local_entrypoint()
 def main(*arguments: str):
-    """Run tests on a B200, or --inspect a step, or --validate the simulator; see `options`."""
+    """Runs tests on a B200, or --inspect a step, or --validate the simulator; see `options`."""
     given = options().parse_args(arguments)
     try:
         text = read_text(Path(given.kernels) if given.kernels else ROOT / "gemm_kernels.py")
@@ -164,7 +164,7 @@ def main(*arguments: str):
 
 
 def run_tests(given: argparse.Namespace, text: str, starmap=None) -> int:
-    """Send the written steps to B200s, at most `at_once` at the same time, and report; the exit status."""
+    """Runs the written steps on B200s, at most `at_once` at a time, and reports; returns the exit status."""
     check_numbers(given.limit, given.at_once)
     steps, left = written(chosen(given.steps), text)
     starmap = starmap or (lambda calls: run_step.starmap(calls, return_exceptions=True))
@@ -175,7 +175,7 @@ def run_tests(given: argparse.Namespace, text: str, starmap=None) -> int:
 
 
 def check_numbers(limit: float, at_once: int) -> None:
-    """StepError for a limit that Modal's own would cut off, or for no container at all."""
+    """Raises StepError if Modal's own limit would come first, or if no container may run."""
     most = FUNCTION_SECONDS - MARGIN
     if not 1 <= limit <= most:
         raise StepError(f"--limit {limit:g}: write seconds from 1 to {most}; Modal stops a step after that")
@@ -192,7 +192,7 @@ def chosen(text: str) -> list[int]:
 
 
 def written(steps: list[int], text: str) -> tuple[list[int], list[int]]:
-    """(steps worth a B200, those that are missing or still skeletons); StepError if none is worth it."""
+    """(steps worth a B200, steps that are missing or still skeletons); StepError if none is worth it."""
     refuse_syntax_errors(text, "the kernels file")
     there = sections(text)
     left = [step for step in steps if step not in there or is_untouched(text, step)]
@@ -202,7 +202,7 @@ def written(steps: list[int], text: str) -> tuple[list[int], list[int]]:
 
 
 def run_limited(command: list[str], limit: float) -> tuple[int | None, str]:
-    """Run a command in ROOT: (exit status, output); status None if it was killed after `limit` seconds."""
+    """Runs a command in ROOT: (exit status, output); status None if it was killed after `limit` seconds."""
     with tempfile.TemporaryFile() as log:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES)}
         child = subprocess.Popen(
@@ -219,14 +219,14 @@ def run_limited(command: list[str], limit: float) -> tuple[int | None, str]:
 
 
 def kill_group(child: subprocess.Popen) -> None:
-    """End a child and all that it started, which `start_new_session` put into one process group."""
+    """Ends a child and everything it started, which `start_new_session` put into one process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
 def read_report(file: Path) -> dict[str, int]:
-    """Counts of a JUnit file, {} if pytest did not get as far as writing it."""
+    """Counts from a JUnit file; {} if pytest did not get as far as writing it."""
     if not file.exists():
         return {}
     suite = next(xml.parse(file).getroot().iter("testsuite"))
@@ -247,9 +247,9 @@ def read_speeds(file: Path) -> dict[str, tuple[float, float]]:
 
 
 def report_steps(calls: list[tuple], results, left: Sequence[int] = ()) -> int:
-    """Print what failed, a table, the speeds and the score; 0 if every step asked for passed.
+    """Prints what failed, a table, the speeds and the score; returns 0 if every step asked for passed.
 
-    A result may be an exception of the cloud. `left`: steps that were not sent.
+    A result may be an exception from the cloud. `left`: steps that were not sent.
     """
     rows = []
     for (step, *_), result in zip(calls, results, strict=True):
@@ -266,7 +266,7 @@ def report_steps(calls: list[tuple], results, left: Sequence[int] = ()) -> int:
 
 
 def print_table(rows: list[dict]) -> None:
-    """Outcome and counts of each step."""
+    """Prints outcome and counts of each step."""
     print(f"{'step':>4}  {'outcome':<8} {'passed':>6} {'failed':>6} {'skipped':>7} {'seconds':>8}")
     for row in rows:
         counts = {"passed": 0, "failures": 0, "errors": 0, "skipped": 0} | row["counts"]
@@ -278,7 +278,7 @@ def print_table(rows: list[dict]) -> None:
 
 
 def print_speeds(rows: list[dict]) -> None:
-    """Measured and published TFLOP/s of every size that was fast enough."""
+    """Prints measured and published TFLOP/s of every size that was fast enough."""
     lines = [(row["step"], size, *speeds) for row in rows for size, speeds in row["speeds"].items()]
     if lines:
         print(f"\n{'step':>4}  {'size':<16} {'TFLOP/s':>8} {'reference':>9} {'ratio':>6}")
@@ -287,7 +287,7 @@ def print_speeds(rows: list[dict]) -> None:
 
 
 def print_sums(rows: list[dict], left: Sequence[int]) -> None:
-    """The score by the public rubric, what was not sent, and what the run cost."""
+    """Prints the score by the public rubric, the steps not sent, and the B200 time used."""
     points = load_rubric().points
     earned = sum(points[row["step"]] for row in rows if row["outcome"] == "passed")
     possible = sum(points[step] for step in [*(row["step"] for row in rows), *left])
@@ -308,10 +308,10 @@ def pack(arrays: dict) -> bytes:
 
 
 def validate_all(run_remote, target: Path, cases=None) -> int:
-    """Run every case on the B200 and here on the simulator, compare, write `target`; 0 if all agree.
+    """Runs every case on the B200 and here on the simulator, compares, writes `target`; 0 if all agree.
 
     Integer-valued inputs give sums that float32 holds exactly, so they must agree bit for bit; random ones to
-    rtol 1e-3, atol 1e-2. What is done is written after each case, so that a broken run loses nothing.
+    rtol 1e-3, atol 1e-2. Results are written after each case, so that an aborted run loses nothing.
     """
     cases = validation_cases() if cases is None else cases
     print(
@@ -333,19 +333,19 @@ def validate_all(run_remote, target: Path, cases=None) -> int:
 
 
 def validation_cases() -> list[tuple[int, tuple[int, int, int], str]]:
-    """Every step at its public sizes up to 1024 and its uneven ones, on both kinds of values."""
+    """Every step at its public sizes up to 1024 and its uneven ones, with both kinds of values."""
     rubric, kinds = load_rubric(), ("integer", "random")
     return [(step, size, kind) for step in STEPS for size in rubric.quick_sizes(step) for kind in kinds]
 
 
 def validate_one(run_remote, step: int, size: tuple[int, int, int], values: str) -> dict:
-    """One artifact on both machines: {"result": "equal" | what differs, ...}."""
+    """Runs one artifact on both machines: {"result": "equal" | what differs, ...}."""
     import numpy as np
 
     artifact, arrays = make_case(step, size, values)
     try:
         remote = run_remote(artifact.to_bytes(), pack(arrays))
-    except Exception as error:  # of the cloud, or of a kernel that hangs there: the other cases go on
+    except Exception as error:  # from the cloud, or a kernel that hangs there: the other cases still run
         return {"result": f"failed on the B200: {type(error).__name__}: {error}"}
     local = run_artifact.local(artifact.to_bytes(), pack(arrays), device="sim")
     row = {"seconds_b200": remote["seconds"], "verdict_sim": local["verdict"]}
@@ -363,7 +363,7 @@ def validate_one(run_remote, step: int, size: tuple[int, int, int], values: str)
 
 
 def make_case(step: int, size: tuple[int, int, int], values: str):
-    """The reference artifact of a step (the student's where there is no reference) and its arrays."""
+    """The reference artifact of a step (the student's if there is no reference) and its arrays."""
     import numpy as np
 
     from tirxlab.sandbox import artifact_of

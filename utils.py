@@ -1,4 +1,4 @@
-"""Helpers for tests and experiments: make data, run a kernel, compare with the reference, measure.
+"""Helpers for tests and experiments: make data, run a kernel, compare with the reference, measure speed.
 
     kernel = hgemm_v4(1024, 1024, 1024)
     A, B, C = prepare_data(1024, 1024, 1024, seed=0)
@@ -27,13 +27,13 @@ from tirxlab.explain.mismatch_map import MismatchMap, mismatch_map
 from tirxlab.rubric import load_rubric
 
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
-ALSO = 5  # findings that are told after the first error
-# Outputs start as these NaNs, whose payload no arithmetic produces: what still holds them was never written.
+ALSO = 5  # findings that are listed after the first error
+# Outputs start as these NaNs, whose payload no arithmetic produces: an element with it was never written.
 CANARY = {"float16": 0x7E5A, "bfloat16": 0x7FDA, "float32": 0x7FC05A5A}
 
 
 class KernelError(AssertionError):
-    """The kernel ran wrong (or could not run); the text holds the findings, most fundamental first."""
+    """A run found an error or could not run the kernel; the text has the findings, most fundamental first."""
 
     def __init__(self, message: str, run: Run):
         super().__init__(message)
@@ -41,7 +41,7 @@ class KernelError(AssertionError):
 
 
 class WrongResult(AssertionError):
-    """D is not A @ B.T; the text says where and what it holds, `map` which elements (MismatchMap)."""
+    """D is not A @ B.T; the text says where, and what it holds instead, `map` shows it (MismatchMap)."""
 
     def __init__(self, said: str, holds: list[Reason], map: MismatchMap, wrong: np.ndarray):
         self.said, self.holds, self.map = said, holds, map
@@ -49,7 +49,7 @@ class WrongResult(AssertionError):
         super().__init__(self.text())
 
     def text(self, way: list[str] | None = None) -> str:
-        """`way`: how one of the wrong elements came about; it stands in place of guesses."""
+        """The message. `way`: how one of the wrong elements came about; it replaces the guesses."""
         lines = [line for reason in self.holds for line in reason.lines(way=bool(way))]
         return "\n".join([self.said, *(f"  {line}" for line in [*lines, *(way or [])])])
 
@@ -98,9 +98,9 @@ def canaries(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 def launch(
     kernel, A, B, C, *, device=None, order: str | int = "program", checks=True, trace=False, arch="sm_100a"
 ):
-    """Build (an Artifact is taken as it is), run once, judge nothing: (Run, Artifact).
+    """Builds the kernel (unless it is an Artifact) and runs it once, without judging it: (Run, Artifact).
 
-    C is not touched: the output is a new array, filled with canaries (with C if the kernel reads it too).
+    C is not changed: the output is a new array, filled with canaries (with C if the kernel reads it, too).
     """
     artifact = kernel if isinstance(kernel, Artifact) else _build(kernel, arch)
     if len(artifact.buffers) != 3:
@@ -108,16 +108,16 @@ def launch(
     a, b, d = artifact.buffers
     arrays = {a.name: A, b.name: B, d.name: _output(d, C)}
     run = get_device(device).run(artifact, arrays, order=order, checks=checks, trace=trace)
-    if run.ran:  # also a D that the kernel never writes is its output
+    if run.ran:  # a D that the kernel never wrote is an output, too
         run.outputs[d.name] = arrays[d.name]
     return run, artifact
 
 
 def compile_and_run(kernel, A, B, C, *, device=None, order="program", checks=True):
-    """Build the kernel, run it once, return its output C_out (M, N) as a new array.
+    """Builds the kernel, runs it once, returns its output C_out (M, N) as a new array.
 
     `order` is the simulator's order of completion: "program", "adverse" or a seed. Raises KernelError if the
-    run found an error or could not run the kernel; prints what it only wants reviewed.
+    run found an error or could not run the kernel; prints findings that only ask for a review.
     """
     __tracebackhide__ = True
     run, artifact = launch(kernel, A, B, C, device=device, order=order, checks=checks)
@@ -132,7 +132,7 @@ def compile_and_run(kernel, A, B, C, *, device=None, order="program", checks=Tru
 
 
 def report(run: Run, artifact: Artifact) -> str:
-    """The findings of a run with the student's lines; after an error, one line for each of the others."""
+    """The findings of a run with the student's lines; after an error, one line for each further finding."""
     lines = artifact.source.get("text", "").splitlines()
     told = run.findings[:1] if run.verdict == "error" else run.findings
     parts = []
@@ -151,7 +151,7 @@ def report(run: Run, artifact: Artifact) -> str:
 
 
 def _also(findings: list) -> list[str]:
-    """What was found besides, and may follow from the first."""
+    """A line for each further finding, which may be a consequence of the first."""
     lines = []
     for finding in findings[:ALSO]:
         number = finding.where.get("line")
@@ -162,7 +162,7 @@ def _also(findings: list) -> list[str]:
 
 
 def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
-    """Compare with A @ B.T; WrongResult says how many elements are wrong, where, and what they hold.
+    """Compares with A @ B.T; WrongResult says how many elements are wrong, where, and what they hold.
 
     An element is right if |D - R| <= atol + rtol * |R|, with R from cuBLAS on a GPU, else numpy's in float32.
     """
@@ -197,7 +197,7 @@ def reference(A, B):
 
 
 def benchmark(kernel, M, N, K, dtype="fp16", warmup=10, repeat=30, *, device=None):
-    """(median milliseconds, TFLOP/s) of one launch; (None, None), and a word about it, on the simulator."""
+    """(median milliseconds, TFLOP/s) of one launch; on the simulator (None, None), and prints why."""
     target = get_device(device)
     if target.NAME == "sim":
         print("speed not measured: the simulator has no clock, run on a GPU")
@@ -220,10 +220,10 @@ def tflops(M: int, N: int, K: int, ms: float) -> float:
 
 
 def check_timing(kernel, step, M, N, K, dtype="fp16", warmup=10, repeat=30, *, device=None) -> Timing:
-    """Compare with the published B200 time of the step at this size; AssertionError if too slow.
+    """Compares with the published B200 time of the step at this size; raises AssertionError if too slow.
 
-    Passes at >= reference TFLOP/s / 1.30. On the simulator the status is "not measured". ValueError if there
-    is no published time for the size.
+    Passes at >= reference TFLOP/s / 1.30. On the simulator the status is "not measured". Raises ValueError if
+    there is no published time for the size.
     """
     __tracebackhide__ = True
     rubric = load_rubric()
@@ -237,8 +237,8 @@ def check_timing(kernel, step, M, N, K, dtype="fp16", warmup=10, repeat=30, *, d
     least = published / rubric.speed_factor
     if rate < least:
         raise AssertionError(
-            f"step {step} at {M}x{N}x{K} takes {ms:.3f} ms, {rate:.1f} TFLOP/s: needed are {least:.1f} "
-            f"(reference {published:.1f} / {rubric.speed_factor})"
+            f"step {step} at {M}x{N}x{K} takes {ms:.3f} ms, {rate:.1f} TFLOP/s: too slow, {least:.1f} "
+            f"are needed (reference {published:.1f} / {rubric.speed_factor})"
         )
     return Timing("passed", ms, rate, published)
 
@@ -286,12 +286,12 @@ def _wrong(actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -
 
 
 def _written(wrong: np.ndarray, actual: np.ndarray) -> np.ndarray:
-    """Those of the wrong elements that the kernel wrote."""
+    """The wrong elements that the kernel did write."""
     return wrong & (actual.view(f"u{actual.itemsize}") != CANARY[actual.dtype.name])
 
 
 def _describe(wrong, actual, expected, rtol: float, atol: float) -> str:
-    """Which elements are wrong, for a person who has to find out why."""
+    """Says which elements are wrong, for a person who has to find out why."""
     rows, columns = np.nonzero(wrong)
     i, j = int(rows[0]), int(columns[0])
     got, want = float(actual[i, j]), float(expected[i, j])

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SECONDS = {False: 300, True: 900}  # limit per test, by --full: a kernel that never ends is a failed test
 LARGE = 1024**3  # M * N * K
 RECORDED = ("ms", "tflops", "reference_tflops")  # of a speed test that passed, in its JUnit report
-UNTOUCHED: set[int] = set()  # steps that have failed as not implemented: once each is enough
+UNTOUCHED: set[int] = set()  # steps that have failed once as not implemented; their other tests are skipped
 
 
 def pytest_addoption(parser):
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def cost_of(config, item):
-    """Multiply-adds of a test, for whoever shows the time left; None if it will be skipped."""
+    """Multiply-adds of a test, from which the time left is estimated; None if it will be skipped."""
     size, device = item.callspec.params["size"], get_device(config.getoption("--device")).NAME
     timed = "check_speed" in item.fixturenames and device == "sim"
     return None if timed or is_too_large(config, device, item.module.STEP, size) else math.prod(size)
@@ -91,7 +91,7 @@ def is_too_large(config, device, step, size):
 
 
 def attempt(action):
-    """The action's result; what it says of a kernel fails the test, without a traceback through the lab."""
+    """The action's result; an error about the kernel fails the test, without a traceback through the lab."""
     try:
         return action()
     except (AssertionError, ValueError) as error:  # StepError, BuildError, DeviceError are ValueErrors
@@ -134,7 +134,7 @@ def kernel(request, device, size, builder):
 
 @pytest.fixture
 def check_result(request, device, kernel, size):
-    """Run the kernel on random data; fails on findings of severity error and on any wrong element."""
+    """Runs the kernel on random data; fails on findings of severity error and on any wrong element."""
 
     def check():
         A, B, C = utils.prepare_data(*size, seed=0, device=device)
@@ -146,7 +146,7 @@ def check_result(request, device, kernel, size):
 
 
 def orders_of(request, device, size):
-    """The order asked for, else the rubric's for this size; a GPU has its own."""
+    """The order asked for, else the rubric's orders for this size; a GPU has an order of its own."""
     order = request.config.getoption("--order")
     if order is None:
         return load_rubric().orders(request.module.STEP, size) if device == "sim" else ("program",)
@@ -155,7 +155,7 @@ def orders_of(request, device, size):
 
 @pytest.fixture
 def check_speed(request, device, size):
-    """Time the kernel against the published reference; skipped, and counted as such, on the simulator."""
+    """Times the kernel against the published reference; skipped, and counted as skipped, on the simulator."""
     if device == "sim":
         pytest.skip("speed not measured on the simulator")
     kernel = request.getfixturevalue("kernel")

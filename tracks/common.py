@@ -1,4 +1,4 @@
-"""What the two tracks share: run a kernel at several sizes in several frameworks and say whether D is right.
+"""Shared by the two tracks: runs a kernel at several sizes in several frameworks and says whether D is right.
 
     python tracks/ampere/run.py                          on the simulator, in the frameworks installed
     python tracks/hopper/run.py --device cuda --time     on a GPU, all sizes; TFLOP/s beside the library's
@@ -91,7 +91,7 @@ def product(rung: Rung, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def is_right(d: np.ndarray, expected: np.ndarray) -> bool:
-    """Within rounding to D's type, and the order of the sums."""
+    """Whether D is right, up to rounding to its type and the order of summation."""
     tolerance = TOLERANCE if d.dtype == np.float32 else 2 * TOLERANCE
     return bool(np.allclose(d.astype(np.float32), expected, rtol=tolerance, atol=tolerance))
 
@@ -138,7 +138,7 @@ def check(framework: str, call: Function, track: Track, size, device: str) -> bo
     m, n, k = size
     try:
         d, expected = RUN[framework](call, track, *inputs(track, size), device)
-    except Exception as error:  # of any framework; the next line still comes
+    except Exception as error:  # from any framework; the next size is run all the same
         reason = str(error).strip().split("\n")[0]
         print(f"[{framework:5} FAIL] M={m:5} N={n:5} K={k:5} {type(error).__name__}: {reason}", flush=True)
         return False
@@ -154,8 +154,8 @@ def check(framework: str, call: Function, track: Track, size, device: str) -> bo
 def run_checked(
     track: Track, size, order="program", kernels: Path | None = None, rung: Rung | None = None, **options
 ) -> list[str]:
-    """Runs a rung (the first) of the kernels file on the simulator under an order; what is wrong, one line
-    each. `options` go to the builder.
+    """Runs a rung (by default the first) of the kernels file on the simulator under an order; returns what is
+    wrong, one line each. `options` go to the builder.
     """
     rung = rung or track.rungs[0]
     call = getattr(load_kernels(kernels or track.kernels), rung.builder)(*size, **options)
@@ -173,7 +173,7 @@ def run_checked(
 
 
 def measure(call: Function, track: Track, size) -> None:
-    """Prints TFLOP/s of the kernel and of torch.matmul, medians by events over rotated inputs."""
+    """Prints TFLOP/s of the kernel and of torch.matmul: medians, timed by events over rotated inputs."""
     import torch
 
     m, n, k = size

@@ -2,7 +2,7 @@
 
 Each kernel becomes a CUDA graph of launches over rotated inputs, random normal. A sample is a warm-up and a
 window of replays timed by events; the samples of all kernels come in shuffled rounds, so that a drift of the
-chip meets all of them. Beside the rate: the true clock of the SMs over the window (clock64 over globaltimer
+chip affects all of them. Also measured: the true clock of the SMs over the window (clock64 over globaltimer
 of two probe kernels, one before and one after it), and the board's power by NVML.
 """
 
@@ -23,7 +23,7 @@ from tirxlab.devices import cuda, driver
 
 WARMUP, WINDOW = 0.3, 0.5  # seconds
 GRAPH = 0.01  # seconds of launches in one graph, about
-L2_BYTES = 128 << 20  # inputs rotate over at least this much, so that no launch finds its own in L2
+L2_BYTES = 128 << 20  # inputs rotate over at least this much, so that no launch finds its inputs in L2
 BURST_LAUNCHES, BURST_REST = 10, 2.0  # launches, seconds of rest before them
 
 PROBE = b"""
@@ -80,7 +80,7 @@ class Contender:
         return float((self.results[0].float() - expected).norm() / expected.norm())
 
     def median(self, what: str = "tflops") -> float:
-        """NaN if no sample has it."""
+        """The median of a value over the samples; NaN if none has it."""
         values = [getattr(s, what) for s in self.samples if getattr(s, what) is not None]
         return statistics.median(values) if values else math.nan
 
@@ -169,7 +169,7 @@ class Clock:
 
 
 class Power:
-    """Board power by NVML, sampled in a thread; the mean of what was seen since `start`."""
+    """Board power by NVML, sampled in a thread; `stop` returns the mean since `start`."""
 
     nvml: Any
 
@@ -188,7 +188,7 @@ class Power:
         return value.value.uiVal / 1000
 
     def start(self, delay: float) -> None:
-        """Sample from `delay` seconds from now."""
+        """Starts sampling `delay` seconds from now."""
         self.seen: list = []
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self._sample, args=(delay,), daemon=True)
@@ -212,7 +212,7 @@ class Power:
 
 
 def capture(contender: Contender) -> None:
-    """Make the contender's graph, long enough that its launch does not count."""
+    """Captures the contender's graph, long enough that the time to launch it does not matter."""
     import torch
 
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -235,7 +235,7 @@ def capture(contender: Contender) -> None:
 
 
 def sample(contender: Contender, clock: Clock, power: Power, warmup=WARMUP, window=WINDOW) -> None:
-    """One warm-up and one window."""
+    """Adds one sample: a warm-up, then a window."""
     import torch
 
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -274,7 +274,7 @@ def burst(contender: Contender) -> None:
 
 
 def measure(contenders: list[Contender], rounds: int, bursts: int = 0, seed: int = 0) -> None:
-    """Fill in `rounds` samples of each, and `bursts` bursts of the first and the last, in shuffled rounds."""
+    """Adds `rounds` samples to each, and `bursts` bursts to the first and the last, in shuffled rounds."""
     clock, power, order = Clock(), Power(), random.Random(seed)
     for contender in contenders:
         capture(contender)
@@ -289,7 +289,7 @@ def measure(contenders: list[Contender], rounds: int, bursts: int = 0, seed: int
 
 
 def row(contender: Contender, against: Contender | None) -> dict:
-    """What is kept of a contender: medians, spread, and the ratio to another of the same run."""
+    """The record of a contender: medians, spread, and the ratio to another one of the same run."""
     made = {
         "kernel": contender.name,
         "tflops": round(contender.median(), 1),

@@ -179,7 +179,7 @@ def _fast_enough(step: int, one: Timed, ms: float) -> None:
     least = published / rubric.speed_factor
     if utils.tflops(*one.size, ms) < least:
         raise AssertionError(
-            f"{_took(step, one, ms)}: needed are {least:.1f} "
+            f"{_took(step, one, ms)}: too slow, {least:.1f} are needed "
             f"(published {published:.1f} / {rubric.speed_factor})"
         )
 
