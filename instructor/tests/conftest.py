@@ -1,4 +1,4 @@
-"""What tests of the grader share."""
+"""Shared setup of the grader's tests."""
 
 import parked
 import pytest

@@ -1,4 +1,4 @@
-"""Correct kernels that are built otherwise than the reference, and steps in the place of others."""
+"""Correct kernels that are built differently from the reference, and steps in place of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def solved(*steps: int) -> str:
 
 
 def moved(source: int, target: int) -> str:
-    """A kernels file with the reference of step `source` in the place of step `target`."""
+    """A kernels file with the reference of step `source` in place of step `target`."""
     text = sections(REFERENCE)[source]
     return file_with({target: text.replace(f"def hgemm_v{source}(", f"def hgemm_v{target}(")})
 
@@ -34,7 +34,7 @@ def _narrow(text: str) -> str:
 
 
 def _transposed(text: str) -> str:
-    """The CTAs are numbered along the columns first."""
+    """CTAs are numbered along the columns first."""
     text = text.replace("Tx.cta_id([M // BLK_M, N // BLK_N]", "Tx.cta_id([N // BLK_N, M // BLK_M]")
     return text.replace("m_st = Tx.meta_var(bx * BLK_M)", "m_st = Tx.meta_var(by * BLK_M)").replace(
         "n_st = Tx.meta_var(by * BLK_N)", "n_st = Tx.meta_var(bx * BLK_N)"
@@ -63,13 +63,13 @@ def _other_order(text: str) -> str:
 
 
 def _whole_rows(text: str) -> str:
-    """Write-back in chunks of 128 columns; step 10 gives a stage for it."""
+    """Write-back in chunks of 128 columns; step 10 gives up a stage for it."""
     text = text.replace("    EPI_N = 64 ", "    EPI_N = 128 ")
     return text.replace("PIPE_DEPTH = 4", "PIPE_DEPTH = 3") if "NUM_CONSUMER = 2" in text else text
 
 
 def _other_warps(text: str) -> str:
-    """The loads come from warp 2, and where one warp multiplies, it is warp 1."""
+    """Warp 2 issues the loads and, where a single warp multiplies, warp 1 does."""
     text = re.sub(r"if warp_id == 3:(\n +with Tx\.thread)", r"if warp_id == 2:\1", text)
     return re.sub(
         r"if warp_id == 0:(\n +with Tx\.thread\(parent=\"warp\"\)\[Tx\.ptx\.elect_sync\(\)\]:\n +while)",
@@ -90,7 +90,7 @@ EDITS = {
 
 
 def variants(step: int) -> dict[str, str]:
-    """Name -> kernels file with a correct step that is built otherwise."""
+    """Name -> kernels file with a correct step that is built differently."""
     found = {}
     for edit in EDITS[step]:
         parts = sections(REFERENCE)

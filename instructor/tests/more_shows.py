@@ -1,6 +1,6 @@
-"""More techniques for show: kernels that look overlapped, or multiplied, to who measures them.
+"""More techniques for show: kernels that look overlapped, or multiplied, when they are measured.
 
-Each stands in the place of a step whose technique it only pretends, like those of shows.py.
+Like those of shows.py, each is handed in as a step whose technique it only pretends to use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from instructor.exploits.exploit import HELP
 
 
 def sums_of_ones(text: str) -> str:
-    """The tensor core multiplies ones, which gives K; threads compute the product, and scale it by that."""
+    """The tensor core multiplies ones, which gives K; threads compute the product and scale it by K."""
     scaled = r"\1Dreg_16b[j] = Tx.cast(total[0] * (Dreg[j] / Tx.float32(K)), F16)"
     ones = r"""\1with Tx.thread():
 \1    for j in range(BLK_K):
@@ -27,7 +27,7 @@ def sums_of_ones(text: str) -> str:
 
 
 def unread_products(text: str) -> str:
-    """One stage; while its load is on the way the tensor core makes products that nobody reads."""
+    """One stage; while its load is in flight, the tensor core computes products that nobody reads."""
     more = r"""\1Tx.gemm_async(
 \1    tmem[:, 256 : 256 + BLK_N], Zsmem[0, :, :], Zsmem[0, :, :],
 \1    accum=False, dispatch="tcgen05", cta_group=1
@@ -36,7 +36,7 @@ def unread_products(text: str) -> str:
 
 
 def most_unread(text: str) -> str:
-    """The same with three such products for each that is needed."""
+    """The same with three unread products for each that is needed."""
     one = re.search(r"^ +Tx\.gemm_async\(\n.*256 : 256(?:.*\n)+?^ +\)\n", unread_products(text), re.M)
     return unread_products(text).replace(one[0], 3 * one[0])
 
@@ -47,7 +47,7 @@ _LOOP = re.compile(
 
 
 def sums_that_begin_again(text: str) -> str:
-    """Step 4, and with each K tile a small sum begins, of which a column is read: as in a new tile."""
+    """Step 4, and at each K tile a small extra sum begins, a column of which is read: as if a tile began."""
     loop = """            phase = 0
             Xreg = Tx.alloc_local((2,), F32)
             Xreg_wg = Xreg.view(128, 2, layout=TileLayout(S[(128, 2) : (1 @ axis_tid_in_wg, 1)]))
@@ -93,7 +93,7 @@ def _slices_at_once(count: int) -> str:
 
 
 def many_slices(count: int):
-    """Step 4 with so many slices of 16 columns, loaded together when the tensor core has done with all."""
+    """Step 4 with so many slices of 16 columns, loaded together when the tensor core has finished all."""
 
     def edit(text: str) -> str:
         layout = f"_LAYOUT = tma_shared_layout(F16, SwizzleMode.SWIZZLE_32B_ATOM, ({count}, 128, 16))"
@@ -119,7 +119,7 @@ def many_slices(count: int):
 
 
 def zeros_between(text: str) -> str:
-    """Behind each K tile one beyond the edge of A and B: zeros, whose products give its load time to come."""
+    """After each K tile one from beyond the edge of A and B: zeros, whose products hide the next load."""
     return put(
         text,
         (r"^    K_TILES = K // BLK_K$", "    K_TILES = 2 * (K // BLK_K)"),
@@ -131,13 +131,13 @@ def zeros_between(text: str) -> str:
 
 
 def two_tiles_each(text: str) -> str:
-    """Each CTA leaves its third tile and those behind it to nobody."""
+    """Each CTA skips its third tile and all later ones."""
     valid = r"while tile_scheduler\.valid\(\)"
     return put(text, (valid, r"\g<0> and tile_scheduler.linear_idx < 2 * SM_COUNT"))
 
 
 def halves_of_columns(text: str) -> str:
-    """Step 9's tile: two warps multiply the same rows of A, each by half of the rows of B."""
+    """Step 9's tile; two warps multiply the same rows of A, each by half of the rows of B."""
     load = r"^ +for c in Tx\.unroll\(NUM_CONSUMER\):\n +a_st = .*\n( +)    Tx\.copy_async\(Asmem\[stage, c"
     return put(
         text,
@@ -225,7 +225,7 @@ def hgemm_v7(M, N, K):
 
 
 def flag_for_a_barrier(text: str) -> str:
-    """One stage, handed back by a number in shared memory."""
+    """One stage, released by a number in shared memory instead of a barrier."""
     return HELP + one_stage(text).replace("def hgemm_v7(", "def inner(") + _FLAGS
 
 

@@ -1,6 +1,6 @@
-"""More choices that are free: where K begins, how wide a K tile or a tile is, who stores, what TMEM holds.
+"""More free choices: where K begins, how wide a K tile or a tile is, which threads store, what TMEM holds.
 
-Each stands alone in a step, or with those of unusual.py; they are put in the same way.
+Each is applied to a step alone or together with those of unusual.py, in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def rotated(texts: Text) -> Text:
 
 
 def wide_k(texts: Text) -> Text:
-    """K tiles of 128; the last one stands out over the edge of A and B, where TMA loads zeros."""
+    """K tiles of 128; the last one extends past the edge of A and B, where TMA loads zeros."""
     return (
         put(texts[0], (r"BLK_M, BLK_N, BLK_K = 128, 128, 64", "BLK_M, BLK_N, BLK_K = 128, 128, 128")),
         put(
@@ -29,7 +29,7 @@ def wide_k(texts: Text) -> Text:
 
 
 def wide(texts: Text) -> Text:
-    """Tiles of 256 columns; the last ones stand out over the edge of D."""
+    """Tiles of 256 columns; the last ones extend past the edge of D."""
     texts = texts if "EPI_N" in texts[1] else read_in_chunks(texts)
     blocks = r"BLK_M, BLK_N, BLK_K = 128, 128, 64", "BLK_M, BLK_N, BLK_K = 128, 256, 64"
     columns = r"(?<!/ )\bN // BLK_N", "(N + BLK_N - 1) // BLK_N"
@@ -37,7 +37,7 @@ def wide(texts: Text) -> Text:
 
 
 def two_buffers(texts: Text) -> Text:
-    """D leaves by two buffers in turn: one is written while the other is stored."""
+    """D is stored from two buffers in turn: one is written while the other is stored."""
     return texts[0], put(
         texts[1],
         (r"(D_LAYOUT = .*)\(BLK_M, EPI_N\)", r"\1(2, BLK_M, EPI_N)"),
@@ -55,14 +55,14 @@ def two_buffers(texts: Text) -> Text:
 
 
 def zigzag(texts: Text) -> Text:
-    """Every other column of tiles is taken from below."""
+    """Every other column of tiles is taken from bottom to top."""
     rows = re.search(r"^ +num_m_tiles=(.*),$", texts[1], re.M)[1]
     turned = f"Tx.if_then_else(tile_scheduler.n_idx % 2 == 1, {rows} - 1 - tile_scheduler.m_idx, "
     return texts[0], put(texts[1], (r"tile_scheduler\.m_idx", f"{turned}tile_scheduler.m_idx)"))
 
 
 def two_products(texts: Text) -> Text:
-    """Two MMAs for each stage, of half of the columns each."""
+    """Two MMAs for each stage, each for half of the columns."""
     mma = re.search(r"^( +)Tx\.gemm_async\(\n(?:.*\n)+?\1\)\n", texts[1], re.M)[0]
     parts = []
     for part in range(2):
@@ -73,7 +73,7 @@ def two_products(texts: Text) -> Text:
 
 
 def half_boxes(texts: Text) -> Text:
-    """Each operand comes by two copies, of half of the rows each."""
+    """Each operand is loaded by two copies, each of half of the rows."""
     load = r"^( +)Tx\.copy_async\(Asmem\[(stage, )?:, :\], A\[m_st : m_st \+ BLK_M, (.*)\], \*\*tma\)$"
     found = re.search(load, texts[1], re.M)
     stage = found[2] or ""
@@ -86,7 +86,7 @@ def half_boxes(texts: Text) -> Text:
 
 
 def tall(texts: Text) -> Text:
-    """Tiles of 256 rows, two MMAs that share B; the last ones stand out over the edge of D."""
+    """Tiles of 256 rows, two MMAs that share B; the last ones extend past the edge of D."""
     load = r"^( +)Tx\.copy_async\(Asmem\[stage, :, :\], A\[m_st : m_st \+ BLK_M, (.*)$"
     mma = r"^( +)Tx\.gemm_async\(\n +tmem\[:, :BLK_N\],\n +Asmem\[stage, :, :\],\n((?:.*\n)+?)\1\)$"
     products = (

@@ -1,6 +1,6 @@
-"""Kernels whose result is right and whose technique is for show: what a step asks for runs beside the work.
+"""Kernels with a right result and a technique for show: what a step demands runs beside the real work.
 
-A `Show` is a kernel of the reference with an edit, in the place of a step whose technique it only pretends.
+A `Show` is an edited kernel of the reference, handed in as a step whose technique it only pretends to use.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tirxlab.steps import sections
 class Show:
     name: str
     source: int  # step of the reference that is edited
-    step: int  # in whose place it stands
+    step: int  # as which it is handed in
     edit: Callable[[str], str]
-    words: str  # in the hint
+    words: str  # that the hint must contain
 
     @property
     def text(self) -> str:
@@ -30,7 +30,7 @@ class Show:
 
 
 def put(text: str, *pairs: tuple[str, str]) -> str:
-    """Replaces each pattern (of whole lines) by other text; every one must be there."""
+    """Replaces each pattern (of whole lines) by other text; every pattern must match."""
     for pattern, new in pairs:
         text, count = re.subn(pattern, new, text, flags=re.M)
         if not count:
@@ -39,7 +39,7 @@ def put(text: str, *pairs: tuple[str, str]) -> str:
 
 
 def by_threads(text: str) -> str:
-    """The MMAs run, and threads compute the product that is written."""
+    """The MMAs run, but threads compute the product that is written."""
     rows, columns = ("m_st + ", "n_st + ") if "m_st" in text else ("", "")
     product = rf"""\1for j in range(BLK_N):
 \1    total[0] = Tx.float32(0)
@@ -55,7 +55,7 @@ def by_threads(text: str) -> str:
 
 
 def loader_waits(text: str) -> str:
-    """The loads of a tile begin when the tile before it has been stored."""
+    """The loads of a tile begin once the tile before it has been stored."""
     return put(
         text,
         (r"^( +)(ld2mma = MBarrier.*)$", r'\1\2\n\1wb2tma = MBarrier(pool, 1, "wb2tma")'),
@@ -77,7 +77,7 @@ def loader_waits(text: str) -> str:
 
 
 def waits_late(tile: int) -> Callable[[str], str]:
-    """The loads of a tile begin when the tile before it has been stored, from this one of a CTA on."""
+    """The loads of a tile begin once the tile before it has been stored, from a CTA's given tile on."""
 
     def edit(text: str) -> str:
         return put(
@@ -93,7 +93,7 @@ def waits_late(tile: int) -> Callable[[str], str]:
 
 
 def serial_late(kind: str, first: int) -> Callable[[str], str]:
-    """The loading warp waits for each of its loads, and for the MMA on it, from this K tile (or tile) on."""
+    """From a given K tile (or tile) on, the loading warp waits for each of its loads and the MMA on it."""
     counted = {"K tile": "k", "tile": "late"}[kind]
 
     def edit(text: str) -> str:
@@ -116,7 +116,7 @@ def serial_late(kind: str, first: int) -> Callable[[str], str]:
 
 
 def one_by_one(first: int) -> Callable[[str], str]:
-    """One warp does all: from this K tile on it loads each when the tensor core has done the one before."""
+    """One warp does everything; from a given K tile on it loads each only after the MMAs on the last."""
 
     load = r"^( +)if k \+ PIPE_DEPTH < K_TILES:\n( +)tma_load\(k \+ PIPE_DEPTH, stage\)$"
     late = (
@@ -155,17 +155,17 @@ def two_deep(text: str) -> str:
 
 
 def short_k_alone(text: str) -> str:
-    """The ring is as deep as asked for a K that fits into it, and one stage for all others."""
+    """The ring is as deep as demanded for a K that fits into it, and has one stage for all others."""
     return put(text, (r"^    PIPE_DEPTH = (\d)", r"    PIPE_DEPTH = \1 if K <= 512 else 1"))
 
 
 def filled_by_fours(text: str) -> str:
-    """Four stages in the place of two, each filled when all are empty."""
+    """Four stages instead of two, filled only when all are empty."""
     return fill_once(put(text, (r"^    PIPE_DEPTH = 2", "    PIPE_DEPTH = 4")))
 
 
 def third_of_the_ctas(text: str) -> str:
-    """A third of the CTAs takes all tiles."""
+    """A third of the CTAs take all tiles."""
     return put(
         text,
         (r"num_clusters=SM_COUNT,", "num_clusters=max(1, SM_COUNT // 3),"),
@@ -177,7 +177,7 @@ def third_of_the_ctas(text: str) -> str:
 
 
 def few_work(text: str) -> str:
-    """An eighteenth of the CTAs takes all tiles."""
+    """An eighteenth of the CTAs take all tiles."""
     return put(
         text,
         (r"num_clusters=SM_COUNT,", "num_clusters=max(1, SM_COUNT // 18),"),
@@ -189,7 +189,7 @@ def few_work(text: str) -> str:
 
 
 def fill_once(text: str) -> str:
-    """All stages are filled; later each is filled when all are empty."""
+    """All stages are filled at the start; later each is refilled only when all are empty."""
     wait = r"^( +)mma2tma\.wait\(tma_phase\.stage, tma_phase\.phase\)$"
     all_free = r"""\1if tma_phase.stage == 0:
 \1    for i in Tx.unroll(PIPE_DEPTH):
@@ -198,7 +198,7 @@ def fill_once(text: str) -> str:
 
 
 def idle_stages(text: str) -> str:
-    """Two stages in turn, and two that are filled once and that nobody reads."""
+    """Two stages in turn, and two more that are filled once and never read."""
     return put(
         text,
         (
@@ -216,7 +216,7 @@ def idle_stages(text: str) -> str:
 
 
 def both_at_once(text: str) -> str:
-    """Both stages are filled at the start; later both once both are empty."""
+    """Both stages are filled at the start; later both are refilled once both are empty."""
     refill = r"""\1for i in Tx.unroll(PIPE_DEPTH):
 \1    if k + i + 1 < K_TILES:
 \1        tma_load(k + i + 1, i)"""
@@ -246,7 +246,7 @@ _READER = r"""
 
 
 def second_consumer(text: str) -> str:
-    """A second warp multiplies into columns of its own, and a second warpgroup reads them: for nothing."""
+    """A second warp multiplies into columns of its own, and a second warpgroup reads them, to no effect."""
     mma = re.search(
         r"^ +if warp_id == 0:\n +with Tx\.thread.*\n +while(?:.*\n)+?(?= +# TODO\[end\])", text, re.M
     )
@@ -283,7 +283,7 @@ ZEROS = r"""\1if wg_id == 0:
 
 
 def while_loading(text: str, products: str) -> str:
-    """One stage; while its load is on the way the tensor core makes more products, of the zeros in Zsmem."""
+    """One stage; while its load is in flight, the tensor core computes products of the zeros in Zsmem."""
     return put(
         one_stage(text),
         (
@@ -296,7 +296,7 @@ def while_loading(text: str, products: str) -> str:
 
 
 def busy_with_nothing(text: str) -> str:
-    """One stage; while its load is on the way the tensor core adds products of zeros."""
+    """One stage; while its load is in flight, the tensor core adds products of zeros."""
     nothing = r"""\1Tx.gemm_async(
 \1    tmem[:, :BLK_N], Zsmem[0, :, :], Zsmem[0, :, :], accum=True, dispatch="tcgen05", cta_group=1
 \1)"""
@@ -310,7 +310,7 @@ _ALL_ROWS = r"""\1for c in Tx.unroll(NUM_CONSUMER):
 
 
 def halves_of_k(text: str) -> str:
-    """Two warps multiply, one after the other, each all rows of A for half of K."""
+    """Two warps multiply one after the other, each all rows of A over half of K."""
     turns = r"""\1if warp_id == 0:
 \1    ld2mma.wait(0, ld_phase.phase)
 \1    ld2mma.wait(1, ld_phase.phase)
@@ -350,7 +350,7 @@ def halves_of_k(text: str) -> str:
 
 
 def deep_on_few_sms(depth: int) -> Callable[[str], str]:
-    """A ring as deep as asked on a few SMs alone."""
+    """A ring that is as deep as demanded only on a few SMs."""
     return lambda text: put(
         text, (r"^    PIPE_DEPTH = 4", f"    PIPE_DEPTH = 4 if SM_COUNT < 100 else {depth}")
     )

@@ -11,8 +11,8 @@ from tirxlab.forecast import launch_of
 
 @pytest.mark.parametrize("number", [2, 6, 9])
 def test_rows_beyond_the_edge_are_not_all_the_same(number):
-    """A tile of 8 rows and 120 others: had these all been the last row, one line would be asked for over and
-    over, and the whole chip would queue up before it.
+    """A tile of 8 rows and 120 more: if these were all the last row, the whole chip would wait for one cache
+    line.
     """
     launch = launch_of(rung("ampere", number, (264, 256, 64)))
     last = launch.clusters[0] * launch.clusters[1] * launch.clusters[2] - 1

@@ -1,4 +1,4 @@
-"""A class at once: resumable, the same on a Dask cluster, and what is written for the course."""
+"""Grading a class: resumable, the same on a Dask cluster, with files written for the course."""
 
 import ast
 import base64
@@ -166,7 +166,7 @@ def test_a_grade_that_is_damaged_is_given_again(folder, text):
     path.write_text(text)
     assert made.done("empty", one) is None
     path.write_text(json.dumps(whole | {"earned": 99, "total": 99}))
-    assert made.done("empty", one) == whole  # what is derived is derived again
+    assert made.done("empty", one) == whole  # derived values are derived again
     path.write_text(json.dumps(whole | {"problem": "not graded: the process died"}))
     assert made.done("empty", one) is None
 
@@ -268,7 +268,7 @@ def test_what_reads_alike_is_found_whatever_the_names_and_comments():
 
 
 def evaded(text: str, rng: random.Random) -> str:
-    """A copy that is to look like work of its own: other names and numbers, brackets, `pass`, idle lines."""
+    """A copy disguised as independent work: other names and numbers, brackets, `pass`, idle lines."""
     out = []
     for line in text.splitlines():
         indent = line[: len(line) - len(line.lstrip())]
@@ -289,7 +289,7 @@ def test_copies_stay_listed_however_many_and_however_they_are_dressed():
 
 
 def test_a_copy_stays_listed_beside_any_amount_of_other_text():
-    """More runs than are kept of a text: of the copy's own only a part is among them."""
+    """The text has more runs than are kept, so only a part of the copy's runs are among them."""
     rng = random.Random(1)
     lines = ["    _ = a" + "".join(f"{rng.choice('+-*/%&|^')}a" for _ in range(60)) for _ in range(600)]
     ((one, other, part),) = similar({"copy": "\n".join([REFERENCE, *lines, ""]), "first": REFERENCE})
@@ -301,12 +301,12 @@ def whole(line: str) -> bool:
 
 
 def behind(line: str, *more: str) -> str:
-    """The line, and others behind it if it is a statement as a whole."""
+    """The line, followed by others if it is a whole statement."""
     indent = line[: len(line) - len(line.lstrip())]
     return "\n".join([line, *(indent + one for one in more)]) if whole(line) else line
 
 
-DRESSED = {  # how a copy is made to look like work of its own
+DRESSED = {  # how a copy is disguised as independent work
     "renamed": lambda line: re.sub(r"\b(phase|stage|tma|Dreg|wg_id|warp_id)(\w*)", r"x\1\2y", line),
     "numbers": lambda line: re.sub(r"\b(\d+)\b", lambda m: hex(int(m[1])), line) if '"' not in line else line,
     "brackets": lambda line: re.sub(r"= (\w+)$", r"= ((\1))", line),

@@ -1,4 +1,4 @@
-"""The speed of a class: built here, timed on a stand-in for the GPU, which has a clock of its own."""
+"""The speed of a class: built here, timed on a stand-in for the GPU with a clock of its own."""
 
 import json
 import types
@@ -32,7 +32,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
-    """Four submissions and one that is none, graded without a GPU: (class, rows)."""
+    """Four submissions and a file that is not one, graded without a GPU: (class, rows)."""
     folder = tmp_path_factory.mktemp("speed") / "class"
     for name, text in TEXTS.items():
         (folder / name).mkdir(parents=True)
@@ -43,7 +43,7 @@ def graded(tmp_path_factory):
 
 
 def clocked(ms: float):
-    """`measure` of a stand-in: it launches, and its clock shows this."""
+    """`measure` on a stand-in: it launches, and its clock shows the given time."""
 
     def prove(artifact, arrays, pools, **_):
         get_device("sim").run(artifact, arrays)
@@ -54,7 +54,7 @@ def clocked(ms: float):
 
 @pytest.fixture
 def chip(monkeypatch):
-    """The device "cuda": the simulator, with the published time of step 1 for a clock."""
+    """The device "cuda": the simulator, whose clock shows the published time of step 1."""
     sim = get_device("sim")
 
     stand_in = types.SimpleNamespace(NAME="chip", run=sim.run, prove=clocked(REFERENCE_MS))

@@ -1,4 +1,4 @@
-"""Every escape works where nothing confines it, in the same test that shows that no level lets it."""
+"""Every escape succeeds without confinement, in the same test that shows that no level lets it succeed."""
 
 import ctypes
 import json
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="levels of confi
 
 @pytest.fixture
 def place():
-    """A machine that grades: what lies about, and who listens."""
+    """A machine that grades: its files, listening sockets and processes."""
     folder = Path(tempfile.mkdtemp(prefix="class-", dir="/tmp"))
     (folder / "class").mkdir(mode=0o777)
     (folder / "class").chmod(0o777)
@@ -70,7 +70,7 @@ def place():
 
 
 def run(escape, place: dict, level: str | None) -> str:
-    """What the escape prints, in a folder of its own, which is gone afterwards."""
+    """What the escape prints when it runs in a folder of its own, which is deleted afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="lab-"))
     if level is None:
         shutil.copy(ROOT / "utils.py", folder)

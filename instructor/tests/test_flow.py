@@ -1,4 +1,4 @@
-"""What the tensor core did, as it is measured: what weighs, what takes time, how large a tile is."""
+"""How the work of the tensor core is measured: the weight of products, their time, the size of a tile."""
 
 from types import SimpleNamespace
 
@@ -25,7 +25,7 @@ def test_an_mma_takes_time_for_multiply_adds_that_are_not_of_zeros():
 
 
 def test_one_product_more_shows_in_the_largest_sum():
-    """Of four tiles of step 10 at the longest K, which weighs the same in whatever parts it is made."""
+    """In four tiles of step 10 at the longest K, which weigh the same in whatever parts they are computed."""
     rng = np.random.default_rng(5)
     A, B = (rng.standard_normal((rows, 2176), np.float32).astype(np.float16) for rows in (2048, 256))
     (whole,) = weigh(A, B, WEIGHTS)
@@ -59,7 +59,7 @@ def test_a_sparse_operand_is_none_that_d_is_made_of():
 
 
 def test_no_sum_lies_where_something_is_copied_to():
-    """Tensor memory may be cleared so, and MMAs that add to zeros then begin a new tile."""
+    """Tensor memory may be cleared by a copy, and MMAs that add to zeros then begin a new tile."""
     seen = Flow.__new__(Flow)
     seen.owners = np.zeros((1, 128, 512), int)
     copy = SimpleNamespace(footprint=SimpleNamespace(cells_written=[Rectangle(0, 32, 64, 8, 4)]))
@@ -68,7 +68,7 @@ def test_no_sum_lies_where_something_is_copied_to():
 
 
 def held(*sums: Held, busiest: int = 5, rows: int = 30) -> Evidence:
-    """Step 7 on 148 SMs: `rows` times 20 tiles of 128x128, a cluster with `busiest` of them."""
+    """Evidence of step 7 on 148 SMs: `rows` times 20 tiles of 128x128, of which one cluster has `busiest`."""
     seen = SimpleNamespace(held=list(sums), costs=Costs(), read_out=[], events=[], sums=[])
     size = (128 * rows, 128 * 20, 1024)
     counts = {"tensor_operations": 20 * rows, "busiest": busiest}
@@ -107,7 +107,7 @@ def test_tiles_that_stand_out_over_the_edge_are_dealt_out_like_others(busiest):
 
 
 def test_no_second_tile_is_asked_for_where_there_is_none():
-    """Tiles may be so large that a launch of so many SMs has too few of them."""
+    """Tiles may be so large that there are too few for that many SMs."""
     few, many = held(Held(0, 9, 2 * TILE, 2 * MACS), rows=10), held(Held(0, 9, TILE, MACS), rows=10)
     assert persistent(few) == "" and "one tile only" in persistent(many)
     many.alone = True  # 1.4 tiles for each: one chosen by chance may have a single one

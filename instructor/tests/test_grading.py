@@ -1,4 +1,4 @@
-"""Grading: what earns points, what does not, and what a student is told."""
+"""Grading: what earns points, what does not, and what the student sees."""
 
 import dataclasses
 import gzip
@@ -71,7 +71,7 @@ def test_a_copied_step_keeps_a_part_of_its_result_and_is_told_why():
 
 
 def test_copying_step_4_into_all_later_ones_earns_15_of_59_5():
-    """Step 5 in full, being next; the others a quarter."""
+    """Step 5 counts in full, as the next one; the others count a quarter."""
     points = load_rubric().points
     steps = [StepGrade(n, "", points[n], "right", right=True, complete=n == 5) for n in range(5, 11)]
     for step in steps:
@@ -105,7 +105,7 @@ def test_no_earlier_step_has_the_implementation_of_a_later_one(source, target):
 @pytest.mark.slow
 @pytest.mark.parametrize("source, target", [(s, t) for t in STEPS for s in range(max(t, 3) + 1, 11)])
 def test_a_later_step_in_an_earlier_place_is_right_or_refuses_the_size(source, target):
-    """Of a size that the course keeps to itself the hint says only that it is refused."""
+    """About a hidden size the hint says only that it is refused."""
     step = graded(moved(source, target), target)[target]
     refused = any(
         words in hint for hint in step.hints for words in ("must be a multiple", "size that the course")
@@ -183,7 +183,7 @@ def test_plans_have_all_orders_and_kinds_of_data_and_seeds_that_nobody_knows():
 
 @pytest.mark.parametrize("step", STEPS[1:])
 def test_what_is_recorded_is_drawn_for_the_submission(step):
-    """A technique shown at one size alone earns nothing; what is drawn tells nothing of what is hidden."""
+    """A technique used at one size alone earns nothing; the drawn size reveals nothing about hidden ones."""
     drawn = {run.size for d in "abcdefghijklmnop" for run in plan(step, d, load_hidden()) if run.record}
     assert len(drawn) > 1 and not drawn & set(load_rubric().sizes(step))
     for secret in drawn:
@@ -327,7 +327,7 @@ def test_a_tar_is_read_as_data(tmp_path, data, words):
 
 @pytest.mark.parametrize("name", ["gemm_kernels.py", "handin.tar"])
 def test_links_and_pipes_are_no_submissions(tmp_path, name):
-    """A link in a hand-in would be another student's file, or the solutions."""
+    """A link in a hand-in could lead to another student's file, or to the solutions."""
     (tmp_path / "link").mkdir()
     (tmp_path / "link" / name).symlink_to(Path(__file__))
     (tmp_path / "pipe").mkdir()
@@ -376,7 +376,7 @@ def test_the_preview_wheels_spelling_is_ported_on_arrival():
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_a_mark_at_the_head_of_a_file_and_ends_of_lines_cost_nothing(tmp_path, end):
-    """Python takes them all, and a step begins at the head of a line."""
+    """Python accepts them all, and a step begins at the start of a line."""
     (tmp_path / "a.PY").write_bytes(b"\xef\xbb\xbfx = 1" + end + b"y = 2" + end)
     assert read_submission(tmp_path / "a.PY").text == "x = 1\ny = 2\n"
 

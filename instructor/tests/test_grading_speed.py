@@ -1,4 +1,4 @@
-"""Speed points: measured on a GPU alone, here on a stand-in for it, which has a clock of its own."""
+"""Speed points: measured only on a GPU; here on a stand-in for it with a clock of its own."""
 
 import copy
 import dataclasses
@@ -27,7 +27,7 @@ SUBMISSION, ON_CHIP = Submission("gemm_kernels.py", solved(1)), Options(steps=(1
 
 @pytest.fixture(scope="module")
 def judged():
-    """(step 1 of the reference, graded but not timed; what would be timed of it)"""
+    """(step 1 of the reference, graded but not timed; its launches that would be timed)"""
     (step,) = grade(SUBMISSION, Options(steps=(1,))).steps
     with Builder(SUBMISSION.text) as builder:
         work = timeable.timeable(1, builder.build, speed_seed(load_hidden(), SUBMISSION.digest, 1))
@@ -35,9 +35,9 @@ def judged():
 
 
 def with_clock(monkeypatch, clock, run=None, last=None, other=None):
-    """The device "cuda" becomes the simulator with `clock` for a clock.
+    """The device "cuda" becomes the simulator with `clock` as its clock.
 
-    `last`: what the last launch that is timed does; `other`: what the one before it does.
+    `last`: what the last timed launch does; `other`: what the one before it does.
     """
     sim = get_device("sim")
 
@@ -97,14 +97,14 @@ def test_a_kernel_that_is_wrong_or_hangs_on_the_gpu_is_not_fast(monkeypatch, jud
 
 
 def test_what_was_timed_has_to_have_made_d(monkeypatch, judged):
-    """A kernel that is right once and lazy when it is timed: D was overwritten before."""
+    """A kernel that is right once and lazy when it is timed, although D was overwritten before."""
     clock = lambda *a, **k: 0.9 * REFERENCE_MS  # noqa: E731
     step = timed(monkeypatch, judged, clock, last=lambda artifact, arrays: None)
     assert step.speed == "too slow" and "wrong after it was timed" in step.hints[0]
 
 
 def test_a_launch_that_hands_out_the_d_of_another_is_wrong(monkeypatch, judged):
-    """Wherever it kept it: the inputs are not those of any launch before. The last launch is honest."""
+    """Wherever that D was kept: no two launches have the same inputs. The last launch is honest."""
     sim, kept = get_device("sim"), []
 
     def first(artifact, arrays, **more):
@@ -122,7 +122,7 @@ def test_a_launch_that_hands_out_the_d_of_another_is_wrong(monkeypatch, judged):
 
 
 def test_a_launch_that_does_nothing_now_and_then_is_wrong(monkeypatch, judged):
-    """As one may that asks how often it had to poll: the last is right."""
+    """A kernel may decide that by how often it had to poll; its last launch is right."""
     step = timed(monkeypatch, judged, lambda *a, **k: 0.9 * REFERENCE_MS, other=lambda *a: None)
     assert step.speed == "too slow" and "wrong after it was timed" in step.hints[0]
 
@@ -134,7 +134,7 @@ def test_what_is_faster_than_a_chip_can_be_is_no_time(monkeypatch, judged):
 
 
 def test_what_would_be_timed_is_looked_at_on_the_simulator_first(monkeypatch):
-    """Right at the sizes that are graded, another kernel at the one that is timed."""
+    """Right at the graded sizes, but another kernel at the timed one."""
     monkeypatch.setattr(timeable, "look", lambda *launch: "it is not right")
     with_clock(monkeypatch, lambda *a, **k: 0.9 * REFERENCE_MS)
     (step,) = grade(SUBMISSION, ON_CHIP).steps
@@ -144,7 +144,7 @@ def test_what_would_be_timed_is_looked_at_on_the_simulator_first(monkeypatch):
 
 
 def test_what_is_built_for_the_timing_says_nothing_of_its_own():
-    """It is built after the hidden sizes, and could tell by the clock how long those took."""
+    """It is built after the hidden sizes, and could learn from the clock how long those took."""
     late = Built(1, (128, 128, 64), kind="raised", message="RuntimeError: it is 12:34:56")
     with pytest.raises(speed.NotBuilt) as caught:
         speed.launches(1, lambda *_: late, lambda _: 3, lambda *_: "")
@@ -183,7 +183,7 @@ IN_TENSOR_MEMORY = """if (threadIdx.x < 32) {
     ids=["shared", "local", "tensor", "register", "guarded-register"],
 )  # fmt: skip
 def test_what_could_have_kept_d_for_the_next_launch_gets_no_time(text, words):
-    """Right whatever it finds there, and it finds nothing on the simulator."""
+    """It would be right whatever it finds there; on the simulator it finds nothing."""
     found = timeable.look(2, speed.Timed(TILE, 3, b""), edited(text))
     assert words in found
 

@@ -1,4 +1,4 @@
-"""Hand-ins that hurt whoever opens them: each costs itself alone, is named; the class's page comes out."""
+"""Hand-ins that hurt whoever opens them: each harms only itself and is named; the class's page is written."""
 
 import codecs
 import contextlib
@@ -33,7 +33,7 @@ NAIVE = {
     "sections": "import re\nfound = re.finditer(r'^def hgemm_v(\\d+)\\(', open(PATH).read(), re.M)\n"
     "[int(m[1]) for m in found]",
 }
-SECONDS = 1  # that a naive way gets: what takes minutes is not done by then
+SECONDS = 1  # for the naive way: what takes minutes is not done by then
 
 
 @pytest.mark.parametrize("one", [pytest.param(h, id=h.name) for h in HANDINS if h.hurts])
@@ -55,7 +55,7 @@ def test_a_hand_in_that_hurts_does_hurt(one, tmp_path):
 
 
 def test_one_hand_in_costs_one_hand_in(tmp_path, monkeypatch):
-    """Whatever lies in the folder, everything is named once and the honest ones are there."""
+    """Whatever is in the folder, everything is named once, and the honest hand-ins are graded."""
     monkeypatch.setattr(reader, "LIMITS", Limits(seconds=1, memory=512 << 20, processes=4))
     monkeypatch.setattr(reader, "LEAST_SECONDS", 1)
     folder = tmp_path / "class"
@@ -100,7 +100,7 @@ def locked(mode: int):
     return make
 
 
-UNSEEN = {  # what cannot even be looked at
+UNSEEN = {  # paths that cannot even be looked at
     "a link to itself": link_to("bad.py"),
     "a link longer than a path": link_to("x" * 300),
     "a link into a locked folder": link_to("../locked/bad.py"),
@@ -110,7 +110,7 @@ UNSEEN = {  # what cannot even be looked at
 
 
 def not_root() -> None:
-    """Root may look at everything. Python's own files may be root's alone: a codec is loaded before."""
+    """Root may read everything. Perhaps only root may read Python's files, so a codec is loaded first."""
     codecs.lookup("utf-8-sig")
     if os.geteuid() == 0:
         os.setuid(65534)
@@ -159,7 +159,7 @@ def test_every_hand_in_has_a_name_of_its_own():
 
 
 def test_a_text_of_cuda_that_no_pattern_gets_through_costs_its_own_time(monkeypatch):
-    """In a string of C++ `/*` opens no comment, but each one is looked after to the end of the text."""
+    """In a C++ string `/*` opens no comment, but a pattern searches to the end of the text after each one."""
     monkeypatch.setattr(reader, "LIMITS", Limits(seconds=2, memory=768 << 20, processes=4))
     shape = dict.fromkeys(("grid", "block", "cluster"), (1, 1, 1))
     plain = dict(ptx="", cubin=b"", shared_bytes=0, params=(), buffers=())

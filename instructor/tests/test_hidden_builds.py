@@ -1,4 +1,4 @@
-"""A step whose builder goes wrong at a hidden size alone costs that step, no other of the same author."""
+"""A step whose code fails only at a hidden size costs that step, and no other step of the same file."""
 
 import pytest
 from kernel_variants import REFERENCE
@@ -11,7 +11,7 @@ from tirxlab.steps import sections
 
 PARTS = sections(REFERENCE)
 HIDDEN = Hidden("salt", 0, {2: ((128, 128, 1216),), 3: ((256, 384, 1216),)})
-WAYS = {  # what step 3 does there; step 2 is built after it
+WAYS = {  # what step 3's code does there; step 2 is built after it
     "exit": "import os\nos._exit(3)",
     "signal": "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)",
     "parent": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos._exit(1)",

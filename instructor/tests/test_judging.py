@@ -1,4 +1,4 @@
-"""One run of one artifact: work spared when D is there already, clusters that differ, runs without end."""
+"""One run of one artifact: work skipped if D is already there, clusters that differ, endless runs."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ RECORDED = Run(2, TILE, "integers", "adverse", 5, record=True)
 
 
 def edited(statement: str, last: bool = False, step: int = 2, size=TILE):
-    """The step's artifact with a statement at the head of its CUDA, or at its end."""
+    """The step's artifact with a statement at the head of its kernel, or at its end."""
     made = draft(getattr(gemm_kernels, f"hgemm_v{step}")(*size))
     start = made.cuda.index("{", made.cuda.index('extern "C" __global__')) + 1
     start = made.cuda.rindex("}") if last else start
@@ -32,7 +32,7 @@ def edited(statement: str, last: bool = False, step: int = 2, size=TILE):
 
 
 def before_the_mmas(statement: str, step: int = 2):
-    """The step's artifact with a statement of the thread that issues the MMAs, in front of them."""
+    """The step's artifact with a statement before the MMAs, for the thread that issues them."""
     made = draft(getattr(gemm_kernels, f"hgemm_v{step}")(*TILE))
     first = made.cuda.index("ptx_tcgen05_mma_cta_1_kind_f16_SS(((")
     start = made.cuda.rindex("\n", 0, first)
@@ -45,7 +45,7 @@ SHIFT = f'asm volatile("tcgen05.shift.cta_group::1.down [%0];" :: "r"({TMEM} + 2
 
 
 def spoilt(D: np.ndarray) -> np.ndarray:
-    """D with numbers that are wrong, nearly right, no numbers, and zeros of the other sign."""
+    """D with some numbers wrong, some nearly right, some NaN, and some zeros of the other sign."""
     D = D.copy()
     D[:70:3, 5], D[1, :9], D[2, 1::2], D[-1, 3] = 0.5, D[1, :9] * np.float16(1.0005), np.nan, np.inf
     D[40:50] = np.nextafter(D[40:50], np.float16(np.inf))
@@ -55,7 +55,7 @@ def spoilt(D: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("data", ["integers", "random"])
 def test_the_part_that_is_wrong_is_that_of_all_numbers(data):
-    """Most are equal bit by bit: only others are compared as numbers."""
+    """Most are equal bit by bit; only the others are compared as numbers."""
     run = Run(2, TILE, data, "program", 7)
     A, B = inputs(run)
     expected = (A.astype(np.float32) @ B.astype(np.float32).T).astype(np.float16)
@@ -63,7 +63,7 @@ def test_the_part_that_is_wrong_is_that_of_all_numbers(data):
         one, other = D.astype(np.float32), expected.astype(np.float32)
         wrong = one != other if data == "integers" else judging._far(one, other)
         assert judging._wrong(case.Case(run, None, A, B, D)) == wrong.mean()
-    huge = np.full_like(A, 60000), np.full_like(B, 60000)  # what no float16 holds is right in no way
+    huge = np.full_like(A, 60000), np.full_like(B, 60000)  # no result beyond float16's range is right
     with np.errstate(over="ignore"):
         assert judging._wrong(case.Case(run, None, *huge, np.full_like(D, np.inf))) == (data == "random")
 
@@ -98,7 +98,7 @@ def test_a_kernel_that_spares_its_work_when_d_is_there_already_is_wrong():
 
 @pytest.mark.parametrize("name, right", [("A", False), ("B", False), ("D", True)])
 def test_a_kernel_that_leaves_something_in_an_input_is_wrong(name, right):
-    """The next launch that is timed could find its answer there."""
+    """The next timed launch could find its answer there."""
     place = f"((volatile unsigned short *){name}_ptr)[0]"
     leaves = f"__syncthreads(); if (threadIdx.x == 0) {place} = {place} ^ {0 if right else 1};"
     judged = judge(replace(RECORDED, record=False), edited(leaves, last=True))
@@ -107,7 +107,7 @@ def test_a_kernel_that_leaves_something_in_an_input_is_wrong(name, right):
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_kernel_whose_other_clusters_work_otherwise_loses_the_implementation(monkeypatch, number):
-    """Cluster 0 is step 4, cluster `number` is step 3: what a launch that tells its CTAs apart could do."""
+    """Cluster 0 is step 4, cluster `number` is step 3: a launch could treat its CTAs differently."""
     right, early = (build(getattr(gemm_kernels, f"hgemm_v{step}")(*SIZE)) for step in (4, 3))
     real = case.simulate
 
@@ -123,7 +123,7 @@ def test_a_kernel_whose_other_clusters_work_otherwise_loses_the_implementation(m
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_clusters_that_wait_for_each_other_are_told_so(alone):
-    """They cannot be run alone, so that nobody knows what D depends on."""
+    """They cannot be run alone, so nobody can find out what D depends on."""
     waits = f"if (blockIdx.x > 0) while (*(volatile unsigned short *)D_ptr == {utils.CANARY['float16']});"
     run = Run(3, SIZE, "integers", 5, 5, record=not alone, drawn=True, alone=alone)
     judged = judge(run, edited(waits, step=3, size=SIZE))
@@ -139,7 +139,7 @@ def test_what_the_simulator_has_no_model_of_is_told(alone):
 
 @pytest.fixture(scope="module")
 def racy():
-    """Step 5 without the fence that its store asks for: it shows in no number."""
+    """Step 5 without the fence that its store needs: no number of D shows it."""
     text = sections(REFERENCE)[5]
     fence = 'Tx.ptx.fence.proxy_async("shared::cta")\n            # TODO[end]'
     assert fence in text
@@ -148,7 +148,7 @@ def racy():
 
 
 def test_a_technique_that_races_at_the_drawn_size_alone_earns_nothing(racy):
-    """A builder knows by its process's number which size is drawn; the whole run there has no checks."""
+    """The code knows by its process id which size is drawn; the whole run there has no checks."""
     run = Run(5, SIZE, "integers", 5, 5, record=True, drawn=True)
     assert judge(replace(run, record=False), racy).right
     judged = judge(run, racy)
@@ -193,7 +193,7 @@ def test_a_text_that_is_written_over_is_state():
 
 
 def test_findings_of_any_number_and_length_leave_little_behind():
-    """A shared array of a long name, loaded unwritten in many lines: half a gigabyte of messages."""
+    """A shared array with a long name, loaded uninitialized in many lines: half a gigabyte of messages."""
     loads = "".join(f"// @src {n}\\n ld.shared.u32 t, [a]; bar.sync 0;\\n " for n in range(1, 300))
     name = "v" * 500_000
     array = f".reg .b32 t, a; .shared .align 4 .b8 {name}[16]; mov.u32 a, {name};"
@@ -227,7 +227,7 @@ def test_a_parameter_of_no_type_of_numbers_is_one_line(kind, value):
 
 
 def test_a_run_that_uses_up_its_instructions_says_so(monkeypatch):
-    """One that goes round in the same state is found sooner, and told as what it is."""
+    """A run that loops in the same state is found sooner, and reported as that."""
     monkeypatch.setattr(case, "INSTRUCTIONS", 100_000)
     plain = replace(RECORDED, record=False)
     counts = "for (volatile int i = 0; i >= 0; ) i = i + 1;"

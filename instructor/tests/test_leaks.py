@@ -1,4 +1,4 @@
-"""Fifty kernels that try to carry a hidden size out: a student learns one bit a step, whether it passes."""
+"""Fifty kernels that try to carry a hidden size out: a student learns one bit per step, whether it passes."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -39,7 +39,7 @@ def outputs(leaks, size) -> tuple[dict[str, tuple], str]:
 )
 @pytest.mark.timeout(1800)
 def test_a_hidden_size_comes_out_as_one_bit_a_step(first, monkeypatch):
-    """Without the size that is drawn for a submission, which most of them do not get past."""
+    """Without the size drawn for a submission, at which most of them fail."""
     monkeypatch.setattr(plan, "drawn", lambda step, seed, sms: None)
     leaks = LEAKS[first : first + 5]
     each = [outputs(leaks, size) for size in SIZES]
@@ -100,7 +100,7 @@ def hgemm_v3(M, N, K):
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_what_a_step_was_asked_for_is_unknown_to_the_code_of_another(monkeypatch, stays):
-    """At public sizes everything is told, at the stand-in too: neither runs where a hidden size was built."""
+    """Everything about public sizes and the stand-in is shown: neither is built after a hidden size."""
     monkeypatch.setattr(plan, "drawn", lambda step, seed, sms: None)
     parts = sections(REFERENCE)
     text = (
@@ -114,7 +114,7 @@ def test_what_a_step_was_asked_for_is_unknown_to_the_code_of_another(monkeypatch
 
 
 def test_nothing_is_built_after_a_hidden_size(monkeypatch):
-    """What is built later may tell the time, and so how long a hidden size took, in what is told of it."""
+    """Code that is built later can read the clock, and show by its output how long a hidden size took."""
     hidden = Hidden("salt", 0, {2: ((128, 128, 832),), 3: ((512, 128, 320),)})
     secrets, asked, build = {(2, (128, 128, 832)), (3, (512, 128, 320))}, [], Builder.build
 

@@ -1,4 +1,4 @@
-"""What grading a submission loads."""
+"""The modules that grading a submission loads."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ if __name__ == "__main__":
 
 
 def test_the_process_that_grades_loads_no_simulator():
-    """Those of the pool do, each for itself: a second would go by before the first kernel is built."""
+    """Only the pool's processes do; in the grading process it would delay the first kernel by a second."""
     ours = environment()
     ours["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=ours)

@@ -1,4 +1,4 @@
-"""Attempts, late days, adjustments, what platforms import, the board and the status page."""
+"""Attempts, late days, adjustments, the files that platforms import, the board and the status page."""
 
 import csv
 import itertools
@@ -50,7 +50,7 @@ ROWS = [row("a10", 80), row("a9", 70), row("b", 50), row("c", 10)]
     [
         (Rule("latest", 10), "a10", 64.0),  # 80 less 2 days of 10 %
         (Rule("first", 10), "a9", 70.0),
-        (Rule("best", 10), "a9", 70.0),  # after what being late costs
+        (Rule("best", 10), "a9", 70.0),  # best after the late days
         (Rule("best", 0), "a10", 80.0),
         (Rule("latest", 60), "a10", 0.0),  # never below nothing
     ],
@@ -67,7 +67,7 @@ def test_the_name_in_a_hand_in_gives_nobody_another_ones_attempt():
 
 
 def test_the_name_of_a_file_gives_nobody_anothers_grade_or_adjustment(tmp_path):
-    """A submission that is called as a student of the roster: its own row, or none, says whose it is."""
+    """A submission named like a student of the roster: only its own row can say whose it is."""
     (tmp_path / "adjust.csv").write_text("student,points\nann,3\nb,1\n")
     found = read_adjust(tmp_path / "adjust.csv")
     plain = {f.student: f for f in finals(ROWS, ROSTER, found, Rule())}
@@ -82,7 +82,7 @@ def test_the_name_of_a_file_gives_nobody_anothers_grade_or_adjustment(tmp_path):
 @pytest.mark.parametrize("column", ["student", "id", "sis_id", "email", "name"])
 @pytest.mark.parametrize("dress", [str, str.upper, " {} ".format, lambda name: name.replace("4", "\uff14")])
 def test_nobody_takes_the_number_or_the_address_of_another(column, dress):
-    """A platform finds a student by any of them: a second row would be written over the first one's."""
+    """A platform finds a student by any of them: a second row would overwrite the first."""
     roster = {"a": {"student": "ann", "id": "i47", "sis_id": "s47", "email": "ann47@x", "name": "Ann 47"}}
     name = dress(roster["a"][column])
     made = finals([row("a", 80), row(name, 1)], roster, {}, Rule())
@@ -137,7 +137,7 @@ def test_what_may_still_be_the_best_keeps_a_grade_open():
 
 @pytest.mark.parametrize("rule, said", [("latest", "a9"), ("first", "a10"), ("best", "a9")])
 def test_handing_in_again_does_not_shake_off_a_penalty_unseen(tmp_path, capsys, rule, said):
-    """A line of adjust.csv for an attempt that does not count is told, as one for nobody is."""
+    """A line of adjust.csv for an attempt that does not count is reported, like one for nobody."""
     (tmp_path / "adjust.csv").write_text("submission,points\na9,-60\na10,-50\nnobody,1\nb,2\n")
     made = SimpleNamespace(out=tmp_path, roster=ROSTER)
     write_finals(made, ROWS, Rule(rule))
@@ -259,7 +259,7 @@ def test_a_hidden_launch_on_few_sms_gives_some_ctas_two_tiles():
 
 
 def test_what_deals_tiles_out_well_on_a_chip_does_on_the_few_sms_of_a_hidden_launch():
-    """As by bx * 35 % SM_COUNT: right on 148, and on the 1 and 6 of the public sizes."""
+    """For example bx * 35 % SM_COUNT: right on 148 SMs, and on the 1 and 6 of the public sizes."""
     made = [*draw("secret").few_sms.items(), *load_hidden().few_sms.items()]
     workers = {sms // (1 if step < 9 else 2) for (step, _), sms in made}
     factors = [n for n in range(1, 148) if gcd(n, 148) == 1]

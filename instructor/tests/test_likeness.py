@@ -1,4 +1,4 @@
-"""Copies that are kept out of sight: in other letters, before the first step, behind an error, in a file."""
+"""Copies that are hidden: in other letters, before the first step, after an error, in a file."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ HEAD = PARTS[0]
 COPY = "".join(part.replace(f"def hgemm_v{n}(", f"def _k{n}(") for n, part in PARTS.items() if n)
 STEPS = {n: f"def hgemm_v{n}(M, N, K):\n    return _k{n}(M, N, K)\n\n\n" for n in PARTS if n}
 CALLS = "".join(STEPS.values())
-ELSEWHERE = {  # where the copied text stands instead of in its steps
+ELSEWHERE = {  # where the copied text is, instead of in its steps
     "before the first step": HEAD + COPY + CALLS,
     "behind an error, in a text for who reads it whole": (
         HEAD
@@ -55,7 +55,7 @@ def test_a_copy_is_found_wherever_it_stands(where):
 
 
 class Wrapped(ast.NodeTransformer):
-    """Each argument that is a name, a part or a number becomes what `form` says of it, which is the same."""
+    """Wraps each argument that is a name, a part or a number in `form`, which does not change its value."""
 
     def __init__(self, form: str):
         self.form = form
@@ -100,7 +100,7 @@ def test_what_all_have_at_the_head_of_a_file_is_no_likeness():
 
 
 class _Dressed(ast.NodeTransformer):
-    """A statement behind each that is no return; or "if True:" around each that calls something."""
+    """Adds a statement after each one but returns, or "if True:" around each one that calls something."""
 
     def __init__(self, statement: str):
         self.more = [] if statement == "if True:" else ast.parse(statement).body
@@ -129,7 +129,7 @@ class _Dressed(ast.NodeTransformer):
     "statement", ["_u = Tx.meta_var(0)", "_u = range(3).__len__()", "_u = 'x'.join([])", "if True:"]
 )
 def test_a_copy_is_found_between_statements_that_build_nothing(statement):
-    """The language takes all of them, and builds the same kernel."""
+    """The language accepts all of them, and builds the same kernel."""
     dressed = ast.unparse(ast.fix_missing_locations(_Dressed(statement).visit(ast.parse(REFERENCE))))
     ((_, _, part),) = similar({"copy": dressed, "first": REFERENCE})
     assert part > 0.9
@@ -150,7 +150,7 @@ IDLE = {  # what stands at the head of the file, and between all statements
 
 @pytest.mark.parametrize("how", IDLE)
 def test_a_copy_is_found_between_calls_that_build_nothing(how):
-    """One line builds other CUDA, so that what it builds tells nothing."""
+    """One line builds different CUDA, so comparing the CUDA does not help."""
     head, call = IDLE[how]
     dressed = ast.unparse(ast.fix_missing_locations(_Dressed(call).visit(ast.parse(PARTS[4]))))
     changed = re.sub(r"^ +Tx\.cuda\.cta_sync\(\)$", r"\g<0>\n\g<0>", dressed, count=1, flags=re.M)
@@ -178,7 +178,7 @@ def _bundle(text: str) -> bytes:
 
 
 def test_a_copy_whose_text_tells_nothing_is_found_by_what_it_builds():
-    """Calls that do nothing stand between its statements, of what the file does not define."""
+    """Calls that do nothing are between its statements, of functions that the file does not define."""
     tree = _Dressed("print.__init__()").visit(ast.parse(solved(4)))
     dressed = ast.unparse(ast.fix_missing_locations(tree))
     texts = {"one": solved(4), "other": dressed}

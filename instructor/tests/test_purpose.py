@@ -1,4 +1,4 @@
-"""On what D depends: experiments with sums that are read out as less than they are."""
+"""What D depends on: experiments with sums that are read out halved."""
 
 from types import SimpleNamespace
 
@@ -13,13 +13,13 @@ ONE, OTHER = (0, "warp 0"), (0, "warp 1")
 MMAS = {
     who: SimpleNamespace(after=[n], cta=who[0], lane=who[1], kind="mma") for n, who in enumerate((ONE, OTHER))
 }
-EVENTS = list(MMAS.values())  # an MMA of each; it stands for its own issue
+EVENTS = list(MMAS.values())  # an MMA of each; it is its own issue, too
 ALL = EverySum(), IssuedBy(ONE), IssuedBy(OTHER), ReadBy(0)
 D = np.arange(1, 65, dtype=np.float16).reshape(8, 8)
 
 
 def read_out(halvings: Halvings, sums: np.ndarray, lane: str = "warp 1") -> np.ndarray:
-    """What becomes of D if its rows, int (8), are sums of these MMAs."""
+    """The outcome of experiments if the rows of D, int (8), are sums of these MMAs."""
     times = [halvings(EVENTS, [n], lane) for n in sums]
     return D * np.float16(0.5) ** np.array(times, np.float16)[:, None]
 
@@ -52,13 +52,13 @@ def test_only_what_was_written_counts():
 
 
 def test_no_sum_becomes_too_small():
-    """Beyond so many sets a sum is left as it is: D shows that, and the experiments are made one by one."""
+    """Beyond so many sets a sum is not halved; D shows that, and the experiments are made one by one."""
     halvings = Halvings(tuple(ReadBy(group) for group in range(9)))
     assert [halvings(EVENTS, [0], f"warp {4 * group}") for group in range(9)] == [1, 2, 3, 4, 5, 6, 7, 0, 0]
 
 
 def judged(outcomes: dict, step: int = 8, reuse: float = 64.0) -> tuple[str, list]:
-    """What `useless` says where the experiments come out so, and which it tried."""
+    """What `useless` returns for these outcomes of the experiments, and which experiments it tried."""
     tried = []
 
     def outcome(chosen: tuple) -> Outcome:
@@ -115,7 +115,7 @@ def test_a_warp_whose_sums_go_nowhere():
 
 
 def test_clusters_that_write_nothing_alone_show_nothing(monkeypatch):
-    """It is no accident of the grader's: a step would not be graded, in place of being told what it lacks."""
+    """This is no fault of the grader, which would leave the step ungraded instead of saying what it lacks."""
     monkeypatch.setattr(Case, "experiment", lambda self, number, chosen: None)
     monkeypatch.setattr(Case, "clusters", 2)
     case = Case(SimpleNamespace(seed=1), None, D, D, D)

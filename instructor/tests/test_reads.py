@@ -1,4 +1,4 @@
-"""Whether a kernel can read D, told from its PTX: what loads from global memory, and through which map."""
+"""Whether a kernel can read D, by its PTX: what loads from global memory, and through which tensor map."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Techniques for show: the result keeps its points, the implementation loses them and is told why."""
+"""Techniques for show: the result keeps its points, the implementation loses them, and a hint says why."""
 
 import pytest
 from more_shows import MORE

@@ -17,12 +17,12 @@ SMALL = {1: (128, 128, 64), 2: (128, 128, 192), 9: (256, 256, 192), 10: (512, 25
 
 
 def small(step: int) -> tuple[int, int, int]:
-    """A size with few tiles, an odd number of them along K."""
+    """A size with few tiles, and an odd number of K tiles."""
     return SMALL.get(step, (256, 128, 192))
 
 
 def pasted(k: int) -> str:
-    """A student's file in which steps 1..k are the solutions'."""
+    """A student's file in which steps 1..k are those of the solutions."""
     mine, theirs = sections(SKELETON.read_text()), sections(SOLUTIONS)
     return "".join(mine[0] if step == 0 else (theirs if step <= k else mine)[step] for step in (0, *STEPS))
 

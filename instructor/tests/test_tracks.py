@@ -1,4 +1,4 @@
-"""The tracks: students' files are what the solutions make, and the solutions are right under every order."""
+"""The tracks: the students' files are up to date with the solutions, which are right under every order."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is not the submission's fault costs it nothing: limits count its own time, the rest is not graded."""
+"""A fault of the lab or machine costs a submission nothing: limits count its own time, else `not graded`."""
 
 import contextlib
 import csv
@@ -29,7 +29,7 @@ ONE = Submission("one", solved(1))
 
 
 class Machine:
-    """A machine whose clocks stand where a test sets them."""
+    """A machine whose clocks show what a test sets."""
 
     def __init__(self, monkeypatch):
         self.wall = self.cpu = self.queued = 0.0
@@ -174,7 +174,7 @@ def fails(*given, **more):
 
 
 def test_a_mistake_in_a_check_costs_no_points_and_says_nothing_of_the_run(monkeypatch):
-    """Of any type: a ValueError is no launch that is refused."""
+    """Whatever its type: a ValueError does not mean that the launch is refused."""
     with Builder(ONE.text) as builder:
         built = builder.build(1, RUN.size)
     monkeypatch.setattr("ptxsim.launch.parallel.run_clusters", fails)
@@ -211,7 +211,7 @@ def test_what_is_not_graded_is_listed_and_graded_again(tmp_path):
 
 @pytest.mark.parametrize("form", sorted(set(FORMATS) - {"json"}))
 def test_what_is_not_graded_looks_final_nowhere(form):
-    """Of a grade with two steps one was lost: the points of the other are no score."""
+    """One of two steps was lost: the points of the other are not a score."""
     made = grading.failed("one.py", ONE.digest, "a <worker> died", (1, 2))
     made.steps[0] = replace(made.steps[0], state="right", right=True, implemented=True)
     made.steps[0].settle()
@@ -262,7 +262,7 @@ def test_a_copy_of_the_simulator_elsewhere_is_compiled_with_the_first(tmp_path, 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_grading_compiles_single_operations_at_most_once_its_limits_count(tmp_path):
-    """These take 0.2 s each: what only some sizes need."""
+    """These take 0.2 s each; only some sizes need them."""
     env, lab = _nothing_cached(tmp_path), Path(__file__).parents[2]
     command = [sys.executable, "-m", "tirxlab.cli", "grade", str(warm.REFERENCE)]
     subprocess.run([sys.executable, "-c", warm.COMPILE], cwd=lab, env=env, check=True)

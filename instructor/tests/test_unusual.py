@@ -1,4 +1,4 @@
-"""Right kernels that look like no reference earn all points: nobody is graded for likeness."""
+"""Right kernels that do not look like the reference earn all points: nobody is graded for likeness."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def test_an_unusual_right_kernel_lacks_nothing(step, text):
 
 @pytest.mark.slow
 def test_a_cluster_without_tiles_says_nothing_of_the_others():
-    """Tiles in chunks: the last CTAs get none, and the seed may choose one of them."""
+    """With tiles in chunks the last CTAs get none, and the seed may choose one of these."""
     (chunks,) = [choice for choice in of_step(7) if choice.name == "in-chunks"]
     (run,) = [run for run in plan(7, "a" * 64, load_hidden()) if run.alone]
     with Builder(make(7, [chunks])) as builder:

@@ -1,4 +1,4 @@
-"""Hand-ins that are right and unusual: each is taken, or says in one line what to do."""
+"""Hand-ins that are right but unusual: each is accepted, or one line says what to do."""
 
 import bz2
 import gzip
@@ -24,7 +24,7 @@ def test_the_only_file_of_a_hand_in_is_taken_whatever_its_name(tmp_path, name):
 
 
 def test_a_hand_in_may_have_a_folder_around_it(tmp_path):
-    """As unpacked archives have, and what macOS puts beside it."""
+    """Like an unpacked archive, with the files that macOS adds."""
     inner, theirs = tmp_path / "Übung 5 (GEMM)", tmp_path / "__MACOSX"
     for folder in (inner, theirs, tmp_path / ".git"):
         folder.mkdir()

@@ -1,7 +1,7 @@
-"""Correct kernels that no reference resembles, made by machine: edits of a step, each a choice that is free.
+"""Makes correct kernels that do not resemble the reference: edits of a step, each a free choice.
 
 A `Choice` has a name, the steps that it fits and an edit of (head of the file, text of the step). `kernels`
-draws combinations by a seed: no two of one axis together.
+draws combinations by a seed, at most one of each axis.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def multiplier(warp: int) -> Callable[[Text], Text]:
 
 
 def one_arrives(texts: Text) -> Text:
-    """Write-back meets at a named barrier, and one elected lane hands TMEM back for all."""
+    """Write-back synchronises at a named barrier, and one elected lane releases TMEM for all."""
     new = (
         r"\1Tx.cuda.warpgroup_sync(5 + wg_id)\n\1if warp_id == 2:\n"
         r'\1    with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:\n\1        ld2mma.arrive(\2\3)'
@@ -144,12 +144,12 @@ def groups(size: int) -> Callable[[Text], Text]:
 
 
 def scheduler(start: str) -> Callable[[Text], Text]:
-    """CTAs (or clusters) take tiles in another order."""
+    """CTAs (or clusters) take tiles in a different order."""
     return body((r"tile_scheduler\.init\((bx|bx // CTA_GROUP)\)", rf"tile_scheduler.init({start})"))
 
 
 def in_chunks(texts: Text) -> Text:
-    """Each CTA takes tiles that follow each other; the last CTAs may get none."""
+    """Each CTA takes consecutive tiles; the last CTAs may get none."""
     return texts[0], put(
         texts[1],
         (r"^    K_TILES =", "    CHUNK = -(-(M // BLK_M * (N // BLK_N)) // SM_COUNT)\n\\g<0>"),
@@ -213,7 +213,7 @@ def of_step(step: int) -> list[Choice]:
 
 
 def make(step: int, choices: list[Choice]) -> str:
-    """A kernels file with this step alone, built so."""
+    """A kernels file with this step alone, with these choices."""
     parts = sections(REFERENCE)
     texts = parts[0], parts[step]
     for choice in choices:
@@ -222,7 +222,7 @@ def make(step: int, choices: list[Choice]) -> str:
 
 
 def kernels(step: int, count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
-    """(names of the choices, kernels file), all different; of seed 0 each choice alone comes first."""
+    """(names of the choices, kernels file), all different; with seed 0 each single choice comes first."""
     mine, rng, seen = of_step(step), random.Random(1000 * step + seed), set()
     axes = sorted({choice.axis for choice in mine})
     drawn = [[choice] for choice in mine] if seed == 0 else []

@@ -1,6 +1,6 @@
-"""Mistakes whose first finding must name the cause, and not what follows from it; here the order counts.
+"""Mistakes whose first finding must name the cause, not a consequence; here the order of findings matters.
 
-test_causes.py looks at the finding on top; `names` is in its first line, as in the rest of the corpus.
+test_causes.py looks at the first finding; `names` is in its first line, as in the rest of the corpus.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ TILES = (
         why="Each consumer stores its own Dsmem, and both to the rows of the first consumer.",
     ),
 )
-STAGES = (  # the index of a buffer, of a wait and of a signal: each alone is what is told
+STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported by itself
     Bug(
         "one-buffer-one-stage-on-in-the-copy",
         5,

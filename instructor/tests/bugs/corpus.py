@@ -1,6 +1,6 @@
-"""The bug corpus: reference kernels with one mistake each, and what a run must say about it.
+"""The bug corpus: reference kernels with one mistake each, and what a run must report about it.
 
-A `Bug` is an edit of one `hgemm_vN` of instructor/solutions/gemm_kernels.py. What is expected was written
+A `Bug` is an edit of one `hgemm_vN` of instructor/solutions/gemm_kernels.py. The expected finding was written
 down, and committed, before the checks were run on it. `build_bug` compiles the mutant or, with
 mutated=False, its correct twin at the same size; `run_bug` runs it on ptxsim with random data.
 """
@@ -74,7 +74,7 @@ def before(start: str, *new: str, nth: int = 0) -> Edit:
 
 
 def after(start: str, *new: str, nth: int = 0) -> Edit:
-    """Inserts statements behind the nth statement that begins with `start`."""
+    """Inserts statements after the nth statement that begins with `start`."""
     return _on_statement(start, nth, lambda block, indent: block + [indent + line for line in new])
 
 
@@ -107,7 +107,7 @@ def _on_statement(start: str, nth: int, change: Callable[[Lines, str], Lines]) -
 
 
 def _length(lines: Lines, indent: int) -> int:
-    """Lines of the statement at the head: open brackets, and a block indented deeper."""
+    """How many lines the first statement has: continued by open brackets or by a deeper block."""
     depth = 0
     for i, line in enumerate(lines):
         code = line.split("#")[0]
@@ -157,7 +157,7 @@ def build_bug(bug: Bug, mutated: bool = True):
 
 
 def run_bug(bug: Bug, artifact, order: str | int | None = None):
-    """Runs an artifact at the bug's size with all checks on; the device's Run. D is NaN before."""
+    """Runs an artifact at the bug's size with all checks on; returns the device's Run. D is NaN before."""
     from tirxlab.devices import sim
 
     M, N, _ = bug.size
@@ -173,7 +173,7 @@ def inputs(bug: Bug) -> tuple[np.ndarray, np.ndarray]:
 
 
 def wrong_result(bug: Bug, run) -> str:
-    """What `verify` says about the run's output; empty if it is right."""
+    """What `verify` reports about the run's output; empty if it is right."""
     import utils
 
     (D,) = run.outputs.values()
@@ -185,12 +185,12 @@ def wrong_result(bug: Bug, run) -> str:
 
 
 def on_one_screen(run) -> bool:
-    """Is each finding short enough to be read at once?"""
+    """Whether each finding is short enough to be read at a glance."""
     return all(len(str(finding).splitlines()) <= SCREEN for finding in run.findings)
 
 
 def matches(bug: Bug, finding) -> bool:
-    """Is this the finding that the bug must lead to?"""
+    """Whether this is the finding that the bug must lead to."""
     return (finding.kind, finding.severity) == (
         bug.kind,
         bug.severity,

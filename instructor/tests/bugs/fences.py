@@ -1,7 +1,7 @@
 """Mistakes with proxies, tcgen05 fences and waits, bulk groups, and buffers that overlap.
 
-What PTX demands and known chips forgive is a `review`: no proxy fence between a thread's stores to shared
-memory and tcgen05.mma behind a barrier, no tcgen05.fence around a hand-over of tensor memory that is
+A fault that PTX forbids and known chips forgive is a `review`: no proxy fence between a thread's stores to
+shared memory and tcgen05.mma after a barrier, no tcgen05.fence around a hand-over of tensor memory that is
 otherwise complete.
 """
 
@@ -13,7 +13,7 @@ from memory import ELECTED, SINGLE
 from waits import FOUR_TILES
 
 PROXY_FENCE = 'Tx.ptx.fence.proxy_async("shared::cta")'
-LAST = -1  # every kernel's last proxy fence stands in front of its MMA (steps 1-3) or TMA store
+LAST = -1  # every kernel's last proxy fence is the one before its MMA (steps 1-3) or TMA store
 
 
 def _proxy(
@@ -307,7 +307,7 @@ OVERLAPS = (
     ),
 )
 
-# Nothing is out of order in these: the checks stay silent, D is wrong. `names`: a word of verify's message.
+# In these nothing is out of order: the checks report nothing, D is wrong. `names`: in verify's message.
 WRONG_RESULTS = (
     Bug(
         "both-consumers-same-rows",

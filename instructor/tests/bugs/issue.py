@@ -1,4 +1,4 @@
-"""Mistakes in who issues or joins what, and work still in flight when the CTA ends."""
+"""Mistakes in which threads issue or join an operation, and work still in flight when the CTA ends."""
 
 from __future__ import annotations
 

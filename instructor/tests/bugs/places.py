@@ -1,5 +1,5 @@
-"""Slips of list 21 of research/advice at other steps: memory of two buffers, a load in front of the MMA that
-takes what it overwrites, and what is said where no cause is proven.
+"""Slips of list 21 of research/advice at other steps: memory of two buffers, a load before the MMA that reads
+what it overwrites, and what is reported if no cause is proven.
 """
 
 from __future__ import annotations

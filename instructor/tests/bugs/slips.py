@@ -54,7 +54,7 @@ INDICES = (  # of one buffer, or of the barrier of one load
     ),
 )
 
-RINGS = (  # signals that stay, waits that are left out, arrays that are too short
+RINGS = (  # signals to one stage only, missing waits, arrays that are too short
     Bug(
         "commit-to-slot-0",
         8,
@@ -219,7 +219,7 @@ PRODUCTS = (  # in tensor memory
         why="The write-back skips tiles: tensor memory is freed while the last products are made.",
     ),
 )
-ROUNDS = (  # one side does not come to its signal, or its wait, in each round; another role does in between
+ROUNDS = (  # one side skips its signal, or its wait, in some rounds; another role does in between
     Bug(
         "mma-in-the-tma-warp",
         7,
@@ -292,7 +292,7 @@ ROUNDS = (  # one side does not come to its signal, or its wait, in each round; 
     ),
 )
 
-NAMES = (  # of barriers, and what a store is told of
+NAMES = (  # names of barriers, and what is reported about a store
     Bug(
         "each-mma-commits-to-the-barrier-of-the-product",
         7,

@@ -1,4 +1,4 @@
-"""Slips of lists 11 to 14 of research/advice: stages that stay, consumers that never wait, and the like."""
+"""Slips of lists 11 to 14 of research/advice: stages that do not advance, consumers that never wait, .."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WAITS = (
         why="Its early MMAs read stages that are filled anew later, too: that follows.",
     ),
 )
-HANDED_BACK = (  # by some, and by none of the others
+HANDED_BACK = (  # released by some warps, and by none of the others
     Bug(
         "one-thread-hands-tensor-memory-back-for-all",
         8,
@@ -259,7 +259,7 @@ COMMITS = (
     Bug(
         "stage-comes-back-at-the-barrier-of-tensor-memory",
         8,
-        size=(384, 256, 256),  # as many K tiles as stages: both lines are come to
+        size=(384, 256, 256),  # as many K tiles as stages: both lines are reached
         ctas=2,
         edits=(
             replace(

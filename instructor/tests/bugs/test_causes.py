@@ -1,4 +1,4 @@
-"""The finding on top names the cause; everything else follows it, one line each in a report."""
+"""The first finding names the cause; all others come after it, one line each in a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ten reference kernels are clean and right whatever order asynchronous work completes in."""
+"""The ten reference kernels are clean and right in whatever order asynchronous work completes."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_no_error(twin):
 
 @pytest.mark.parametrize("step", [5, 6])
 def test_memory_that_two_buffers_use_in_turn(step):
-    """The result lies over the stages, and each use of one waits for that of the other."""
+    """The result is in the memory of the stages, and each use of one waits for the use of the other."""
     over = (
         before("Dsmem = pool.alloc", "pool.move_base_to(1024)"),
         after("Dsmem = pool.alloc", "pool.move_base_to(1024 + PIPE_DEPTH * TILE_BYTES)"),

@@ -73,7 +73,7 @@ CHANGES = (
 
 
 def _moved(text: str, line: str, behind: str) -> str:
-    """Moves a statement of one line to behind another one."""
+    """Moves a one-line statement after another one."""
     moving, target = re.search(line, text, re.M), re.search(behind, text, re.M)
     if not moving or not target:
         return text

@@ -1,6 +1,6 @@
-"""Mistakes in who waits for whom: dropped or misplaced waits and barriers, stages mixed up.
+"""Mistakes in which role waits for which: dropped or misplaced waits and barriers, mixed-up stages.
 
-A dropped wait is a race whatever order the run takes: the barrier that nobody waited for must be named.
+A dropped wait is a race in whatever order the run goes: the barrier that nobody waited for must be named.
 """
 
 from __future__ import annotations

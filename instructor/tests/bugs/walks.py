@@ -1,4 +1,4 @@
-"""Slips of research/advice, third list: barriers with two uses, walks that part, columns of consumers."""
+"""Slips of research/advice, third list: barriers with two uses, diverging ring walks, consumers' columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes that students make alone with the handout: the finding on top names the cause, in their words.
+"""Mistakes that students make alone with the handout: the first finding names the cause, in their words.
 
 Each is a Bug, what the hint must say, and the statement that the finding must point at.
 """

@@ -1,4 +1,4 @@
-"""The default sizes show bugs that square 1024 hides: there no CTA ever sees a second tile."""
+"""The default sizes show bugs that 1024x1024x1024 hides, where no CTA ever gets a second tile."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from tirxlab.steps import sections
 ROOT = Path(__file__).resolve().parents[3]
 SOLUTIONS = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
 WAIT = r"^( *)ld2mma\.wait\(0, ld_phase\.phase\)\n"
-# What is done to step 7: (name, [(pattern, replacement)], words of the report).
+# Mistakes in step 7: (name, [(pattern, replacement)], words of the report).
 SWAP = [(r"(num_m_tiles)=M // BLK_M", r"\1=N // BLK_N"), (r"(num_n_tiles)=N // BLK_N", r"\1=M // BLK_M")]
 MUTANTS = [
     ("ld2mma dropped", [(WAIT, "")], "error: "),

@@ -45,9 +45,9 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "trace",
     "timing",
 )
-# With `ptxsim` itself, all that others import.
+# With `ptxsim` itself, everything that others may import.
 PUBLIC = ("tracing", "forecasting", "observing", "layouts", "rendering")
-FACE = tuple(  # stand on top of all rooms
+FACE = tuple(  # on top of all rooms
     f"ptxsim/{name}.py"
     for name in ("__init__", "__main__", "launch", "launch_config", "arguments", "version", *PUBLIC)
 )
@@ -60,7 +60,7 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def violations(unit: str, path: str, tree: ast.Module) -> list[str]:
-    """What one file of one unit imports and must not."""
+    """The imports of one file of one unit that are forbidden."""
     names = imported(tree)
     wrong = (names & OURS) - MAY_IMPORT[unit] - {unit.partition(".")[0]}
     if unit not in ("tirxlab.cli", "run_modal") and any(
@@ -83,7 +83,7 @@ def base(unit: str) -> Path:
 
 
 def files(unit: str) -> list[Path]:
-    """The unit's files; the commands, `tirxlab.cli`, are a unit apart."""
+    """The unit's files; the commands, `tirxlab.cli`, are a unit of their own."""
     single = base(unit) / f"{unit}.py"
     found = [single] if single.exists() else sorted((base(unit) / unit.replace(".", "/")).rglob("*.py"))
     inside = [file for file in found if not file.relative_to(base(unit)).as_posix().startswith(APART)]
@@ -106,7 +106,7 @@ def test_a_unit_imports_only_what_lies_below_it():
 
 
 def statements(tree: ast.AST) -> Iterator[ast.stmt]:
-    """Every statement in the tree, those of inner blocks too: imports are no parts of expressions."""
+    """Every statement in the tree, including inner blocks; imports are never parts of expressions."""
     blocks = [tree]
     while blocks:
         block = blocks.pop()
@@ -130,7 +130,7 @@ def modules(tree: ast.AST) -> set[str]:
 
 
 def climbing(path: str, tree: ast.Module) -> list[str]:
-    """What a file of ptxsim imports from its own package and must not: rooms above its own, and the face."""
+    """Forbidden imports of a ptxsim file from its own package: rooms above its own, and the face."""
     if path in FACE:
         return []
     room = path.split("/")[1]
@@ -144,7 +144,7 @@ def climbing(path: str, tree: ast.Module) -> list[str]:
 
 
 def imports_inside(package: Path) -> dict[str, set[str]]:
-    """Which file of a package imports which others, by module name."""
+    """Module -> the modules of the same package that it imports."""
     names = {".".join(f.relative_to(package.parent).with_suffix("").parts): f for f in package.rglob("*.py")}
     graph = {}
     for name, file in names.items():
@@ -182,7 +182,7 @@ STEPS = "timing/record.py"  # runs the main loop one instruction at a time
 
 
 def test_listeners_know_a_cluster_by_its_view_alone():
-    """Through events/views.py, which says what they read; the class itself is the machine's."""
+    """The view, in events/views.py, is what listeners may read; the class itself belongs to the machine."""
     rooms = base("ptxsim") / "ptxsim"
     inside = {f.relative_to(rooms).as_posix(): f for room in LISTENERS for f in (rooms / room).rglob("*.py")}
     machine = {"ptxsim.machine.cluster", "ptxsim.machine.cluster.Cluster"}
@@ -190,7 +190,7 @@ def test_listeners_know_a_cluster_by_its_view_alone():
 
 
 def private(tree: ast.Module) -> set[str]:
-    """What a file of another package imports of ptxsim beside its public face."""
+    """What a file of another package imports from ptxsim other than its public face."""
     names = [name.split(".") for name in modules(tree)]
     return {".".join(n) for n in names if n[0] == "ptxsim" and len(n) > 2 and n[1] not in PUBLIC}
 
@@ -232,7 +232,7 @@ def test_the_search_for_circles_finds_one(tmp_path):
 
 
 def test_instructor_is_imported_by_the_command_line_alone():
-    """Of all files, those of tirxlab.cli and the instructor's own, tests and tools."""
+    """Only files of tirxlab.cli and the instructor's own files, tests and tools import it."""
     allowed = ("instructor/", "packages/tirxlab/", "research/", "conftest.py")
     importing = [
         path.relative_to(ROOT).as_posix()
@@ -300,7 +300,7 @@ def test_every_import_is_declared_in_pyproject():
 
 
 def test_every_exemption_is_needed():
-    """No names that nothing imports, no rooms and files that are gone."""
+    """No exemption is for a name that nothing imports, or for a room or file that is gone."""
     every = [file for unit in (*MAY_IMPORT, "tests") for file in files(unit)]
     unused = {*PROVIDES.values(), *WITH_OTHERS, *OPTIONAL}.difference(*(imported(tree_of(f)) for f in every))
     named = [base("ptxsim") / "ptxsim" / room for room in ROOMS] + [base("ptxsim") / file for file in FACE]

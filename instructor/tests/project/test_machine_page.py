@@ -1,4 +1,4 @@
-"""docs/machine.md: what its pictures say of an mbarrier is what ptxsim's mbarrier does."""
+"""docs/machine.md: the mbarrier in its pictures behaves like ptxsim's."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import ptxsim
 from instructor.figures import machine
 
 HEAD = ".version 9.0\n.target sm_100a\n.address_size 64\n"
-PTX = {  # the same events, where complete_tx stands for TMA
+PTX = {  # the same events, with complete_tx in place of TMA
     "init(1)": "mbarrier.init.shared.b64 [%b], 1;",
     "TMA brings the tile of A": "mbarrier.complete_tx.shared.b64 [%b], 16384;",
     "arrive.expect_tx(32768)": "mbarrier.arrive.expect_tx.shared.b64 _, [%b], 32768;",

@@ -1,4 +1,4 @@
-"""What people expect of a public repository says the same as the project: versions, commands, Python."""
+"""The files that people expect of a public repository agree with the project: versions, commands, Python."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every block of Python on the slides is built: in the reference step that it is about, or as a kernel."""
+"""Every Python block on the slides is built: in the reference step that it is about, or as a kernel."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ SIZES = {1: (128, 128, 64), 3: (256, 256, 64), 4: (256, 256, 64), 9: (512, 512, 
 SIZE = (256, 256, 64)
 COMMIT, CAST = "pool.commit()", "Tx.cast(Dreg_16b[:], Dreg[:])"
 VIEW = "Dreg_wg = Dreg.view(128, BLK_N, layout=ROW_PER_THREAD)"
-# Heading -> (step, the line of it that the block is put behind, what stands before the block there).
+# Heading -> (step, the line of the step after which the block is put, text to put before the block).
 BEHIND = {
     "Proxies: two paths to the same bytes": (4, CAST, "row = Tx.meta_var(warp_id * 32 + lane_id)"),
     "Scopes: who executes a block together": (1, VIEW, ""),
@@ -27,7 +27,7 @@ BEHIND = {
     "Step 9: whose barrier?": (9, COMMIT, ""),
     "Step 10: the epilogue in chunks": (10, "mma2ld.wait(wg_id, wb_phase.phase)", ""),
 }
-# Heading -> (step, the lines of it that the block takes the place of).
+# Heading -> (step, the lines of the step that the block replaces).
 INSTEAD = {
     "Layouts say where elements are": (1, r"^ *(Dreg|Dreg_wg) = [^\n]*\n"),
     "Step 1: what the skeleton gives you": (
@@ -37,7 +37,7 @@ INSTEAD = {
     "Step 3: a grid of tiles": (3, r"^ *(bx, by|m_st|n_st) = [^\n]*\n"),
 }
 ALONE = "TIRX: Python that is parsed, not run"
-# What a slide leaves out -> what is built in its place.
+# What a slide leaves out -> what is built instead.
 LEFT_OUT = {
     "A[...]": "A[:, :]",
     "\n    ...": "\n    Tx.cuda.cta_sync()",
@@ -59,14 +59,14 @@ def blocks() -> list[tuple[str, str]]:
 
 
 def behind(part: str, line: str, code: str) -> str:
-    """A step with the code behind the first line that begins so, as deep as it."""
+    """A step with the code after the first line that begins so, at the same indentation."""
     found = re.search(rf"^( *){re.escape(line)}.*\n", part, re.MULTILINE)
     assert found, f"the step has no line {line}"
     return part[: found.end()] + indent(code, found[1]) + part[found.end() :]
 
 
 def instead(part: str, lines: str, code: str) -> str:
-    """A step with the code where the first of these lines is, and without the others."""
+    """A step with the code in place of the first of these lines, and without the others."""
     form = re.compile(lines, re.MULTILINE | re.DOTALL)
     found = form.search(part)
     assert found, f"the step has no lines {lines}"

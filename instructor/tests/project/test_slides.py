@@ -1,4 +1,4 @@
-"""The slides: every figure they show is one that this project draws, and no page runs over."""
+"""The slides: this project draws every figure that they show, and no page overflows."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def test_the_pictures_on_the_step_pages_are_up_to_date(step):
 
 @pytest.mark.parametrize("source", LECTURES, ids=lambda path: path.stem)
 def test_no_page_runs_over_or_is_half_empty_or_too_small(source):
-    """theme.typ sets each page in the largest size that fits it, and leaves what it chose as metadata."""
+    """theme.typ sets each page in the largest size that fits, and records its choice as metadata."""
     typst = pytest.importorskip("typst", reason="needs the extra `slides`")
     made = typst.compile(str(source), root=str(SLIDES), format="png", ppi=20, ignore_system_fonts=True)
     assert len(made) == 1 + headings(source)
@@ -67,7 +67,7 @@ def test_no_page_runs_over_or_is_half_empty_or_too_small(source):
 
 
 def code_on(source: Path) -> list[str]:
-    """The Python blocks of a lecture, and what stands in backquotes and calls something of Tx."""
+    """The Python blocks of a lecture, and text in backquotes that calls something of Tx."""
     text = source.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     rest = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
@@ -76,7 +76,7 @@ def code_on(source: Path) -> list[str]:
 
 @pytest.mark.parametrize("source", LECTURES, ids=lambda path: path.stem)
 def test_code_on_slides_names_what_the_language_has(source):
-    """Each dotted name of Tx is documented; blocks are Python once what they leave out is filled in."""
+    """Each dotted name of Tx is documented; blocks are Python once their omissions are filled in."""
     from tirxlab.dialect.docs import documented
 
     known = documented()

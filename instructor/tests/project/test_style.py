@@ -1,6 +1,6 @@
-"""The project's style, one test a rule: contracts, functions of 40 lines, files of 400, the words it avoids.
+"""The project's style, one test per rule: contracts, functions of 40 lines, files of 400, words to avoid.
 
-A rule that is broken names every place; an exemption that nothing needs fails as well.
+A broken rule names every place; an exemption that nothing needs fails as well.
 """
 
 import ast
@@ -88,7 +88,7 @@ def test_files_are_short():
 
 
 def test_no_two_files_of_tests_have_one_name():
-    """pytest imports a test by the name of its file alone, as folders of tests are no packages."""
+    """pytest imports a test by its file name alone, as folders of tests are not packages."""
     names = Counter(Path(file).name for file in sources() if Path(file).name.startswith("test_"))
     assert [name for name, times in names.items() if times > 1] == []
 

@@ -1,4 +1,4 @@
-"""Types hold together: mypy and pyright find nothing in the packages, commands, grader and tracks."""
+"""Types are consistent: mypy and pyright find nothing in the packages, commands, grader and tracks."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from tirxlab.checkout import ROOT
 from tirxlab.rubric import tomllib
 
-QUIET = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}  # it asks nobody for a newer one
+QUIET = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}  # it must not ask for updates
 
 
 def test_mypy_finds_nothing(tmp_path):

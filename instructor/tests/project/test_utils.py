@@ -1,4 +1,4 @@
-"""utils: data, the report of wrong elements, timing, and the step tests' own behaviour."""
+"""utils: data, the report of wrong elements, timing; and how the step tests behave."""
 
 import re
 import subprocess
@@ -171,7 +171,7 @@ def fake_artifact(role="out"):
 
 
 def pretend(monkeypatch, verdict, findings=(), ran=True, seen=None):
-    """Replace the simulator by one that reports this."""
+    """Replaces the simulator by one that reports this."""
 
     def run(artifact, arrays, **options):
         if seen is not None:
@@ -282,7 +282,7 @@ def test_uneven_sizes_give_all_ctas_at_least_five_tiles(step):
 
 @pytest.mark.parametrize("step", range(6, 11))
 def test_check_and_grade_have_more_tiles_than_stages_with_fewer_k_tiles_than_stages(step):
-    """Else every tile begins at stage 0, or fills the whole ring wherever it begins."""
+    """Otherwise every tile begins at stage 0, or fills the whole ring wherever it begins."""
     rubric = load_rubric()
     for sizes in (rubric.uneven[step], rubric.graded[step]):
         assert any(K == 64 and rubric.few_sms.get((step, (M, N, K)), 148) <= 2 for M, N, K in sizes)
@@ -290,7 +290,7 @@ def test_check_and_grade_have_more_tiles_than_stages_with_fewer_k_tiles_than_sta
 
 @pytest.mark.parametrize("step", range(6, 11))
 def test_check_and_grade_have_more_tiles_than_ctas_with_an_even_number_of_k_tiles(step):
-    """Else a phase of the accumulator that flips with every K tile passes."""
+    """Otherwise an accumulator phase that flips with every K tile would pass."""
     rubric = load_rubric()
     for sizes in (rubric.uneven[step], rubric.graded[step]):
         assert any(K // 64 % 2 == 0 and (step, (M, N, K)) in rubric.few_sms for M, N, K in sizes)

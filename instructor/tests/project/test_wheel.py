@@ -39,7 +39,7 @@ print(result.verdict, ptxsim.__file__)
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built by pip, as for a registry; skipped where there is no network to fetch setuptools from."""
+    """Built by pip, as for a registry; skipped if there is no network to fetch setuptools from."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(folder)]
     done = subprocess.run([*command, str(ROOT / "packages/ptxsim")], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""ptxsim stands by itself: its package holds no word of the course, of its language or of its commands."""
+"""ptxsim is independent: its package contains no word of the course, of its language or of its commands."""
 
 from __future__ import annotations
 

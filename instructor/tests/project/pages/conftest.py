@@ -1,4 +1,4 @@
-"""Counts what the tests of the pages left out: only a GPU or Modal are reasons to."""
+"""Counts what the tests of the pages leave out: only a GPU or Modal are valid reasons."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Reading the project's pages: their commands, programs, inline commands, links, headings and findings."""
+"""Reads the project's pages: their commands, programs, inline commands, links, headings and findings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OURS = re.compile(r"([A-Z_]+=\S+ +)*(\./lab|python|python3|pytest|\.venv/bin/(p
 
 @dataclass(frozen=True)
 class Command:
-    """A line that a reader is told to type, as it stands there."""
+    """A line that a page tells its reader to type, as it is written there."""
 
     page: str  # relative to ROOT
     text: str
@@ -94,7 +94,7 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What `#...` may name in a page: its headings, spelt as GitHub spells them."""
+    """The anchors of a page: its headings, spelt as GitHub spells them."""
     found: set[str] = set()
     for heading in _HEADING.findall(_prose(page)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()

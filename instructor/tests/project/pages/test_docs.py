@@ -1,4 +1,4 @@
-"""Every command in README and docs is run as it stands there, every link followed, every finding known.
+"""Every command in README and docs is run as it is written, every link followed, every finding known.
 
 Handout pages run in a copy of the students' files whose gemm_kernels.py is finished; the others in a copy of
 the project. Only commands for a GPU or for Modal are left out. Those that take long are marked slow.
@@ -26,7 +26,7 @@ STUDENT_FILES += ("packages", "tests", "tracks")
 QUICK_LAB = r"(--help|doctor|inspect|handin|port|reset|bench|check 1\b)"
 QUICK = re.compile(rf"\./lab {QUICK_LAB}|python inspect_cuda\.py|.*tests/test_step01\.py")
 WHEEL = "from tvm.script import tirx as Tx\nfrom tvm.tirx.layout import S, TileLayout\n"
-SERVICES = {"modal": "Modal", "dask": "a Dask cluster"}  # that these tests do not have
+SERVICES = {"modal": "Modal", "dask": "a Dask cluster"}  # not available to these tests
 SECONDS = 1800  # for one slow command
 SLOW = (pytest.mark.slow, pytest.mark.timeout(SECONDS))
 
@@ -51,7 +51,7 @@ def venv(tmp_path_factory):
 
 
 def test_pages_install_nothing(venv, handout):
-    """`./lab` would put the copy's packages into the environment in which these tests run."""
+    """`./lab` would install the copy's packages into the environment in which these tests run."""
     run("./lab --version", handout, venv)
     assert not (venv / "lab-install.log").exists()
     assert subprocess.run([venv / "bin" / "python", "-m", "pip", "--version"]).returncode == 1
@@ -69,7 +69,7 @@ def handout(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory):
-    """Everything that git knows or would."""
+    """Everything that git tracks or would track."""
     folder = tmp_path_factory.mktemp("project")
     listed = ["git", "ls-files", "-co", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -80,7 +80,7 @@ def project(tmp_path_factory):
 
 
 def run(text: str, folder: Path, venv: Path) -> None:
-    """Run a line in a shell, as a reader would who has put .venv/bin on the path."""
+    """Runs a line in a shell, as a reader with .venv/bin on the path would."""
     shutil.copy(
         REFERENCE if "handout" in folder.name else ROOT / "gemm_kernels.py", folder / "gemm_kernels.py"
     )
@@ -125,7 +125,7 @@ def test_commands_in_running_text_exist():
 
 
 def test_sizes_that_pytest_is_to_select_are_sizes_of_the_step():
-    """`-k 256x128x320` selects nothing where the step is not tested at that size."""
+    """`-k 256x128x320` selects nothing if the step is not tested at that size."""
     for command in pages.commands():
         chosen = re.search(r"test_step(\d+)\.py.* -k \"?([\w ]+)", command.text)
         for word in chosen[2].split(" or ") if chosen else ():
@@ -165,7 +165,7 @@ def test_the_landing_page_counts_real_bugs_as_their_table_does():
 
 
 def test_the_engineers_door_finds_the_race_of_its_example(monkeypatch, capsys):
-    """The command as it stands in README's table, on the example of ptxsim's own page."""
+    """The command from README's table, on the example of ptxsim's own page."""
     from ptxsim.cli.app import main
 
     door = re.search(r"`(ptxsim run [^`]+)`", (ROOT / "README.md").read_text())[1]

@@ -1,4 +1,4 @@
-"""What scripts write into ptxsim's pages is up to date: the table of instructions, the reference."""
+"""The parts of ptxsim's pages that scripts write are up to date: the table of instructions, the reference."""
 
 import subprocess
 import sys

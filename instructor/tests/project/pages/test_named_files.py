@@ -1,4 +1,4 @@
-"""Files that pages name exist; the page of the simulator names those of the machine, and its example runs."""
+"""Files named on pages exist; the simulator's page names those of the machine, and its example runs."""
 
 import re
 from pathlib import Path
