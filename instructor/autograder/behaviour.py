@@ -237,7 +237,7 @@ def loads_ahead(seen: Evidence) -> str:
 def across_tiles(seen: Evidence) -> str:
     """The next tile's loads are in flight while this tile is written back."""
     if seen.pace(2).between > LOST:
-        return "the next tile's loads wait for this tile's write-back: let the loading warp run ahead"
+        return "the next tile's loads wait for the write-back of this tile: let the loading warp run ahead"
     return ""
 
 

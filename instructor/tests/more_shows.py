@@ -13,7 +13,7 @@ from instructor.exploits.exploit import HELP
 
 
 def sums_of_ones(text: str) -> str:
-    """The tensor core multiplies ones, which gives K; threads compute the product and scale it by K."""
+    """The tensor core multiplies ones, which gives K; threads scale the real product by it, over K."""
     scaled = r"\1Dreg_16b[j] = Tx.cast(total[0] * (Dreg[j] / Tx.float32(K)), F16)"
     ones = r"""\1with Tx.thread():
 \1    for j in range(BLK_K):

@@ -361,7 +361,7 @@ def test_a_syntax_error_costs_the_step_that_it_stands_in():
     done = graded("".join(parts.values()), 1, 2)
     assert full(done[1]), done[1].hints
     assert (
-        done[2].earned == 0 and "'(' was never closed" in done[2].hints[0] and "no others" in done[2].hints[0]
+        done[2].earned == 0 and "'(' was never closed" in done[2].hints[0] and "only the" in done[2].hints[0]
     )
 
 

@@ -172,9 +172,9 @@ IN_TENSOR_MEMORY = """if (threadIdx.x < 32) {
 @pytest.mark.parametrize(
     "text, words",
     [
-        (f"volatile __shared__ int kept[1]; int was = kept[0]; {KEPT} kept[0] = was;", "memory that nobody"),
+        (f"volatile __shared__ int kept[1]; int was = kept[0]; {KEPT} kept[0] = was;", "uninitialized"),
         (f"volatile int kept[64]; int was = kept[threadIdx.x % 64]; {KEPT} kept[threadIdx.x % 64] = was;",
-         "memory that nobody"),
+         "uninitialized"),
         (IN_TENSOR_MEMORY, "not right"),
         (f'int was; asm volatile("{{ .reg .b32 old; mov.b32 %0, old; }}" : "=r"(was)); {KEPT}', "register"),
         (f'int was; asm volatile("{{ .reg .b32 old; .reg .pred p; setp.ne.u32 p, %1, %1; @p mov.b32 old, 0; '

@@ -157,7 +157,7 @@ def test_adjustments_are_added_last(tmp_path):
 @pytest.mark.parametrize(
     "text, words",
     [("submission,points\nb,x\n", "line 2"), ("submission,points\n,3\n", "names no submission"),
-     ("submission,points\nb,1\nb,2\n", "a line already"), ("submission,points\nb,nan\n", "no number"),
+     ("submission,points\nb,1\nb,2\n", "already has a line"), ("submission,points\nb,nan\n", "not a number"),
      ("\xff", "UTF-8")],
 )  # fmt: skip
 def test_an_adjust_csv_that_is_none_is_one_line(tmp_path, text, words):
@@ -246,7 +246,7 @@ def test_there_are_many_sizes_to_draw_from_and_a_bad_one_is_named():
     said = " ".join(problems(bad))
     public = {size for step in (2,) for size in load_rubric().graded[step]}
     assert ("is public" in said) == ((128, 128, 1088) in public)
-    assert "below 1024" in said and "second tile" in said and "no multiple" in said and WORKERS and BLOCK_K
+    assert "below 1024" in said and "second tile" in said and "not a multiple" in said and WORKERS and BLOCK_K
 
 
 def test_a_hidden_launch_on_few_sms_gives_some_ctas_two_tiles():
