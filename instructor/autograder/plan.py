@@ -117,7 +117,7 @@ def plan(step: int, digest: str, hidden: Hidden, full: bool = False) -> list[Run
 
 
 def _with_record(step: int, digest: str, hidden: Hidden, runs: list[Run]) -> list[Run]:
-    """The runs and a recorded one at the drawn size; in step 1, the last public run is the recorded one."""
+    """Adds the runs at drawn sizes, by which the implementation is judged; step 1 records a public run."""
     seed = secret_seed(hidden, digest, step, "drawn")
     sms = few_sms(step)
     size = drawn(step, seed, sms)

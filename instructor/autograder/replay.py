@@ -22,7 +22,7 @@ from instructor.autograder.flow import Traced
 from ptxsim.tracing import TENSOR, Event, schedule, spans
 
 MACS = 1024  # 16-bit multiply-adds of the replay's tensor core in a tick
-ROOM = 4  # a load takes at least as long as 1/ROOM of the shared memory that loads fill
+ROOM = 4  # a load takes at least as long as the MMAs on 1/ROOM of the shared memory that loads fill
 Span = tuple[int, int]  # begin, end
 Sequence = tuple[int, int, str]  # CTA of the product, CTA and warp that issue the MMA
 

@@ -169,7 +169,7 @@ _BOXES = (
     (40, 96, 190, 84, "shared memory",
      "up to 227 KiB of a CTA:|Asmem, Bsmem, Dsmem,|mbarriers", "light", "grey"),
     (300, 40, 150, 84, "tensor core",
-     "reads A, B from SMEM;|one thread issues,|a commit tells the end", "#fff4e6", "mma"),
+     "reads A, B from SMEM;|one thread issues,|a commit signals the end", "#fff4e6", "mma"),
     (510, 40, 164, 84, "tensor memory",
      "128 lanes x 512 columns|of 32 bits: D and|nothing else", "light", "grey"),
     (510, 206, 164, 84, "128 threads",

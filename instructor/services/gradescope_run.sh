@@ -10,6 +10,6 @@ umask 077
     --output "$root/results/results.json" ${LAB_GRADE_OPTIONS:-}
 # Without a results.json Gradescope says that the autograder failed: a zero would look final.
 [ ! -e "$root/results/results.json" ] || chmod a+r "$root/results/results.json"
-# LAB_EVEN_SECONDS=600: grading takes a multiple of that, so that whoever sees its time learns next to nothing.
+# LAB_EVEN_SECONDS=600: grading takes a multiple of that, so that its time reveals next to nothing.
 even=${LAB_EVEN_SECONDS:-0}
 [ "$even" -eq 0 ] || sleep $((even - SECONDS % even))

@@ -9,7 +9,7 @@ export LAB_CACHE=$root/cache LAB_VENV=${LAB_VENV:-$root/venv}
 mkdir -p "$LAB_CACHE"
 cd "$root/source"
 ./lab doctor
-# What is the course's is for root alone: a kernels file is built by another user.
+# The course's files are for root alone: kernels files are built as another user.
 chmod -R go-rwx instructor "$root/cache"
 # A first grading compiles the simulator and shows that the image works; its artifacts are the reference's.
 (umask 077 && ./lab grade instructor/solutions/gemm_kernels.py ${LAB_WARM_UP:-})
