@@ -77,11 +77,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument(
-        "--slips", type=int, nargs="+", help="of these lists of slips.toml, not of mistakes.py"
+        "--slips", type=int, nargs="+", help="draw slips of these lists, not mistakes of mistakes.py"
     )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--report", type=Path, nargs="+")
-    parser.add_argument("--list", action="store_true", help="show what was not right")
+    parser.add_argument("--list", action="store_true", help="list the rows that are not right")
     options = parser.parse_args()
     files = options.report or [options.out]
     rows = [

@@ -157,8 +157,8 @@ def fitted(slips: list[Slip], held: list[Slip], rows: int, others: int) -> dict[
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("rows", type=Path, nargs="+")
-    parser.add_argument("--held", type=Path, nargs="*", default=[], help="rows that nothing is fitted to")
-    parser.add_argument("--write", action="store_true", help="the weights in use")
+    parser.add_argument("--held", type=Path, nargs="*", default=[], help="rows that are held out of the fit")
+    parser.add_argument("--write", action="store_true", help="write the weights to use")
     options = parser.parse_args()
     rng = random.Random(0)
     rows, held = (failed(paths) for paths in (options.rows, options.held))

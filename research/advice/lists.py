@@ -33,7 +33,7 @@ def parted(text: str) -> dict[int, str]:
     found: dict[int, str] = {}
     text = text.removeprefix(HEAD)
     if _ENTRY.sub("", text):
-        raise ValueError(f"{WRITTEN.name}: a blank line or a comment stands within an entry")
+        raise ValueError(f"{WRITTEN.name}: an entry contains a blank line or a comment")
     for entry in _ENTRY.findall(text):
         named = re.search(r"^list = (\d+)$", entry, re.M)
         number = int(named[1]) if named else 1

@@ -204,11 +204,11 @@ def check(given) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["run", "check", "table"])
-    parser.add_argument("--tiles", type=int, default=8192, help="of a round, where a warp multiplies alone")
+    parser.add_argument("--tiles", type=int, default=8192, help="tiles of a round of one-warp forms")
     parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--only", default="", help="forms whose names contain this")
-    parser.add_argument("--fit", action="store_true", help="look for the adders anew")
+    parser.add_argument("--fit", action="store_true", help="search for the adders again")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     if given.what == "table":

@@ -100,7 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("archive", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("names", nargs="*", help="all, if none is named")
+    parser.add_argument("names", nargs="*", help="default: all")
     given = parser.parse_args()
     api, gpu = driver.api(), driver.use_device()
     files = store.load(given.archive)

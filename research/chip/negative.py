@@ -115,7 +115,7 @@ def build(bug: str) -> Artifact:
     track, good, bad = BUGS[bug]
     text = solution(track).read_text().partition("# ---- the ladder")[0]  # the mistakes are in rung 1
     if text.count(good) != 1 and good:
-        raise SystemExit(f"{bug}: {good!r} stands {text.count(good)} times in the solution")
+        raise SystemExit(f"{bug}: {good!r} occurs {text.count(good)} times in the solution")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernels.py"
         file.write_text(text.replace(good, bad) if good else text)

@@ -58,7 +58,7 @@ def main(folder: Path, names: list[str]) -> None:
     size = archive.stat().st_size
     print(f"{len(kernels)} kernels, {size} bytes")
     if size > SIZE_LIMIT:
-        raise SystemExit(f"{archive} has {size} bytes; at most {SIZE_LIMIT} belong into the repository")
+        raise SystemExit(f"{archive} has {size} bytes; the limit in the repository is {SIZE_LIMIT}")
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def main() -> int:
         for one, why in rows[: given.show]:
             print(f"    {one.change}: {one.text[:110]}  ({why[:100]})")
     sides = Counter(key[0] for key, rows in differ.items() for _ in rows)
-    print(f"{sides.total()} differ: {dict(sides)}; besides, {twice} with a modifier twice, which ptxas takes")
+    print(f"{sides.total()} differ: {dict(sides)}; also {twice} repeat a modifier, which ptxas accepts")
     return bool(differ)
 
 

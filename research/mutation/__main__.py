@@ -125,7 +125,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", help="sources, for example 'step 7'")
     parser.add_argument("--report", type=Path, nargs="+")
     parser.add_argument(
-        "--list", action="store_true", help="each survivor and each finding in the wrong place"
+        "--list", action="store_true", help="list each survivor and each finding in the wrong place"
     )
     return parser.parse_args()
 

@@ -68,7 +68,7 @@ def _summary(rows: list[dict]) -> None:
     print(f" ({counts['forgiven']} are forgiven by every known chip and lead to a review)")
     print(f"found: {found} ({100 * found / max(alive, 1):.1f} %) by an error or by numbers", end="")
     told = found + counts["review"] + counts["incomplete"]
-    print(f"; {told} ({100 * told / max(alive, 1):.1f} %) with those that a review or `incomplete` tells of")
+    print(f"; {told} ({100 * told / max(alive, 1):.1f} %) including those with a review or `incomplete`")
     good = total - ways[""]
     print(f"first finding localised: {good} of {total} ({100 * good / max(total, 1):.1f} %): {dict(ways)}")
 

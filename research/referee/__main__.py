@@ -212,9 +212,9 @@ def totals(rows: list[Row]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--minutes", type=float, default=600.0, help="for the kernels of the library")
+    parser.add_argument("--minutes", type=float, default=600.0, help="limit for the kernels of the library")
     parser.add_argument(
-        "--kept", action="store_true", help="do not run the Hopper kernels: as they were kept"
+        "--kept", action="store_true", help="take the Hopper kernels' stored results, without running them"
     )
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()

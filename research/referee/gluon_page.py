@@ -22,7 +22,7 @@ def merged(files: list[Path]) -> dict[str, dict[str, dict]]:
     """case -> tool -> its row; raises ValueError if a tool lacks a case."""
     rows = [dict(line_item for line in _lines(path) for line_item in line.items()) for path in files]
     if len({frozenset(row) for row in rows}) != 1:
-        raise ValueError("the files do not hold the same cases")
+        raise ValueError("the files do not contain the same cases")
     return {case: {tool: row[case] for tool, row in zip(TOOLS, rows, strict=True)} for case in rows[0]}
 
 

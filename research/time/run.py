@@ -115,7 +115,7 @@ def measured(kernels: list[Saved], rounds: int) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("sets", nargs="*", type=Path, default=SETS)
-    parser.add_argument("--half", choices=HALVES, default="all", help="of the sets that have halves")
+    parser.add_argument("--half", choices=HALVES, default="all", help="which half, for sets that have halves")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()

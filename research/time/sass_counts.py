@@ -33,7 +33,7 @@ def tool(name: str) -> str:
     places = [shutil.which(name), f"/usr/local/cuda/bin/{name}", str(site / "nvidia/cu13/bin" / name)]
     found = next((p for p in places if p and Path(p).exists()), None)
     if found is None:
-        raise SystemExit(f"{name} is not here: install the CUDA toolkit, or put its folder into the PATH")
+        raise SystemExit(f"{name} was not found: install the CUDA toolkit, or put its folder into the PATH")
     return found
 
 

@@ -356,7 +356,7 @@ def plain(row: Row) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=("b200", "h200", "predict", "unseen"))
-    parser.add_argument("round", type=int, nargs="?", help="of predict and unseen")
+    parser.add_argument("round", type=int, nargs="?", help="for predict and unseen")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.what in ("predict", "unseen"):

@@ -41,7 +41,7 @@ def ratios(artifact, measured: float) -> tuple[float, float]:
     taken = sample(launch, sms=int(model.sms))
     sass = code(assembled(artifact.ptx, model.arch))
     if sass is None:
-        raise SystemExit("ptxas is not here: install nvidia-cuda-nvcc, or put it into the PATH")
+        raise SystemExit("ptxas was not found: install nvidia-cuda-nvcc, or put it into the PATH")
     rows, clusters = executions(taken.tape), taken.clusters * taken.mean
     both = taken.tape.sass_counts, Counted(launch.program, sass).counts
     times = clusters / measured
