@@ -14,17 +14,17 @@ ARGUMENTS = (
     (
         "change a number",
         r"(?m)^\s*(PIPE_DEPTH|EPI_N|STAGES) = ",
-        "stages of a ring, or columns of a chunk of the epilogue: any number that fits is as good",
+        "stages of a ring, or columns of an epilogue chunk: any number that fits works as well",
     ),
     (
         "double|swap|move in|move out",
         r"tcgen05\.fence\.(after|before)_thread_sync",
-        "the fence stands once more, or elsewhere, between the same wait and the same use of tensor memory",
+        "the fence is repeated or moved, but still between the same wait and the same use of tensor memory",
     ),
     (
         "double",
         r"^\s*(Tx\.cuda\.\w+_sync\(|Tx\.ptx\.fence|Tx\.ptx\.cp_async\.(bulk\.)?(wait|commit)_group)",
-        "all threads that come to it come twice: the second time there is nothing left to wait for",
+        "all threads that execute it do so twice: the second time there is nothing left to wait for",
     ),
     (
         "double",
@@ -34,7 +34,7 @@ ARGUMENTS = (
     (
         "swap",
         r"^\s*\w+ = pool\.alloc(.|\n)*\n\s*\w+ = pool\.alloc",
-        "two buffers change places in shared memory",
+        "two buffers are exchanged in shared memory",
     ),
     (
         "swap",
@@ -44,7 +44,7 @@ ARGUMENTS = (
     (
         "change a number",
         r"(?m)^\s*if warp_id == [0-3]:$",
-        "another warp takes over; what the warps share is handed on by barriers of all of them",
+        "another warp takes over; what the warps share is synchronised by barriers of all of them",
     ),
     (
         "change a number|exchange arithmetic",
@@ -54,7 +54,7 @@ ARGUMENTS = (
     (
         "delete|double|swap|move in|move out|add guard",
         r"\A\s*Tx\.ptx\.tcgen05\.relinquish_alloc_permit\([^\n]*\)\s*(\n[^\n]*dealloc[^\n]*)?\n",
-        "nobody allocates afterwards, so nothing depends on when the permit is given up, or whether",
+        "nobody allocates afterwards, so it does not matter when or whether the permit is given up",
     ),
     (
         "double",
@@ -64,13 +64,13 @@ ARGUMENTS = (
     (
         "swap",
         r"\A\s*\w+ = (TMABar|TCGen05Bar|MBarrier)\(pool[^\n]*\n\s*\w+ = (TMABar|TCGen05Bar|MBarrier)\(pool",
-        "two barriers change places in shared memory",
+        "two barriers are exchanged in shared memory",
     ),
     (
         "swap",
         r"(?m)^\s*\w+ = (?:(?:TMABar|TCGen05Bar|MBarrier)\(pool|pool\.alloc\().*\n\s*pool\.move_base_to\(|"
         r"^\s*pool\.move_base_to\(.*\n\s*\w+ = (?:TMABar|TCGen05Bar|MBarrier)\(pool",
-        "a barrier comes to stand behind the base of the buffers instead of before it",
+        "a barrier is placed after the base of the buffers instead of before it",
     ),
     (
         "swap",
@@ -80,12 +80,12 @@ ARGUMENTS = (
     (
         "swap",
         r"^\s*\w+\.init\(\d+\).*\n(.|\n)*tcgen05\.alloc",
-        "a barrier is initialised behind the allocation of tensor memory instead of before it",
+        "a barrier is initialised after the allocation of tensor memory instead of before it",
     ),
     (
         "add guard",
         r"if (lane|warp)_id == 0:\n\s*Tx\.copy\([AB]smem",
-        "each thread that is left copies the whole tile (scalar fallback): the same values to the same place",
+        "each remaining thread copies the whole tile (scalar fallback): the same values to the same place",
     ),
 )
 
@@ -133,9 +133,9 @@ def _announced_by_the_other(row: dict, near: str) -> bool:
 
 
 BESIDE = {  # predicate on the lines around the change -> argument
-    _beside_inits: "fence.mbarrier_init stands beside it, and hands on all that is before, the inits",
-    _beside_proxy_fence: "fence.proxy.async stands beside it, and the CTA's barrier hands on the inits",
-    _announced_by_the_other: "the other CTA announces the bytes at CTA 0's barrier, behind the same wait",
+    _beside_inits: "fence.mbarrier_init is next to it and covers the inits before it",
+    _beside_proxy_fence: "fence.proxy.async is next to it, and the CTA barrier releases the inits",
+    _announced_by_the_other: "the other CTA announces the bytes at CTA 0's barrier, after the same wait",
 }
 
 
