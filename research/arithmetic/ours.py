@@ -48,7 +48,7 @@ def _warps(form: Form, given: list[np.ndarray]) -> np.ndarray:
 
 
 def _warpgroups(form: Form, codes: tuple) -> np.ndarray:
-    """The product with A in shared memory, or in registers if the form says so."""
+    """The product with A in shared memory; A in registers gives the same."""
     unit = WgmmaForm(form.n, form.k, form.d, form.a, form.b, False, False, False, False, False, False)
     block, (rows, columns) = block_of_registers(unit), wgmma_d(form.n)
     a, b = (codes[i].astype(f"u{DECODERS[kind].bytes}") for i, kind in enumerate((form.a, form.b)))

@@ -189,7 +189,7 @@ def test_a_second_division_by_the_same_number_is_cheaper():
 
 
 def test_counts_of_saved_kernels_are_near_those_of_ptxas():
-    """Saved kernels without loops, where SASS can be compared with PTX: within 15 %."""
+    """Saved kernels of straight-line code, where SASS can be compared with PTX: within 15 %."""
     from research import store
     from research.time.run import SETS, load
 

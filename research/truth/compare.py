@@ -173,7 +173,7 @@ def _kinds(truth: Truth) -> str:
 
 
 def _explained(truth: Truth, finding) -> list[tuple[str, str]]:
-    """How far the truth does not explain this finding. Where schedules differ, the truth is incomplete."""
+    """Why the truth does not explain this error; nothing if schedules differ (then it is a sample)."""
     if finding.severity != "error" or truth.luck:
         return []
     reasons = truth.kinds() | {n for n in ("half", "open") if any(getattr(f, n) for f in truth.runs)}

@@ -100,7 +100,7 @@ INTEGERS = {
 
 
 def sum_of(old: int, b: int, bits: int, shared: bool) -> int:
-    """add.f32 and add.f64 as in PTX ISA 9.7.13.6 and on an H200; NaNs of f64 depend on which operand adds."""
+    """add.f32 and add.f64 as in PTX ISA 9.7.13.6 and on an H200; the NaN of f64 depends on the memory."""
     if bits == 32 and not shared:  # subnormal numbers count as zeros of their sign
         old, b = (x if x & 0x7F80_0000 else x & 0x8000_0000 for x in (old, b))
     with np.errstate(all="ignore"):
