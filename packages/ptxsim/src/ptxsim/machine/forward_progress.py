@@ -60,7 +60,7 @@ def release_from_sleepers(cluster: Cluster) -> bool:
 
 
 def _without(cluster: Cluster, g: int) -> bool:
-    """Lets the lanes continue that wait for split g at its innermost reconvergence point with any lanes."""
+    """Lets lanes continue that wait for split g, at its innermost reconvergence point where any wait."""
     group = int(cluster.split_table[g, bytecode.SP_GROUP])
     while group >= 0 and not cluster.group_table[group, bytecode.G_ARRIVED]:
         group = int(cluster.group_table[group, bytecode.G_PARENT])

@@ -88,7 +88,7 @@ class LateOperations:
         return False
 
     def first(self, queue: deque[int]) -> int:
-        """Takes the split that runs next from the queue: by rank, after others if it polls in vain."""
+        """Takes the next split to run from the queue: the one with the fewest turns in vain, then by rank."""
         chosen = min(queue, key=lambda g: (self.in_vain[g], self.ranks[g // 32]))
         queue.remove(chosen)
         return chosen

@@ -1,4 +1,4 @@
-"""Kernels that use threads only: no tensor core, bulk copy or mbarrier."""
+"""Kernels without asynchronous units: no tcgen05, wgmma, mbarrier, bulk copy or clusterlaunchcontrol."""
 
 from __future__ import annotations
 

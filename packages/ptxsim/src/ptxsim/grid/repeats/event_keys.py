@@ -1,8 +1,8 @@
-"""What identifies an event. Two clusters whose events have equal keys, in the same order, look the same to
-every check, except for where they read and write in global memory: the footprint holds that (footprint.py).
+"""Keys of events. Two clusters whose events have equal keys, in the same order, look the same to every check,
+except for the addresses that they access in global memory: these are in the footprint (footprint.py).
 
 A key holds everything that an observer can learn from the event: its arguments, and the state of the barrier
-it names. It leaves out what the program's text says (the modifiers at a row).
+it names. It leaves out what follows from the program's text (the modifiers at a row).
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from collections.abc import Callable
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS, written_out
 from ptxsim.machine.cluster import Cluster
 
-_PARTS = {  # parameter -> what identifies it; what is not listed stands for itself
+_PARTS = {  # parameter -> expression for the key; a parameter that is not listed is itself the expression
     "cluster": "",
-    "fence": "",  # the row says it
+    "fence": "",  # determined by the row
     "split": "split.row, split.warp, split.mask",
     "token": "token and token[-1]",
     "tokens": "tuple([token[-1] for token in tokens])",
     "copy": "form(copy.tensor, copy.start), copy.offset, copy.size, copy.source, copy.targets, copy.barriers",
     "waiting": "tuple([s.index for s in waiting])",
     "work": "work.footprint, work.accumulates, work.partial",
-    "works": "len(works), works[0].where.warp, works[0].where.mask",  # those of a thread come in order
+    "works": "len(works), works[0].where.warp, works[0].where.mask",  # works of one thread come in order
     "log": "inside(log)",
     "reads": "inside(reads)",
     "writes": "inside(writes)",
 }
-_BY_TOKEN = {"copy": ""}  # the same, of events with a token: it says the rest
+_BY_TOKEN = {"copy": ""}  # replaces entries of _PARTS for events with a token, which determines them
 _BARRIER = "state(cluster.mbarriers.get({}))"
-_BESIDES = {  # event -> what an observer can read of the cluster then
+_BESIDES = {  # event -> state of the cluster that an observer can read at the event
     **dict.fromkeys(("mbarrier_wait", "mbarrier_blocked"), _BARRIER.format("wait.place")),
     **dict.fromkeys(("mbarrier_init", "phase_complete", "async_arrive"), _BARRIER.format("place")),
     "mbarrier_arrive": _BARRIER.format("arrival.place"),
@@ -36,7 +36,7 @@ _BESIDES = {  # event -> what an observer can read of the cluster then
     "bar_arrive": "split.index, cluster.alive[split.warp]",
     "warp_sync": "cluster.alive[split.warp]",
 }
-_GLOBAL = {  # event -> what it adds to the footprint; logs add theirs in `inside`
+_GLOBAL = {  # event -> statements that add to the footprint; access logs are added in `inside`
     "copy_issue": "if copy.tensor.at: map_of(split.row, copy.tensor.at)\n"
     "    if copy.kind == 'load': box(split.row, copy.tensor, copy.start, False)",
     "copy_write": "if copy.kind == 'store': box(token[-1][1], copy.tensor, copy.start, True)",
@@ -47,9 +47,11 @@ OURS = [name for name in EVENTS if name not in ("start", "finish")]
 
 
 def function(name: str, does: str, space: dict, whole: Callable | None = None) -> Callable:
-    """The listener to event `name`: makes its key, runs the statement `does` with it, tells `whole`.
+    """The listener for event `name`: builds the event's key, runs the statement `does` with it, then calls
+    `whole`.
 
-    It is written out, as events/bus.py says. Tokens are numbered: (number, row) comes last in a token.
+    It is generated source code, for the reason given in events/bus.py. Tokens are numbered: the last item of
+    a token is (number, row).
     """
     parameters = EVENTS[name]
     says = _PARTS | (_BY_TOKEN if "token" in parameters else {})
@@ -71,20 +73,20 @@ def function(name: str, does: str, space: dict, whole: Callable | None = None) -
 
 
 def state(barrier) -> tuple | None:
-    """Of an mbarrier."""
+    """The state of an mbarrier that goes into keys."""
     return barrier and (barrier.phase, barrier.pending, barrier.expected, barrier.tx)
 
 
 def end(cluster: Cluster) -> tuple:
-    """The key of the end of a cluster: the state in which it leaves its mbarriers, because not every change
-    is an event.
+    """The key of the end of a cluster: the final state of its mbarriers, as not every change of them is an
+    event.
     """
     return "end", sorted((place, state(barrier)) for place, barrier in cluster.mbarriers.items())
 
 
 def form(tmap, start: tuple[int, ...]) -> tuple:
-    """The key of a copy's box: everything except where it lies in its tensor, and how far it sticks out, if
-    it does.
+    """The key of a copy's box: everything except its position in the tensor, but with the extents by which it
+    reaches outside.
     """
     out: tuple = ()
     if not tmap.holds(start):

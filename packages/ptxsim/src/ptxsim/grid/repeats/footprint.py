@@ -1,8 +1,9 @@
-"""What a cluster does to global memory, gathered while it runs; for a cluster that is only compared with
-another.
+"""The accesses of a cluster to global memory, gathered while it runs, for clusters that are only compared
+with another one.
 
-Its accesses are free of races among themselves if it writes no byte twice and no buffer that it reads. At its
-end they are entered into the history of the launch, where they can conflict with other clusters only.
+They do not race with each other if the cluster writes no byte twice and no buffer that it reads. At the end
+of the cluster, they are added to the access history of the launch, where they can only conflict with accesses
+of other clusters.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _NO_RUNS, _NO_SPANS = np.zeros((0, RUN_COLUMNS), np.int64), np.zeros((0, 2), np.
 
 
 class BufferAccess(NamedTuple):
-    """What threads do to a buffer by instructions that count as one."""
+    """Accesses of threads to a buffer, by instructions that the checks need not distinguish."""
 
-    row: int  # of one of them
+    row: int  # of one of these instructions
     write: bool
     buffer: int  # row of history.reads.segments
     spans: np.ndarray  # addresses, int64 (n, 2), in any order
@@ -34,7 +35,7 @@ class BufferAccess(NamedTuple):
 
 class ClusterFootprint:
     def __init__(self, history: AccessHistory, most: int):
-        """most: bytes of runs, above which no more are kept, and nothing is said to be apart."""
+        """most: bytes of runs above which no more are kept, and `apart` returns False."""
         self.history, self.most = history, most
         rows = np.arange(len(history.kinds))
         flags = np.where(history.kinds & CONSTANT, rows, -1 - history.kinds)
@@ -44,11 +45,11 @@ class ClusterFootprint:
         self.clear()
 
     def clear(self) -> None:
-        """A cluster begins."""
+        """Resets the footprint, for a new cluster."""
         self.read: set[int] = set()  # buffers, as rows of history.reads.segments
         self.written: set[int] = set()
-        self.boxes: list[tuple] = []  # (row of the program, tensor map, start, is it written?)
-        self.runs: list[np.ndarray] = []  # what threads access, as global_rows.py gives it
+        self.boxes: list[tuple] = []  # (row of the program, tensor map, start, whether it is written)
+        self.runs: list[np.ndarray] = []  # accesses of threads, in the format of global_rows.py
         self.bytes = 0  # of all runs
 
     def box(self, row: int, tmap, start: tuple[int, ...], write: bool) -> None:
@@ -57,7 +58,7 @@ class ClusterFootprint:
             (self.written if write else self.read).add(self.history.reads.places[tmap.segment][0])
 
     def map_of(self, row: int, at: int) -> None:
-        """A copy reads its tensor map in global memory."""
+        """Adds the read of a copy's tensor map at address `at` in global memory."""
         run = np.zeros((1, RUN_COLUMNS), np.int64)
         run[0, [RUN_ROW, RUN_FIRST, RUN_LAST]] = row, at, at + MAP_BYTES
         self.add(run)
@@ -68,14 +69,14 @@ class ClusterFootprint:
             self.runs.append(runs)
 
     def overlap(self) -> bool:
-        """Whether the cluster writes to a buffer that it reads, as far as is known by now."""
+        """Whether the cluster has so far written to a buffer that it reads, or has too many runs to tell."""
         self.accesses = self._accesses(np.concatenate([_NO_RUNS, *self.runs]))
         for access in self.accesses:
             (self.written if access.write else self.read).add(access.buffer)
         return self.bytes >= self.most or bool(self.read & self.written)
 
     def apart(self) -> bool:
-        """Whether the cluster has no conflict with itself: no byte is written twice, or read and written."""
+        """Whether the cluster cannot race with itself: writes no byte twice, and no buffer that it reads."""
         if self.overlap():
             return False
         written = [self._in_shadow(access) for access in self.accesses if access.write]
@@ -84,10 +85,12 @@ class ClusterFootprint:
         return bool((spans[1:, 0] >= spans[:-1, 1]).all())
 
     def enter(self, index: int) -> bool:
-        """After `apart`: adds all to the history, as cluster `index`. True if that shows a conflict."""
+        """Adds all accesses to the history, as cluster `index`; True if that shows a conflict. Call `apart`
+        before.
+        """
         history = self.history
         history.begin(index)
-        knows = np.full(1, EPOCH_MASK, np.int32)  # all that agent 0 does, who does all of this
+        knows = np.full(1, EPOCH_MASK, np.int32)  # everything by agent 0, which makes all these accesses
         for row, tmap, start, write in self.boxes:
             history.box(tmap, start, write, Issued("copy", row, 0, knows, knows, knows, 0, 1))
         for access in self.accesses:
@@ -99,7 +102,7 @@ class ClusterFootprint:
         return access.spans + self.to_shadow[access.buffer]
 
     def _buffers(self, runs: np.ndarray) -> np.ndarray:
-        """Row of the buffer of each run: where one of its accesses begins, all do."""
+        """The row of each run's buffer. All accesses of a run start in the same buffer."""
         segments, place = self.history.reads.segments, runs[:, RUN_FIRST]
         found = np.full(len(runs), NO_BUFFER)
         for i, (base, end) in enumerate(segments[:, [BASE, END]].tolist()):
@@ -107,7 +110,9 @@ class ClusterFootprint:
         return found
 
     def _accesses(self, runs: np.ndarray) -> list[BufferAccess]:
-        """One row stands for all with the same flags: which one matters only for stores of constants."""
+        """The accesses by buffer. One row represents all rows with the same flags; which row it is matters
+        only for stores of constants.
+        """
         buffers = self._buffers(runs)
         kinds = self.group_of_row[runs[:, RUN_ROW]] * 2 + runs[:, RUN_WRITE]
         groups = np.where(buffers == NO_BUFFER, 0, 1 + kinds * len(self.to_shadow) + buffers)

@@ -1,4 +1,4 @@
-"""Takes the accesses to global memory out of a log: what is left distinguishes one cluster from another."""
+"""Separates the accesses to global memory from a log. The rest of the log is compared between clusters."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ptxsim.jit.translate import is_local, is_shared
 RUN_ROW, RUN_WRITE, RUN_FIRST, RUN_LAST, RUN_GROUP, RUN_COLUMNS = range(
     6
 )  # bytes [first, last) that a row accesses
-LINE_BITS, LINES = 7, 4096  # bits of a place within its line; lines of which the run that read there is known
+LINE_BITS, LINES = 7, 4096  # bits of an address within its line; lines whose last read run is remembered
 LINE = 1 << LINE_BITS
 
 
 class GlobalRows:
-    """Splits logs; has the arrays that this takes."""
+    """Splits logs into rows and runs; reuses its arrays from call to call."""
 
     def __init__(self, group_of_row: np.ndarray):
-        """group_of_row: int64, the same for rows of the program whose reads count as one."""
+        """group_of_row: int64, equal for rows of the program whose reads the checks need not distinguish."""
         self.own = np.empty((256, LOG_COLUMNS), np.int64)
         self.runs = np.empty((256, RUN_COLUMNS), np.int64)
         self.lines = np.empty(LINES, np.int64)
         self.group_of_row = group_of_row
 
     def __call__(self, log: np.ndarray) -> tuple[bytes, np.ndarray | None]:
-        """(rows of Observer.accesses; the runs of bytes in global memory, int64 (n, RUN_COLUMNS), or None).
+        """(rows of Observer.accesses as bytes; runs in global memory, int64 (n, RUN_COLUMNS), or None).
 
-        A warp's access to global memory is one row: without its places, which the runs have, and without
-        whether a store changes what is there, which nobody asks.
+        A warp's access to global memory becomes a single row, without addresses, which are in the runs, and
+        without the flag whether a store changes memory, which no check uses.
         """
         if len(log) > len(self.own):
             self.own = np.empty((2 * len(log), LOG_COLUMNS), np.int64)
@@ -42,7 +42,7 @@ class GlobalRows:
 
 @compiled()
 def _separate(log, own, runs, lines, groups):
-    """Fills `own` and `runs`; the number of rows and of runs."""
+    """Fills `own` and `runs`; returns the number of rows and the number of runs."""
     rows, count, run, i = 0, 0, -1, 0
     while i < len(log):
         end, lanes = _access(log, i)
@@ -65,9 +65,9 @@ def _separate(log, own, runs, lines, groups):
 
 @inner
 def _access(log, start):
-    """Of a warp's access to global memory that begins at row `start`: (the row behind it, its lanes).
+    """(end row, mask of lanes) of a warp's access to global memory that starts at row `start`.
 
-    No lanes: that row accesses other memory.
+    Mask 0: the row accesses other memory.
     """
     row, code, warp = log[start, LOG_ROW], log[start, LOG_SIZE] & LOG_SIZE_MASK, log[start, LOG_THREAD] >> 5
     end, lanes = start, np.int64(0)
@@ -84,7 +84,7 @@ def _access(log, start):
 
 @inner
 def _read(log, start, end, group, runs, lines, count, run):
-    """(number of runs, the run of the last read). A run goes on where a read begins in it or at its end."""
+    """(number of runs, run of the last read). A read that starts in a run or at its end extends the run."""
     row, size = log[start, LOG_ROW], (log[start, LOG_SIZE] & LOG_SIZE_MASK) >> 1
     for i in range(start, end):
         place = log[i, LOG_PLACE]
@@ -102,7 +102,7 @@ def _read(log, start, end, group, runs, lines, count, run):
 
 @inner
 def _written(log, start, end, runs, count, run):
-    """(number of runs, the run of the last write). A run goes on where its instruction writes at its end."""
+    """(number of runs, run of the last write). A write at a run's end by the same row extends the run."""
     row, size = log[start, LOG_ROW], (log[start, LOG_SIZE] & LOG_SIZE_MASK) >> 1
     for i in range(start, end):
         place = log[i, LOG_PLACE]
@@ -117,7 +117,7 @@ def _written(log, start, end, runs, count, run):
 
 @inner
 def _goes_on(runs, run, row, group, place):
-    """Whether a read belongs to a run; one of another instruction does not cross into the next line."""
+    """Whether a read belongs to a run. At a line boundary, only the run's own instruction continues it."""
     last = runs[run, RUN_LAST]
     if runs[run, RUN_GROUP] != group or place < runs[run, RUN_FIRST] or place > last:
         return False

@@ -1,9 +1,9 @@
-"""Records what a checked cluster does, and compares a later one with it, event by event.
+"""Records the events of a checked cluster, and compares later clusters with it, event by event.
 
-A run is a function of what its threads do, and so are the findings of all checks: if a cluster's events have
-the keys of one that was checked, in the same order, the findings are the same. A cluster with an error stands
-for no other. What the keys leave out, the places in global memory, is checked when the cluster ends
-(footprint.py). So the cost of checks is paid once for each sequence of events that clusters go through.
+The findings of all checks are a function of the cluster's events: if a cluster's events have the same keys in
+the same order as those of a checked one, its findings are the same. A cluster with an error cannot represent
+others. The keys leave out addresses in global memory; these are checked when the cluster ends (footprint.py).
+So the cost of the checks is paid only once for each distinct sequence of events.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from ptxsim.grid.repeats.global_rows import GlobalRows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Finding, Reporter
 
-MOST_WAYS = 8  # sequences of events of a launch's clusters that are recorded, to compare with
-MOST_EVENTS = 400_000  # of a cluster that is recorded; of all of them, before the last one
-MOST_BYTES = 1 << 26  # of the accesses that its threads make; the same
+MOST_WAYS = 8  # most recordings, of distinct sequences of events, that are kept in a launch
+MOST_EVENTS = 400_000  # most events of a recording; with this many in all recordings, no more are made
+MOST_BYTES = 1 << 26  # the same for bytes of the threads' accesses
 
 
 class Different(Exception):
-    """The cluster does something that none of the recorded ones did at this point."""
+    """The cluster does something that no recorded one did at this point."""
 
 
 class Known(NamedTuple):
     """A cluster that was checked."""
 
     keys: list[tuple]  # of its events
-    reviews: dict[tuple, Finding]  # each with its count in this cluster
+    reviews: dict[tuple, Finding]  # its findings, all of severity `review`, with their counts in this cluster
 
 
 class Listener:
-    """Hears the events of a cluster in place of a Bus; its methods are those of Observer."""
+    """Receives the events of a cluster in place of a Bus; its methods are those of Observer."""
 
     heard, in_place = True, False
 
@@ -50,23 +50,23 @@ class Listener:
 
 
 class Recordings:
-    """The clusters of a launch that were checked, in one process.
+    """The recorded clusters of a launch, in one process.
 
-    `recorder` and `comparer` are what a Cluster's `bus` may be: the first tells the checker too, the
+    `recorder` and `comparer` can be the `bus` of a Cluster: the first also passes events to the checker, the
     second raises Different.
     """
 
     def __init__(self, checker: Bus):
         self.checker = checker
         races = detector(checker)
-        assert races is not None  # of every launch that is checked
+        assert races is not None  # every checked launch has one
         self.footprint = ClusterFootprint(races.history, MOST_BYTES)
         self.separate = GlobalRows(self.footprint.group_of_row)
         self.known: list[Known] = []
-        self.held = 0  # bytes of the accesses of those
+        self.held = 0  # bytes of their accesses
         space = {"state": state, "form": form, "inside": self._inside}
         space |= {"box": self.footprint.box, "map_of": self.footprint.map_of, "differs": self._differs}
-        self.recording, self.comparing = dict(space), dict(space)  # what the listeners see as global names
+        self.recording, self.comparing = dict(space), dict(space)  # global names of the listeners
         record = {name: function(name, RECORD, self.recording, getattr(checker, name)) for name in OURS}
         compare = {name: function(name, COMPARE, self.comparing) for name in OURS}
         self.recorder = Listener(checker, self._start_recording, self._finish_recording, record)
@@ -85,8 +85,8 @@ class Recordings:
         return own if self.bytes < MOST_BYTES else b""
 
     def may_go_again(self, cluster: Cluster) -> bool:
-        """Whether a cluster that stopped anywhere would do the same if run again: it writes nothing that it
-        reads.
+        """Whether a cluster that stopped midway would do the same if run again, because it has not written
+        to any buffer that it reads.
         """
         self._inside(cluster.access_log[cluster.told : cluster.logged()])
         return not self.footprint.overlap()
@@ -104,7 +104,7 @@ class Recordings:
         self.checker.finish(cluster)
 
     def keep(self, reviews: dict[tuple, Finding]) -> bool:
-        """Keeps the cluster just recorded, with its findings; False if it cannot stand for others."""
+        """Keeps the recording just made, with its findings; False if it cannot represent other clusters."""
         if any(finding.severity != "review" for finding in reviews.values()):
             return False
         if len(self.keys) == MOST_EVENTS or self.bytes >= MOST_BYTES or not self.footprint.apart():
@@ -125,12 +125,12 @@ class Recordings:
         self._follow(self.known[-1], 0)
 
     def _follow(self, one: Known, at: int) -> None:
-        """From event number `at` on, the cluster should do what this recording did."""
+        """Compares the cluster with this recording, from event number `at` on."""
         self.followed, self.rest = one, iter(one.keys[at:])
         self.comparing["following"] = self.rest.__next__
 
     def _differs(self, key: tuple) -> None:
-        """Another recording may agree up to here and continue with this event."""
+        """Switches to a recording that agrees so far and continues with this event; else raises Different."""
         followed = self.followed.keys
         at = len(followed) - operator.length_hint(self.rest) - 1
         for one in self.known:
@@ -140,12 +140,12 @@ class Recordings:
         raise Different
 
     def stands_for(self, reviews: dict[tuple, Finding]) -> bool:
-        """Whether the recorded cluster found all that the compared one did without the checks."""
+        """Whether the recorded cluster has all findings that the compared one made without the checks."""
         theirs = self.followed.reviews
         return all(i in theirs and f.count <= theirs[i].count for i, f in reviews.items())
 
     def repeat(self, reporter: Reporter) -> None:
-        """Reports what the recorded cluster found for the compared one."""
+        """Reports the findings of the recorded cluster for the compared one."""
         again = {identity: dataclasses.replace(f) for identity, f in self.followed.reviews.items()}
         reporter.absorb(Reporter.of(again, []))
 

@@ -1,9 +1,9 @@
 """Runs the clusters of a launch one after the other, and checks only those that do something new.
 
-A cluster that does, event for event, what an earlier one did needs no second look. One that turns out to be
-different is run again from its start, with the checks. That is safe because no cluster writes what it reads;
-where it does, or where clusters may conflict in memory that several of them touch, the whole launch is run
-again, as `Doubtful` says.
+A cluster that does, event for event, what an earlier one did need not be checked. One that turns out to be
+different runs again from its start, with the checks. That is safe if it writes no buffer that it reads;
+otherwise, or if clusters may conflict in memory that several of them access, the whole launch runs again with
+all checks (`Doubtful`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from ptxsim.grid.repeats.recording import Different, Recordings
 from ptxsim.machine.cluster_series import ClusterSeries, runs_in_series
 from ptxsim.machine.launch_view import Launch
 
-MOST_LONGER, ENOUGH = 2, 100_000  # times the longest, and more: instructions before it is checked instead
-MOST_MISSES = 3  # after this many clusters in a row that differ from all recordings, comparing does not pay
+MOST_LONGER, ENOUGH = 2, 100_000  # a compared cluster may run MOST_LONGER * longest + ENOUGH instructions
+MOST_MISSES = 3  # consecutive clusters that differ from all recordings, after which comparing does not pay
 
 
 class Doubtful(Exception):
-    """Something may be wrong with clusters that were only compared: run all again, and check each."""
+    """Clusters that were only compared may have errors: the launch must run again with every one checked."""
 
 
 class Runner:
-    """Runs clusters with `run`. `cluster` is the latest one; its counts are the totals up to now."""
+    """Runs clusters with `run`. `cluster` is the latest one; its counts are the totals so far."""
 
     def __init__(self, make, recordings: Recordings | None):
-        """make() -> a new Cluster; recordings: None where every cluster is to be checked."""
+        """make() -> a new Cluster; recordings: None if every cluster must be checked."""
         self.make, self.cluster, self.recordings = make, make(), recordings
         self.compared = self.misses = 0
         self.own: set[tuple] = set()  # findings within recorded clusters
@@ -34,8 +34,8 @@ class Runner:
         self.series: ClusterSeries | None = None  # made when there is more than one to run
 
     def run_some(self, rest: range, alone: bool = True) -> tuple[int, bool]:
-        """Runs clusters from the first of `rest` on, several where that takes no Python: (how many, whether
-        the last one ended).
+        """Runs one or more clusters from the first of `rest` on, several if that needs no Python. Returns
+        (how many, whether the last one ended).
         """
         if self.series is None and len(rest) > 1 and self.recordings is None and runs_in_series(self.cluster):
             self.series = ClusterSeries(self.cluster)
@@ -45,10 +45,9 @@ class Runner:
         return (ended + 1, self.cluster.run(alone)) if stands else (ended, True)
 
     def run(self, index: int, alone: bool = True) -> bool:
-        """Runs cluster `index`, as Cluster.run does. Where others may help it, no cluster is compared
-        (`comparable`).
+        """Runs cluster `index`, as Cluster.run does, unless an earlier cluster has taken it over.
 
-        A cluster that an earlier one has taken over is not run.
+        If clusters may help each other, none is compared (`comparable`).
 
         """
         if not self.cluster.launch.not_started.begin(index):
@@ -61,7 +60,7 @@ class Runner:
         return self._check(index)
 
     def _repeats(self, index: int) -> bool:
-        """Whether the cluster did what an earlier one did. If not, everything is as it was before."""
+        """Runs cluster `index`; whether it did what an earlier one did. If not, undoes its effects."""
         cluster, recordings = self.cluster, self.recordings
         assert recordings is not None
         counts, printed = cluster.counts(), len(cluster.reporter.printed)
@@ -91,7 +90,7 @@ class Runner:
         return False
 
     def _check(self, index: int) -> bool:
-        """Runs the cluster with all checks. Others may be compared with it if it has no error."""
+        """Runs cluster `index` with all checks; records it for comparisons if it has no error."""
         cluster, recordings = self.cluster, self.recordings
         assert recordings is not None
         recording = not recordings.full() and self.misses < MOST_MISSES
@@ -112,7 +111,7 @@ class Runner:
 
 
 def comparable(launch: Launch) -> bool:
-    """Whether clusters of a launch may be compared: all the memory that they share has one address."""
+    """Whether clusters of a launch may be compared: no arrays overlap, and clusters do not communicate."""
     rows = sorted((host, host + end - base) for base, end, host, _ in launch.memory.rows)
     aliases = any(end > later for (_, end), (later, _) in itertools.pairwise(rows))
     return not aliases and not launch.talkative
