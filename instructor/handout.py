@@ -1,5 +1,4 @@
-"""Makes the students' handout: the lab without the course's own files, and a check that nothing of them
-leaks.
+"""Makes the students' handout, the lab without the course's own files, and checks that nothing of them leaks.
 
 A solution leaks if LINES consecutive lines of one of its TODO regions are in a file, a hidden size if it is
 written in any of the usual ways. Text files are searched. PDFs are not copied but built from their Typst

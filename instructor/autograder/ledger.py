@@ -41,7 +41,7 @@ class Rule:
 class Final:
     """The final points of one student."""
 
-    student: str  # as the roster says, else as the hand-in does, else the submission's name
+    student: str  # as the roster says, else the submission's name
     submission: str  # the one that counts
     attempts: int
     points: float  # that this submission earned

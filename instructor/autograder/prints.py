@@ -101,7 +101,7 @@ def _plain(token: tokenize.TokenInfo) -> str:
 
 
 def plainer(text: str, gaps: bool = False, bare: bool = False) -> str:
-    """The text without the statements that change nothing; "" if it is not Python.
+    """The text without the statements that change nothing; "" if Python cannot parse it.
 
     `gaps`: the text has gaps to be filled in, so unread names and empty blocks stay. `bare`: calls of what
     the file itself or Python defines, and constants, are assumed to change nothing.
@@ -215,8 +215,7 @@ class _Busy(ast.NodeTransformer):
 
 
 def _same(node: ast.AST, bare: bool) -> ast.expr | None:
-    """The part whose value an expression has: x of `x + 0`, `(x,)[0]`, `x if True else y`, `(lambda: x)()`,
-    ..
+    """The part with the value of the whole: x of `x + 0`, `(x,)[0]`, `x if True else y`, `(lambda: x)()`, ..
 
     `bare`: also x of a sum or product with any number, as in `x + 3 - 3`.
     """

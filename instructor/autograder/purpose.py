@@ -1,5 +1,4 @@
-"""Tests whether D depends on the work that a kernel shows: one cluster runs again, and sums are read out
-halved.
+"""Tests whether D depends on the work that a kernel shows: a cluster runs again, its sums read out halved.
 
 D must be halved with them: all of it if all sums are halved, else the part that those sums are for. This
 finds work whose result goes nowhere, beside a product computed in another way. One run makes several

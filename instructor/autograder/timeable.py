@@ -1,5 +1,4 @@
-"""Whether an artifact may be timed: each runs on the simulator first, at the size and with the data of its
-timing.
+"""Whether an artifact may be timed: it first runs on the simulator, at the size and with the data of timing.
 
 A step that is right at small sizes may be another kernel at the published ones: its code knows the size.
 """

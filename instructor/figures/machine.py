@@ -1,5 +1,4 @@
-"""Pictures of docs/machine.md: an mbarrier's phase, two proxies that access the same bytes, an SM and its
-engines.
+"""Pictures of docs/machine.md: an mbarrier's phase, two proxies with the same bytes, an SM and its engines.
 
 The style sheet in each file does the animation; readers who prefer no motion get the same picture without it.
 """

@@ -11,9 +11,7 @@ from tirxlab.forecast import launch_of
 
 @pytest.mark.parametrize("number", [2, 6, 9])
 def test_rows_beyond_the_edge_are_not_all_the_same(number):
-    """A tile of 8 rows and 120 more: if these were all the last row, the whole chip would wait for one cache
-    line.
-    """
+    """A tile of 8 rows and 120 more: had these all been the last row, all SMs would wait for one line."""
     launch = launch_of(rung("ampere", number, (264, 256, 64)))
     last = launch.clusters[0] * launch.clusters[1] * launch.clusters[2] - 1
     asked = Counter(copy.address // 128 for copy in record(launch, last).copies.values())
