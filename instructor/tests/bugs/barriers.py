@@ -137,7 +137,7 @@ COUNTS = (
         edits=(replace("ld2mma.init(128)", "ld2mma.init(64)"),),
         kind="mbarrier",
         names="ld2mma[0]",
-        why="128 arrivals complete two phases of 64: the barrier runs away from who waits on it.",
+        why="128 arrivals complete two phases of 64: the barrier runs ahead of the thread that waits on it.",
     ),
 )
 
@@ -190,7 +190,7 @@ ARRIVALS = (
         edits=(replace("ld2mma.arrive(0, cta_id=0)", "ld2mma.arrive(0, cta_id=1)"),),
         kind="deadlock",
         names="ld2mma[0]",
-        why="The MMA warp of CTA 0 waits on its own barrier; everybody arrives on CTA 1's.",
+        why="The MMA warp of CTA 0 waits on its own barrier; all threads arrive on CTA 1's.",
     ),
     Bug(
         "arrive-on-own-cta",
@@ -231,7 +231,7 @@ ARRIVALS = (
         ),  # fmt: skip
         kind="deadlock",
         names="mma2tma[0]",
-        why="cta_mask=1 signals CTA 0 only; CTA 1's TMA warp never hears that its stage is free.",
+        why="cta_mask=1 signals CTA 0 only; CTA 1's TMA warp never learns that its stage is free.",
     ),
     Bug(
         "mask-one-cta-result",
@@ -245,6 +245,6 @@ ARRIVALS = (
         ),  # fmt: skip
         kind="deadlock",
         names="mma2ld[0]",
-        why="CTA 1's write-back warpgroups never hear that the product is ready.",
+        why="CTA 1's write-back warpgroups never learn that the product is ready.",
     ),
 )

@@ -105,7 +105,7 @@ SIGNALS = (
         edits=(replace("mma(mma_phase.stage, k != 0)", "mma(mma_phase.phase, k != 0)"),),
         kind="mbarrier",
         names="mma2tma[0]",
-        why="The stage is handed back at the index of the phase.",
+        why="The stage is released with the phase as its index.",
     ),
 )
 
@@ -117,7 +117,7 @@ PARITIES = (
         edits=(replace("mma_phase.init(is_producer=False)", "mma_phase.init(is_producer=True)"),),
         kind="uninitialized",
         names="the wait for tma2mma[0]",
-        why="Parity 1 of a fresh barrier passes at once: the first MMA reads what nobody has loaded.",
+        why="Parity 1 of a fresh barrier passes at once: the first MMA reads a stage that nobody has loaded.",
     ),
     Bug(
         "phase-starts-at-1",
@@ -126,7 +126,7 @@ PARITIES = (
         (replace("phase_tma = 0", "phase_tma = 1"),),
         kind="deadlock",
         names="waited for the wrong parity",
-        why="Data comes with phase 0.",
+        why="The data arrives in phase 0.",
     ),
 )
 
@@ -172,7 +172,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
         (replace("Tx.copy_async(Bsmem[stage, :, :]", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH, :, :]"),),
         kind="race",
         names="Bsmem differs, in its index or in where it lies",
-        why="B is loaded one stage on; its bytes report to the barrier of the stage that the MMA reads.",
+        why="B is loaded into the next stage, its bytes go to the barrier of the stage that the MMA reads.",
     ),
     Bug(
         "one-buffer-one-stage-on-in-the-mma",
@@ -200,7 +200,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
         ),
         kind="mbarrier",
         names="so on round the ring, always 1 apart",
-        why="The MMA waits for the data of the next stage, all along.",
+        why="Every MMA waits for the data of the next stage.",
     ),
     Bug(
         "hands-back-one-stage-on",
@@ -209,7 +209,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
         edits=(replace("mma2tma.arrive(stage, cta", "mma2tma.arrive((stage + 1) % PIPE_DEPTH, cta"),),
         kind="mbarrier",
         names="so on round the ring, always 1 apart",
-        why="The commit hands back the stage after the one that the MMA has read.",
+        why="The commit releases the stage after the one that the MMA has read.",
     ),
     Bug(
         "loads-without-waiting-for-a-free-stage",
@@ -218,7 +218,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
         edits=(drop("mma2tma.wait("),),
         kind="mbarrier",
         names="nobody ever waits for mma2tma[0]",
-        why="The loads run on: it is no count that is wrong, but a wait that is missing.",
+        why="The loads run ahead: no count is wrong, a wait is missing.",
     ),
     Bug(
         "waits-for-the-first-product-alone",
@@ -230,7 +230,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
         ),
         kind="race",
         names="who reads it has signalled ld2mma[0] 8 times and waited for mma2ld[0] 1 time",
-        why="It runs on without waiting: that it hands tensor memory back early follows.",
+        why="It continues without waiting; the early release of tensor memory is a consequence.",
     ),
     Bug(
         "multiplies-wait-for-their-own-product",
@@ -239,7 +239,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
         edits=(replace("ld2mma.wait(0, ld_phase.phase)", "mma2ld.wait(0, ld_phase.phase)"),),
         kind="race",
         names="WG1 warp 0 waits for mma2ld (line 824), for which another line waits",
-        why="It waits for what it signals itself; the write-back, which it lets starve, has no fault.",
+        why="It waits for a barrier that it signals itself; the starving write-back is not at fault.",
     ),
 )
 _MMA_WAIT = "tma2mma.wait(mma_phase.stage, mma_phase.phase)"
@@ -262,7 +262,7 @@ REPAIRS = (
         edits=(drop(_TMA_WAIT), after("tma_load(k, tma_phase.stage)", _TMA_WAIT)),
         kind="race",
         names="mma2tma[0] is waited for",
-        why="The stage is filled before the wait for it to be free.",
+        why="The stage is filled before the wait until it is free.",
     ),
     Bug(
         "one-wait-more-than-loads",
@@ -310,7 +310,7 @@ REPAIRS = (
         edits=(drop("mma2ld.wait(wg_id,"),),
         kind="race",
         names="was not waited for",
-        why="Nobody waits for the product; that the MMA warp waits for stages has nothing to do with it.",
+        why="Nobody waits for the product; the MMA warp's waits for stages are unrelated.",
     ),
     Bug(
         "no-alloc",
@@ -319,7 +319,7 @@ REPAIRS = (
         (instead("Tx.ptx.tcgen05.alloc(", "pass"),),
         kind="tmem-alloc",
         names="at an address that nothing has written",
-        why="Nobody allocates tensor memory: the word that should hold its address is as it was.",
+        why="Nobody allocates tensor memory: the word that should hold its address is unchanged.",
     ),
     Bug(
         "dealloc-without-sync",

@@ -181,7 +181,7 @@ TCGEN05 = (
         edits=(replace("Tx.copy(Dreg_wg[:, :], tmem[", "Tx.copy_async(Dreg_wg[:, :], tmem["),),
         kind="race",
         names="tcgen05.wait::ld",
-        why="Nothing waits for tcgen05.ld: TMEM is handed back while it is read.",
+        why="Nothing waits for tcgen05.ld: TMEM is released while it is read.",
         severity="review",  # chips have read the columns once a register was read
     ),
     Bug(
@@ -194,7 +194,7 @@ TCGEN05 = (
         ),
         kind="race",
         names="tensor memory",
-        why="ld2mma is signalled first, and the loads waited for after that.",
+        why="ld2mma is signalled before the wait for the loads.",
         severity="review",  # chips have read the columns once a register was read
     ),
 )
@@ -264,7 +264,7 @@ OVERLAPS = (
         edits=(before("Dsmem = pool.alloc(", "pool.move_base_to(1024)"),),
         kind="race",
         names="Asmem",
-        why="Dsmem lies on the first stage of A, which TMA fills for the next tile.",
+        why="Dsmem overlaps the first stage of A, which TMA fills for the next tile.",
     ),
     Bug(
         "asmem-over-bsmem",

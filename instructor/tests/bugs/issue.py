@@ -69,7 +69,7 @@ ISSUE = (
         edits=(guard("Tx.cuda.cluster_sync()", "if cbx == 0:"),),
         kind="deadlock",
         names="cluster barrier",
-        why="CTA 1 does not come to the first cluster_sync.",
+        why="CTA 1 does not reach the first cluster_sync.",
     ),
     Bug(
         "group-dropped-on-b",

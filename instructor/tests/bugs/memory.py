@@ -86,7 +86,7 @@ TMEM = (
         ),
         kind="tmem-alloc",
         names="tcgen05.mma",
-        why="Freed after the first tile, while the MMA warp goes on with the next.",
+        why="Freed after the first tile, while the MMA warp continues with the next.",
     ),
     Bug(
         "dealloc-other-warp",
@@ -105,7 +105,7 @@ TMEM = (
         (replace("range(K_TILES)", "range(K_TILES + 1)"),),
         kind="out-of-bounds",
         names="1 phase of tma_bar brings nothing but zeros",
-        why="D is right: TMA fills what lies behind the end of K with zeros. An MMA is for nothing.",
+        why="D is right: TMA fills the tile past the end of K with zeros. One MMA is useless.",
         severity="review",
     ),
     Bug(
@@ -169,7 +169,7 @@ TMEM = (
         edits=(instead("Tx.cuda.cluster_sync()", "Tx.cuda.cta_sync()", nth=1),),
         kind="tmem-alloc",
         names="tcgen05.dealloc",
-        why="cta_sync waits for the own CTA; the peer may still read its half. Known chips wait.",
+        why="cta_sync waits for its own CTA; the peer may still read its half. Known chips wait.",
         severity="review",
     ),
     Bug(

@@ -87,7 +87,7 @@ PHASES = (
         edits=(before("if warp_id == 0:", "phase_tma = 0", "phase_mma = 0", nth=1),),
         kind="deadlock",
         names="tma_bar[1]",
-        why="Three K tiles per output tile leave the barriers in the middle: phases must live on.",
+        why="Three K tiles per tile of D end in the middle of the ring: phases must carry over.",
     ),
     Bug(
         "tmem-phase-not-advanced",
@@ -105,7 +105,7 @@ PHASES = (
         edits=(before("ld2mma.wait(0, ld_phase.phase)", "mma_phase.init(is_producer=False)"),),
         kind="deadlock",
         names="tma2mma[1]",
-        why="The MMA warp goes back to stage 0 on each tile, the TMA warp goes on with the next stage.",
+        why="The MMA warp returns to stage 0 on each tile, the TMA warp continues with the next stage.",
     ),
     Bug(
         "state-advanced-on-cta-0",
@@ -135,7 +135,7 @@ LOOPS = (
         edits=(head("for k in range(K_TILES):", "for k in range(K_TILES - 1):", nth=1),),
         kind="deadlock",
         names="mma2tma[0]",
-        why="TMA fills three stages per tile, the MMA warp frees two; when it has ended, TMA waits on.",
+        why="TMA fills three stages per tile, the MMA warp frees two; when it has ended, TMA still waits.",
     ),
     Bug(
         "tma-one-k-short",

@@ -37,7 +37,7 @@ MEMORY = (
         ),
         kind="race",
         names="this load is issued behind the wait for tma_bar[0] (line ",
-        why="The data was waited for, and is overwritten before an MMA takes it: no wait is missing.",
+        why="The data was waited for, but is overwritten before an MMA reads it: no wait is missing.",
     ),
 )
 
@@ -52,7 +52,7 @@ EVIDENCE = (
         ),
         kind="race",
         names="which issued it, never waits for ld2mma[1]",
-        why="Its MMAs write what is still read; the commits of the two warps are counted together, rightly.",
+        why="Its MMAs overwrite what is still read; the commits of both warps count together, rightly.",
     ),
     Bug(
         "copies-in-front-of-the-wait-for-the-mma-before",
@@ -72,7 +72,7 @@ EVIDENCE = (
         ),
         kind="race",
         names="only afterwards",
-        why="The wait is there, behind what it was to come before.",
+        why="The wait is there, but after the operation that it should precede.",
     ),
     Bug(
         "second-write-back-never-waits-for-its-product",
@@ -81,7 +81,7 @@ EVIDENCE = (
         edits=(guard("mma2ld.wait(wg_id, wb_phase", "if wg_id == 0:"),),
         kind="race",
         names="waited for no mbarrier before",
-        why="Nobody is there to take another slot: no slot is wrong.",
+        why="There is nobody to take another slot: no slot is wrong.",
     ),
 )
 
@@ -106,7 +106,7 @@ UNWAITED = (
         order="adverse",
         kind="race",
         names="is issued with no wait for tma2mma in front of it; other rounds have one (line ",
-        why="Each other K tile is waited for.",
+        why="Only every other K tile is waited for.",
     ),
     Bug(
         "store-waited-for-at-the-barrier-of-the-loads",
@@ -138,7 +138,7 @@ FREED = (
         ),
         kind="tmem-alloc",
         names="which warp 0 has freed by then (line ",
-        why="Barriers stand in front of it; but the next tile finds no tensor memory any more.",
+        why="There are barriers before it, but the next tile has no tensor memory any more.",
     ),
 )
 

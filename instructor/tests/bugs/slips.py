@@ -21,7 +21,7 @@ INDICES = (  # of one buffer, or of the barrier of one load
         ),
         kind="race",
         names="Asmem differs, in its index or in where it lies",
-        why="A is loaded one stage on; a tile begins at the stage where the one before it ended.",
+        why="A is loaded into the next stage; a tile begins at the stage where the one before it ended.",
     ),
     Bug(
         "one-buffer-one-stage-on-in-the-mma-from-tile-to-tile",
@@ -62,7 +62,7 @@ RINGS = (  # signals to one stage only, missing waits, arrays that are too short
         edits=(replace("mma2tma.arrive(stage,", "mma2tma.arrive(0,"),),
         kind="mbarrier",
         names="in turn, and commits to mma2tma[0] each time",
-        why="The MMA goes through all stages and hands back the first one each time.",
+        why="The MMA walks through all stages but releases the first one each time.",
     ),
     Bug(
         "loads-to-slot-0",
@@ -89,7 +89,7 @@ RINGS = (  # signals to one stage only, missing waits, arrays that are too short
         edits=(guard("tma2mma.wait(", "if k != K_TILES - 1:"),),
         kind="mbarrier",
         names="but waited for its answer, tma2mma,",
-        why="The MMA of the last K tile does not wait for its data: the stage is handed back too soon.",
+        why="The MMA of the last K tile does not wait for its data: the stage is released too soon.",
     ),
     Bug(
         "no-wait-in-the-first-round",
@@ -98,7 +98,7 @@ RINGS = (  # signals to one stage only, missing waits, arrays that are too short
         edits=(guard("mma2tma.wait(", "if k > 0:"),),
         kind="race",
         names="mma2tma was not waited for between them",
-        why="A tile's first load takes a stage that the tile before may still use; tma2mma is not it.",
+        why="A tile's first load takes a stage that the tile before may still use; tma2mma is not the cause.",
     ),
     Bug(
         "one-barrier-for-all-stages",
@@ -107,7 +107,7 @@ RINGS = (  # signals to one stage only, missing waits, arrays that are too short
         edits=(replace("TCGen05Bar(pool, PIPE_DEPTH, ", "TCGen05Bar(pool, 1, "),),
         kind="mbarrier",
         names="stage 1 of mma2tma, a barrier array of 1",
-        why="mma2tma has one element: the others are those of the barriers behind it.",
+        why="mma2tma has one element: the other indices are barriers after it.",
     ),
     Bug(
         "loads-ahead-beyond-k",
@@ -126,7 +126,7 @@ RINGS = (  # signals to one stage only, missing waits, arrays that are too short
         edits=(replace("PRE_NUM = min(PIPE_DEPTH, K_TILES)", "PRE_NUM = min(PIPE_DEPTH - 1, K_TILES)"),),
         kind="deadlock",
         names="nobody signals tma_bar[1]",
-        why="The second stage is never loaded: no role that has ended has to do with it.",
+        why="The second stage is never loaded: that a role has ended is unrelated.",
     ),
     Bug(
         "flips-one-stage-before-the-wrap",
@@ -135,7 +135,7 @@ RINGS = (  # signals to one stage only, missing waits, arrays that are too short
         edits=(replace("if stage == 0:", "if stage == PIPE_DEPTH - 1:"),),
         kind="deadlock",
         names="the phase was flipped too early",
-        why="The phase flips when the ring comes to its last stage.",
+        why="The phase flips when the ring reaches its last stage.",
     ),
 )
 ROLES = (
@@ -200,7 +200,7 @@ PRODUCTS = (  # in tensor memory
         ),
         kind="race",
         names="one to columns 0 to 255, the other to columns 128 to 383",
-        why="Each MMA writes 256 columns, and the second begins 128 behind the first.",
+        why="Each MMA writes 256 columns, and the second begins 128 after the first.",
     ),
     Bug(
         "next-tile-with-every-chunk",
@@ -216,7 +216,7 @@ PRODUCTS = (  # in tensor memory
         ),
         kind="race",
         names="has completed",
-        why="The write-back skips tiles: tensor memory is freed while the last products are made.",
+        why="The write-back skips tiles: tensor memory is freed while the last products are computed.",
     ),
 )
 ROUNDS = (  # one side skips its signal, or its wait, in some rounds; another role does in between
@@ -234,7 +234,7 @@ ROUNDS = (  # one side skips its signal, or its wait, in some rounds; another ro
         ),
         kind="deadlock",
         names="the missing one is its own",
-        why="Warp 3 loads all tiles before it comes to the loop with the MMAs.",
+        why="Warp 3 loads all tiles before it reaches the loop with the MMAs.",
     ),
     Bug(
         "stage-not-handed-back-at-the-first-k-tile",
@@ -300,7 +300,7 @@ NAMES = (  # names of barriers, and what is reported about a store
         edits=(replace("mma2tma.arrive(stage, cta_group=1", "mma2ld.arrive(stage, cta_group=1"),),
         kind="race",
         names="nobody signals mma2tma, for which WG1 warp 3 (line 817) waits",
-        why="Nobody hands the stages back, and the product is announced once a K tile.",
+        why="Nobody releases the stages, and the product is announced once per K tile.",
     ),
     Bug(
         "bytes-announced-with-each-block-of-a",
@@ -343,7 +343,7 @@ NAMES = (  # names of barriers, and what is reported about a store
         ),
         kind="race",
         names="stores the same tile again: its coordinates did not change",
-        why="Tiles of one row are stored one over the other.",
+        why="Tiles of one row are stored on top of each other.",
     ),
 )
 

@@ -23,7 +23,7 @@ STAGES = (
         ),
         kind="deadlock",
         names="comes to tma_bar[0] time and again",
-        why="With one K tile no load follows: the stage stays, and a flip of the phase would not mend that.",
+        why="With one K tile no load follows: the stage does not advance, and no flip would fix that.",
     ),
     Bug(
         "each-cta-runs-one-mma-warp",
@@ -32,7 +32,7 @@ STAGES = (
         edits=(head("if cbx == 0:", "if cbx == warp_id:", nth=-1),),
         kind="deadlock",
         names="CTA 1 runs the loop with the MMAs of the pair",
-        why="Each consumer has a slot of mma2ld of its own: nobody is to go round them.",
+        why="Each consumer has a slot of mma2ld of its own: no role should walk through them.",
     ),
 )
 WAITS = (
@@ -43,7 +43,7 @@ WAITS = (
         edits=(guard("tma2mma.wait(mma_phase", "if warp_id == 0:"),),
         kind="uninitialized",
         names="WG2 warp 1 did not wait for tma2mma",
-        why="Its early MMAs read stages that are filled anew later, too: that follows.",
+        why="Its early MMAs also read stages that are refilled later: that is a consequence.",
     ),
 )
 HANDED_BACK = (  # released by some warps, and by none of the others
@@ -57,7 +57,7 @@ HANDED_BACK = (  # released by some warps, and by none of the others
         ),
         kind="race",
         names="WG0 warp 0 lane 0 arrives on ld2mma[0]",
-        why="The MMA waits in each round; what it waits for says nothing of the other 127 readers.",
+        why="The MMA waits in each round, but its barrier says nothing about the other 127 readers.",
     ),
     Bug(
         "each-reader-hands-tensor-memory-back-for-all",
@@ -66,7 +66,7 @@ HANDED_BACK = (  # released by some warps, and by none of the others
         edits=(replace("ld2mma.arrive(0)", "ld2mma.arrive(0, count=128)"),),
         kind="mbarrier",
         names="WG0 arrives with count 128 each, 16384 arrivals where init(128) expects 128",
-        why="The phases run ahead by what the count says, not by how often somebody arrives.",
+        why="The phases run ahead because of the count, not because of extra arrivals.",
     ),
     Bug(
         "each-consumer-hands-back-what-both-have-read",
@@ -81,7 +81,7 @@ HANDED_BACK = (  # released by some warps, and by none of the others
         ),
         kind="mbarrier",
         names="arrive on all elements of ld2mma, 512 threads where init(256) expects 256",
-        why="That other waits take part in the standstill follows from it.",
+        why="Other waits take part in the deadlock as a consequence.",
     ),
     Bug(
         "one-of-two-consumers-hands-the-stage-back",
@@ -93,7 +93,7 @@ HANDED_BACK = (  # released by some warps, and by none of the others
         ),
         kind="race",
         names="warp 9 issued this MMA, and commits to none of them",
-        why="The stage has no slot for each consumer: both hand back the same one.",
+        why="The stage has no slot per consumer: both release the same one.",
     ),
     Bug(
         "ring-filled-ahead-in-every-tile",
@@ -129,7 +129,7 @@ OUTSIDE = (
         ),
         kind="uninitialized",
         names="TMA stores lie outside of D, from column",
-        why="A cluster whose first tile lies inside stores all others far outside.",
+        why="A cluster whose first tile is inside D stores all others far outside.",
     ),
 )
 ROUNDS = (
@@ -147,7 +147,7 @@ ROUNDS = (
         ),
         kind="deadlock",
         names="TMA has delivered 32768 B, but nobody has arrived (0/1) to expect them",
-        why="The thread that waits would announce the bytes of the next tile: not those that have come.",
+        why="The waiting thread would announce the next tile's bytes, not those that have arrived.",
     ),
     Bug(
         "tensor-memory-free-before-the-first-tile",
@@ -157,7 +157,7 @@ ROUNDS = (
         edits=(before("while tile_scheduler.valid():", "ld2mma.arrive(wg_id, cta_id=0)", nth=2),),
         kind="mbarrier",
         names="its signaller arrives 2 times, as init(1) asks, but is waited for 0 times",
-        why="The MMA warps stand still before they come to all stages: those are not left out.",
+        why="The MMA warps hang before they reach all stages: none is left out.",
     ),
     Bug(
         "tensor-memory-handed-back-to-the-own-cta",
@@ -187,7 +187,7 @@ ROUNDS = (
         ),
         kind="mbarrier",
         names="which says that stages are free, but has waited for tma2mma",
-        why="Where K has fewer tiles than the ring has stages, stages come back that nobody has used.",
+        why="If K has fewer tiles than the ring has stages, stages are released that nobody has used.",
     ),
     Bug(
         "mma-warp-counts-tiles-by-itself",
@@ -219,7 +219,7 @@ UNSET = (
         ),
         kind="uninitialized",
         names="the parity of this wait comes from local memory",
-        why="The first wait asks for whatever phase the memory holds: a standstill, or no wait at all.",
+        why="The first wait asks for whatever phase the memory holds: a deadlock, or no wait at all.",
     ),
     Bug(
         "answer-of-a-wait-that-nobody-looks-at",
@@ -254,7 +254,7 @@ COMMITS = (
         ),
         kind="deadlock",
         names="it counts 128 arrivals of threads",
-        why="No count would mend that: who waits for the product waits at another barrier.",
+        why="No count would fix that: the role that waits for the product waits at another barrier.",
     ),
     Bug(
         "stage-comes-back-at-the-barrier-of-tensor-memory",
@@ -269,7 +269,7 @@ COMMITS = (
         ),
         kind="deadlock",
         names="WG1 warp 0 signals ld2mma",
-        why="Of the two lines that signal it, one is by the warp that waits there itself.",
+        why="Of the two lines that signal it, one is run by the warp that waits there itself.",
     ),
 )
 SHORT = (
@@ -290,7 +290,7 @@ SHORT = (
         ),
         kind="deadlock",
         names="its waits have begun at mma2tma[1]",
-        why="Whoever loads does start: its first waits pass, but stage 0 comes last, with the next phase.",
+        why="The loading warp does start: its first waits pass, but stage 0 comes last, in the next phase.",
     ),
     Bug(
         "write-back-waits-as-if-it-were-to-start",
@@ -299,7 +299,7 @@ SHORT = (
         edits=(replace("wb_phase.init(is_producer=False)", "wb_phase.init(is_producer=True)"),),
         kind="uninitialized",
         names="the wait for mma2ld[0]",
-        why="That no MMA was issued before the standstill follows from it.",
+        why="As a consequence no MMA was issued before the deadlock.",
     ),
     Bug(
         "buffer-has-a-stage-less-than-its-ring",
@@ -319,7 +319,7 @@ SHORT = (
         edits=(replace("if wg_id == 1:", "if wg_id == 0:"),),
         kind="deadlock",
         names="the missing ones are its own warp's and those of WG0 warp 3 lane 0",
-        why="That no one skips a barrier follows: two warps have a role before they come there.",
+        why="Nobody skips a barrier: two warps have a role before they reach it.",
     ),
 )
 GROUPS = (UNSET, STAGES, SHORT, WAITS, HANDED_BACK, PARTS, OUTSIDE, ROUNDS, COMMITS)

@@ -196,7 +196,7 @@ TMEM = (
         edits=(ASYNC_READ, after("ld2mma.arrive(0, cta_id=0)", WAIT_LD)),
         kind="race",
         names="tensor memory",
-        why="ld2mma is signalled first, and the loads waited for after that.",
+        why="ld2mma is signalled before the wait for the loads.",
         severity="review",  # chips have read the columns once a register was read
     ),
 )
@@ -213,7 +213,7 @@ OVERLAPS = (
         ),
         kind="race",
         names="Asmem",
-        why="Dsmem lies on the first stage of A, which TMA fills for the next tile.",
+        why="Dsmem overlaps the first stage of A, which TMA fills for the next tile.",
     ),
     Bug(
         "consumers-overlap-by-half",

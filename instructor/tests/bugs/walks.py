@@ -16,7 +16,7 @@ BARRIERS = (  # two uses, two arrivals, none at one of two
         ),
         kind="deadlock",
         names="gets both the bytes of loads",
-        why="The phases of tma_bar[0] end with loads and with MMAs; no flip of a phase mends that.",
+        why="Both loads and MMAs complete phases of tma_bar[0]; no flip of a phase fixes that.",
     ),
     Bug(
         "bytes-announced-with-each-copy",
@@ -35,7 +35,7 @@ BARRIERS = (  # two uses, two arrivals, none at one of two
         ),
         kind="mbarrier",
         names="with no wait in between, but it has init(1)",
-        why="Two arrivals a round where init counts one; that nobody waits for mma_bar yet is no cause.",
+        why="Two arrivals per round, init counts one; that nobody waits for mma_bar yet is not the cause.",
     ),
     Bug(
         "both-consumers-announce-at-slot-0",
@@ -53,7 +53,7 @@ BARRIERS = (  # two uses, two arrivals, none at one of two
         edits=(replace("mma2tma.init(NUM_CONSUMER)", "mma2tma.init(1)"),),
         kind="mbarrier",
         names="each for MMAs to its own columns, but it has init(1)",
-        why="Both MMA warps hand back the stage: it is the count that is wrong, not the number of threads.",
+        why="Both MMA warps release the stage: the count is wrong, not the number of threads.",
     ),
 )
 WALKS = (  # the same way for a while
@@ -68,7 +68,7 @@ WALKS = (  # the same way for a while
         ),
         kind="deadlock",
         names="wait number 4 of its array is for tma_bar[0], signal number 4",
-        why="The loads ahead fill four stages, the waits go round three.",
+        why="The loads ahead fill four stages, the waits cycle through three.",
     ),
     Bug(
         "loads-ahead-from-stage-0-in-every-tile",
@@ -78,7 +78,7 @@ WALKS = (  # the same way for a while
         edits=(replace("tma_load(i, (stage + i) % PIPE_DEPTH)", "tma_load(i, i)"),),
         kind="deadlock",
         names="wait number 2 of its array is for tma_bar[1], signal number 2",
-        why="The second tile is loaded from stage 0 on, while the waits go on from stage 1.",
+        why="The second tile is loaded from stage 0 on, while the waits continue from stage 1.",
     ),
     Bug(
         "tmem-waited-for-with-every-k-tile",
@@ -110,7 +110,7 @@ WALKS = (  # the same way for a while
         ),
         kind="deadlock",
         names="32 of 128 threads arrived, and no other thread can come to",
-        why="No count of ld2mma would do: the barrier of the write-back lacks three warps, too.",
+        why="No count of ld2mma would help: the barrier of the write-back lacks three warps, too.",
     ),
 )
 PLACES = (  # two things in one place, or one past the end
@@ -135,7 +135,7 @@ PLACES = (  # two things in one place, or one past the end
         ),
         kind="race",
         names="the thread loads both to one place in one round",
-        why="B lies over A: the loads of a round meet there, whatever is waited for.",
+        why="B overlaps A: the loads of a round collide there, whatever is waited for.",
     ),
     Bug(
         "buffers-over-the-barriers",
@@ -225,7 +225,7 @@ SEVENTH = (  # of the seventh list
         ),
         kind="tx-count",
         names="mma_bar[0] of CTA 0 got 32768 B that nobody announced",
-        why="The bytes that are missing came elsewhere, from both loads ahead.",
+        why="The missing bytes arrived elsewhere, from both loads ahead.",
     ),
     Bug(
         "mma-waited-for-before-it-is-issued",
@@ -263,7 +263,7 @@ SEVENTH = (  # of the seventh list
         edits=(replace("[stage, :, :]", "[0, :, :]", times=4),),
         kind="race",
         names="which was waited for, fill this place too",
-        why="Each slot is signalled and waited for as it should be; the place is one.",
+        why="Each slot is signalled and waited for as it should be; both use one place.",
     ),
 )
 

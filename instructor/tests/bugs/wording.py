@@ -69,7 +69,7 @@ WAITS = (
         edits=(drop("tile_scheduler.next_tile()"),),
         kind="deadlock",
         names="once too often: nothing lets it leave the loop at lines",
-        why="Four stages are more than the K tiles: the wait that never ends is one that nobody signals.",
+        why="There are more stages than K tiles: the endless wait is at a barrier that nobody signals.",
     ),
     Bug(
         "next-tile-forgotten-in-one-loop-of-all-warps",
@@ -174,7 +174,7 @@ WAITS = (
         edits=(unwrap("if wg_id == 0:", nth=1),),
         kind="collective",
         names="lane 0 of WG1 warp 3 does not take part: it loads by TMA",
-        why="The warps that load and multiply come to the write-back, too.",
+        why="The warps that load and multiply reach the write-back, too.",
     ),
     Bug(
         "every-thread-copies-the-tile",
@@ -250,7 +250,7 @@ PLACES = (
         (replace("range(K_TILES)", "range(K_TILES + 1)"),),
         kind="out-of-bounds",
         names="A[127, 64] or A[128, 0], and A is 128 x 64",
-        why="The columns behind the last run on into the next row; behind the last row there is none.",
+        why="Columns past the last one continue in the next row; after the last row there is none.",
     ),
     Bug(
         "tile-column-not-scaled",
