@@ -154,7 +154,7 @@ def make(file: Path) -> None:
 
 
 def on_the_chip(artifact: Artifact, track: str) -> str:
-    """What ten launches did."""
+    """The outcomes of ten launches."""
     seen = launched(
         artifact, lambda: arrays(artifact, track), lambda data: judge(data[2], reference(track, *data[:2]))
     )

@@ -131,5 +131,5 @@ NEW = bytes_of_rows, gathered, of_groups, kept_sum, statistics, largest
 
 
 def drawn_streams(small: bool) -> list[Row]:
-    """At the sizes of the round, or of ptxsim."""
+    """The rows, at the sizes of the round, or of ptxsim."""
     return [known(kind, small) for kind in KNOWN] + [make(small) for make in NEW]

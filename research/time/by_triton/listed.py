@@ -173,7 +173,7 @@ def small_fourth_products() -> list[Row]:
 
 
 def fourth_streams(small: bool) -> list[Row]:
-    """At the sizes of the round, or of ptxsim."""
+    """The rows, at the sizes of the round, or of ptxsim."""
     if small:
         return [
             rows_of(gated, 4, 1400, 512, 4, "float16"),
