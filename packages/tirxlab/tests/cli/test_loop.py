@@ -107,7 +107,7 @@ def test_hints_come_in_stages_and_begin_with_what_the_check_named(run, kernels):
     file = kernels()
     said = [run("hint", "1", "--kernels", file)[1] for _ in range(4)]
     assert ["place", "rule", "idiom", "idiom"] == [re.search(r"\((\w+)\)", text)[1] for text in said]
-    assert "The TODOs stand at gemm_kernels.py, line" in said[0]
+    assert "The TODOs are in gemm_kernels.py, line" in said[0]
     file = kernels(1, edit=(WAIT, "            pass"))
     run("check", "1", "--kernels", file)
     said = run("hint", "1", "--kernels", file, "--from-start")[1]

@@ -165,7 +165,7 @@ def test_numbers_for_the_test_command_are_steps():
 def test_reset_writes_the_skeletons_anew_where_the_file_is_gone(run, tmp_path, monkeypatch):
     monkeypatch.setattr(reset, "STUDENT", tmp_path / "gemm_kernels.py")
     status, out, _ = run("reset", "3")
-    assert status == 0 and "was gone" in out
+    assert status == 0 and "was missing" in out
     assert (tmp_path / "gemm_kernels.py").read_text() == SKELETON.read_text()
 
 

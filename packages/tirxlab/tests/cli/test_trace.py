@@ -119,7 +119,7 @@ def test_a_kernel_that_cannot_be_built_is_one_message_and_leaves_no_file(run, tm
         (["4", "--cost", "load=0"], "cost load is a whole number from 1 on (got 0)"),
         (["4", "--order", "fast"], "is not an order"),
         (["4", "--chip", "a100"], "--chip takes b200 or h200"),
-        (["4", "--chip", "b200", "--cluster", "1"], "without --cluster"),
+        (["4", "--chip", "b200", "--cluster", "1"], "leave out --cluster"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run, arguments, words):

@@ -1,5 +1,5 @@
-"""Entry of `python -m tirxlab.cli` and of the `lab` script, which names this file: wherever the user stands,
-this copy of the lab is the one that runs.
+"""Entry of `python -m tirxlab.cli` and of the `lab` script, which names this file: this copy of the lab runs,
+whatever the user's current folder.
 """
 
 import gc
@@ -9,12 +9,12 @@ import sys
 if not __package__:
     _LAB = os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 5))
     sys.path[:1] = [_LAB, *(os.path.join(_LAB, "packages", name, "src") for name in ("tirxlab", "ptxsim"))]
-    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:3])  # and for the processes that it starts
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:3])  # for the processes that it starts
 
 
 def command() -> int:
-    """The command itself; its imports come after the fork, so that the parent stays small."""
-    gc.set_threshold(100_000)  # imports make a lot that stays
+    """Runs the command. Its imports come after the fork, so that the parent process stays small."""
+    gc.set_threshold(100_000)  # imports make many objects that live to the end
     try:
         return started()
     except ImportError as error:
@@ -25,7 +25,7 @@ def command() -> int:
         print(f"lab: {damaged.told(error)}", file=sys.stderr)
         return 2
     finally:
-        gc.freeze()  # the end of the process looks for no garbage in it
+        gc.freeze()  # no search for garbage when the process ends
 
 
 def started() -> int:

@@ -21,13 +21,13 @@ from tirxlab.steps import StepError, UntouchedStep
 EVERYONE = {
     "demo": "run finished kernels on the simulator, and one with a mistake",
     "test": "run the tests",
-    "check": "build and run a step, say what is wrong with it",
+    "check": "build and run a step, and explain what is wrong",
     "progress": "show where you stand: steps, attempts, points",
     "hint": "give the next hint for a step, never the answer",
     "inspect": "show a step's CUDA, PTX, SASS or resources",
     "show": "draw a step's tiles, memory, roles and barriers",
     "trace": "draw what can overlap in a run, and who waits",
-    "predict": "say what a step would take on a B200, and why",
+    "predict": "predict a step's time on a B200, and what bounds it",
     "compare": "put steps side by side",
     "bench": "measure speed on a GPU",
     "doctor": "say what this machine can do and what to install",
@@ -45,7 +45,7 @@ INSTRUCTORS = {
     "package": "pack the autograder",
     "release": "write the students' handout",
     "hidden": "make, show or try the hidden sizes",
-    "board": "make a page of who leads",
+    "board": "write a leaderboard page",
     "figures": "draw the figures of docs and slides",
 }
 
@@ -62,7 +62,7 @@ HELP = (
 
 
 def commands() -> dict[str, str]:
-    """Name -> summary of every command that is here; the instructor's only where `instructor/` is."""
+    """Name -> summary of every command in this copy; the instructor's only where `instructor/` exists."""
     instructors = INSTRUCTORS if (ROOT / "instructor").is_dir() else {}
     every = {**EVERYONE, **STUDENTS, **instructors}
     here = Path(__file__).parent
@@ -70,7 +70,7 @@ def commands() -> dict[str, str]:
 
 
 def load(name: str):
-    """The command of one file of this folder, which is imported only now: most need numba or TVM."""
+    """The command of one file of this folder; imported only on use, because most need numba or TVM."""
     module = importlib.import_module("tirxlab.cli." + name.replace("-", "_"))
     single = typer.Typer(**APP_OPTIONS)
     options = getattr(module, "COMMAND_OPTIONS", {})
@@ -113,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (UserError, StepError, DeviceError, ArtifactError) as error:
         return complain(fold(str(error)))
     except (typer.Abort, KeyboardInterrupt):
-        return STOPPED  # watch.py says so
+        return STOPPED  # watch.py prints the message
     except MemoryError as error:
         return complain(f"not enough memory: {fold(str(error)) or 'take a smaller --size'}")
     except BrokenPipeError:
@@ -121,7 +121,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if error.filename is None:  # not about a file that the user named: an error of the lab
+        if error.filename is None:  # not about a file that the user named: a fault in the lab
             raise
         return complain(f"{error.filename}: {error.strerror}")
     except Exception as error:
@@ -138,7 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def solutions_hint() -> str:
-    """What to do about an untouched step: write it; or take the solutions where they are at hand."""
+    """What to do about an untouched step: write it, or run the solution where this copy has the solutions."""
     write = "; fill in its TODOs in gemm_kernels.py, its page is in docs/steps/"
     return write + (f"; or run the solution: --kernels {shown(REFERENCE)}" if REFERENCE.exists() else "")
 
@@ -156,7 +156,7 @@ def callback(
         bool, typer.Option("--version", callback=version, is_eager=True, help="show the version and exit")
     ] = False,
 ) -> None:
-    """What stands before the name of a command."""
+    """The options that come before the name of a command."""
 
 
 def complain(message: str, status: int = 2) -> int:

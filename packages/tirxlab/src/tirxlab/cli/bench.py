@@ -1,4 +1,4 @@
-"""`./lab bench [S]`: speed on a real GPU against the published B200 times. The simulator has no clock."""
+"""`./lab bench [S]`: speed on a real GPU beside the published B200 times. The simulator has no clock."""
 
 import typer
 from rich.table import Table
@@ -41,7 +41,7 @@ def run(
     """Measure steps on a GPU and compare with the published B200 times. On the simulator: not measured.
 
     S may be hopper or ampere, with a RUNG: then sustained speed beside cuBLAS's in the same run, with the
-    options from --against on; the table and --out (.svg, .json) tell medians, spread, true clock and power.
+    options from --against on; the table and --out (.svg, .json) give medians, spread, true clock and power.
     """
     if tracks.is_track(step):
         plan = tracks_bench.Plan(
@@ -84,7 +84,7 @@ def run(
 
 
 def built(path, step: int, size: tuple[int, int, int]):
-    """A step's artifact, made in a confined child; UserError if it is not built."""
+    """A step's artifact, built in a confined child; UserError if the build fails."""
     try:
         return artifact_of(path, step, size)
     except StepError:

@@ -1,4 +1,4 @@
-"""`./lab board GRADES`: a static page of who leads, from a folder that grade-all wrote."""
+"""`./lab board GRADES`: a static leaderboard page, from a folder that grade-all wrote."""
 
 import json
 from pathlib import Path
@@ -15,16 +15,16 @@ def run(
     out: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="[GRADES/board.html]")] = None,
     roster: Annotated[
         Path | None,
-        typer.Option("--roster", metavar="CSV", help="with a column `nickname`: who has one is shown"),
+        typer.Option("--roster", metavar="CSV", help="with a column `nickname`; only its students are shown"),
     ] = None,
     step: Annotated[str, typer.Option("--step", metavar="S", help="whose time decides ties")] = "10",
     size: Annotated[str, typer.Option("--size", metavar="SIZE", help="at this published size")] = "4096",
 ) -> None:
-    """Points, ties by measured time, the speed of light beside TFLOP/s. Without --roster: all submissions.
+    """Rank by points, then by measured time; TFLOP/s beside the speed of light. No --roster: all submissions.
 
-    Points with what adjust.csv adds or takes, as in final.csv, but without late days.
+    Points include the changes of adjust.csv, as in final.csv, but no late days.
 
-    Under their own names: whom a hand-in says that it is of is anybody's word.
+    Submissions keep their file names: the student whom a hand-in names is not verified.
     """
     from instructor.autograder.batch import match_roster, read_roster
     from instructor.autograder.ledger import ADJUST, adjustments, read_adjust

@@ -1,4 +1,4 @@
-"""`./lab check S`: build and run a step and say what is wrong with it; the thing to do after each change."""
+"""`./lab check S`: build and run a step and explain what is wrong with it; to be run after each change."""
 
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ def run(
     size: SizesOption = None,
     orders: Annotated[
         str,
-        typer.Option("--orders", metavar="N", help="N more orders, seeds 0 .. N-1; or all that may matter"),
+        typer.Option("--orders", metavar="N", help="N more orders, seeds 0 .. N-1; or all that can differ"),
     ] = "0",
     full: Annotated[bool, typer.Option("--full", help="sizes over 1024 too, also on sim")] = False,
     kernels: KernelsOption = None,
@@ -59,10 +59,10 @@ def run(
 ) -> None:
     """Build and run a step, smallest size first, and show what is wrong. Stops at the first failure.
 
-    Without S it is the first step that is not clean yet; the earlier ones are not run again.
+    Without S: the first step that is not clean yet; earlier steps are not run again.
 
-    On the simulator uneven sizes run in two orders: asynchronous work ends as early, and as late as it may.
-    With several steps, those that are written are run and the others listed (exit status 1).
+    On the simulator uneven sizes run in two orders: asynchronous work completes as early, or as late, as it
+    may. With several steps, those that are written are run and the others listed (exit status 1).
     S may be hopper or ampere, with a RUNG of that track's ladder.
     """
     check_report(report_to, step or "")
@@ -108,7 +108,7 @@ def run(
 def planned(
     path: Path, device: str, full: bool, sizes: list, chosen, further: tuple, number: int
 ) -> list[Job]:
-    """The runs of step `number`: of `sizes`, else its own; in the order `chosen`, else in those it needs."""
+    """The runs of step `number`: of `sizes` or the step's own; in the order `chosen` or those it needs."""
     return [
         Job(path, number, shape, device, each)
         for shape in sizes or quick_or_all(number, device, full)
@@ -119,7 +119,7 @@ def planned(
 def after_step(
     path: Path, done: list[Outcome], jobs: list[Job], runner: Runner, usual: bool, quiet: bool, trials: bool
 ) -> None:
-    """Remembers how a step went where the usual runs were made, shows it unless `quiet`, tries repairs."""
+    """Records a step's result if these were its `usual` runs, shows it unless `quiet`, and tries repairs."""
     if usual:
         remember(path, done[-1].step, done)
     trials = trials and may_help(done[-1]) and not todos(read_text(path), done[-1].step)
@@ -131,7 +131,7 @@ def after_step(
 
 
 def say_end(path: Path, outcomes: list[Outcome], left: dict[int, str], part: str) -> None:
-    """What was left out, and what comes next. `part`: the size or order that was asked for."""
+    """Prints which steps were not run, and what to do next. `part`: the size or order that was asked for."""
     if left:
         output().print(left_out(left), markup=False)
     if outcomes[-1].passed:
@@ -139,7 +139,7 @@ def say_end(path: Path, outcomes: list[Outcome], left: dict[int, str], part: str
 
 
 def unfinished(path: Path) -> str | None:
-    """The first step that is not known to be clean; says what to do where there is nothing to run."""
+    """The first step that is not known to be clean; if none can be run, prints what to do: None."""
     from tirxlab.cli.record import first_unfinished, load
 
     text = source_text(path)
@@ -158,7 +158,7 @@ def unfinished(path: Path) -> str | None:
 
 
 def remember(path: Path, step: int, done: list[Outcome]) -> None:
-    """What came of a step's own runs, up to the first that failed: for `progress`, `hint` and `check`."""
+    """Stores the results of a step's own runs, up to the first failure: for `progress`, `hint`, `check`."""
     from tirxlab.cli.record import load
 
     if path == REFERENCE:
@@ -169,7 +169,7 @@ def remember(path: Path, step: int, done: list[Outcome]) -> None:
 
 
 def forecast_lines(runner: Runner, done: list[Outcome]) -> None:
-    """One line: what the time model says of the largest size with a published time that passed."""
+    """Prints one line: the predicted time of the largest size that passed and has a published time."""
     from tirxlab.cli.forecast_line import COMPARABLE_FROM, told_in_a_line
     from tirxlab.rubric import load_rubric
 
@@ -184,7 +184,7 @@ def forecast_lines(runner: Runner, done: list[Outcome]) -> None:
 
 
 def write_page(target: Path, step: str, path: Path, outcomes: list[Outcome], left: dict[int, str]) -> None:
-    """The page of --report."""
+    """Writes the page of --report."""
     from tirxlab.cli.report import from_outcomes, write_report
 
     title = f"Check of step {step}" if step.isdigit() else f"Check of steps {step}"
@@ -195,7 +195,7 @@ def write_page(target: Path, step: str, path: Path, outcomes: list[Outcome], lef
 
 
 def further_orders(text: str) -> tuple:
-    """What --orders asks for besides the usual ones."""
+    """The orders that --orders adds to the usual ones."""
     if text == "all":
         return (text,)
     if not text.isdigit():
@@ -204,7 +204,7 @@ def further_orders(text: str) -> tuple:
 
 
 def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | int | None) -> tuple:
-    """The order asked for, else the rubric's for this size; a GPU has its own."""
+    """The order asked for, else the rubric's for this size; `program` on a GPU, which has its own order."""
     from tirxlab.rubric import load_rubric
 
     if chosen is not None:
@@ -213,10 +213,10 @@ def orders_of(step: int, size: tuple[int, int, int], device: str, chosen: str | 
 
 
 def run_until_failure(runner: Runner, jobs: list[Job], named: bool, more: bool) -> list[Outcome]:
-    """Run jobs up to the first that fails. Orders of one size must give equal bytes.
+    """Run jobs up to the first that fails. All orders of one size must give equal bytes.
 
-    UserError if a size that the user has `named` does not fit the step. Unless `more` is to be built, the
-    builder ends while the rest is said.
+    UserError if a size that the user has `named` does not fit the step. Unless `more` steps are to be built,
+    the builder shuts down while the results are printed.
     """
     done: list[Outcome] = []
     with Progressing(f"step {jobs[0].step}", jobs, log=False) as progress:
@@ -234,15 +234,15 @@ def run_until_failure(runner: Runner, jobs: list[Job], named: bool, more: bool) 
 
 
 def compare_orders(done: list[Outcome]) -> None:
-    """The last run is wrong where another order of its size gave other bytes."""
+    """Marks the last run as wrong if another order of the same size gave different bytes."""
     same_size = [other for other in done if other.size == done[-1].size and other.digest]
     if done[-1].passed and len({other.digest for other in same_size}) > 1:
         done[-1].right = False
-        done[-1].message = f"the result depends on the order: {same_size[0].order} gave other numbers"
+        done[-1].message = f"the result depends on the order: {same_size[0].order} gave different numbers"
 
 
 def report(path: Path, done: list[Outcome], planned: int, runner: Runner) -> None:
-    """The table, each different message once, TODOs that are left, what was not run, the predicted time."""
+    """Prints the table, each distinct message once, TODOs left, how many runs were not made, the forecast."""
     output().print(outcome_view.table(done))
     outcome_view.details_once(done)
     step = done[-1].step

@@ -1,4 +1,4 @@
-"""What the commands share: where things are, how steps and sizes are written, how results are printed."""
+"""What the commands share: paths, options, the syntax of steps and orders, and how results are printed."""
 
 import importlib.util
 import json
@@ -43,7 +43,7 @@ DeviceOption = Annotated[
 ]
 OrderOption = Annotated[
     str,
-    typer.Option("--order", metavar="ORDER", help="order in which async work ends: program, adverse, a seed"),
+    typer.Option("--order", metavar="ORDER", help="how async work completes: program, adverse or a seed"),
 ]
 OneOrderOption = Annotated[
     str | None,
@@ -55,11 +55,11 @@ JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON object 
 
 
 class UserError(ValueError):
-    """Bad input: the message is one line that says what is wrong and what to do. Exit status 2."""
+    """Bad input; the message says in one line what is wrong and what to do. Exit status 2."""
 
 
 def parse_steps(text: str) -> list[int]:
-    """`all`, `3`, `1-4` or `1,3,5` -> the steps in the order given, each once."""
+    """`all`, `3`, `1-4` or `1,3,5` -> the steps in the order given, each once; UserError for other text."""
     if text == "all":
         return list(STEPS)
     ends = [re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part) for part in text.split(",")]
@@ -75,7 +75,7 @@ def parse_steps(text: str) -> list[int]:
 
 
 def parse_step(text: str) -> int:
-    """Exactly one step."""
+    """The one step that the text names; UserError unless it is exactly one."""
     steps = parse_steps(text)
     if len(steps) != 1:
         raise UserError(f"this command takes one step, not {text!r}")
@@ -83,7 +83,7 @@ def parse_step(text: str) -> int:
 
 
 def parse_order(text: str) -> str | int:
-    """`program`, `adverse`, `all` or a seed."""
+    """`program`, `adverse`, `all`, or a seed as an int; UserError for other text."""
     if text in ("program", "adverse", "all"):
         return text
     if text.isdigit():
@@ -92,7 +92,7 @@ def parse_order(text: str) -> str | int:
 
 
 def choose_written(path: Path, steps: list[int]) -> tuple[list[int], dict[int, str]]:
-    """(the steps that are written, why each of the others is not): with several steps asked for, those run.
+    """(the steps that are written, the others -> why they cannot run).
 
     Raises UntouchedStep if none is written, StepError if the file cannot be loaded.
     """
@@ -110,7 +110,7 @@ def choose_written(path: Path, steps: list[int]) -> tuple[list[int], dict[int, s
 
 
 def source_text(path: Path) -> str:
-    """The text of a kernels file that can be taken apart; StepError, with the line, for any other."""
+    """The text of a kernels file that splits into steps; StepError, with the line, for any other."""
     text = read_text(path)
     refuse_syntax_errors(text, path.name)
     sections(text)
@@ -151,7 +151,7 @@ def kernels_file(path: Path | None, *, reference: bool = False) -> Path:
 
 
 def shown(path: Path) -> str:
-    """A path as a person would write it: relative to the lab where it lies in it."""
+    """A path as a person would write it: relative to the lab's folder if it lies inside."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
@@ -174,7 +174,7 @@ def print_json(value: object) -> None:
 
 
 class Paper(Console):
-    """A console on which a plain line that is too long for the terminal goes on indented."""
+    """A console that indents the continuation of a plain line too long for the terminal."""
 
     def print(self, *objects, **options) -> None:
         if self.is_terminal and options.get("markup") is False:
@@ -183,7 +183,7 @@ class Paper(Console):
 
 
 def hang(text: str, width: int) -> str:
-    """The lines of a text in lines of at most `width`, which go on four spaces further in than they began."""
+    """A text wrapped at `width`; continuations are indented four spaces more than the line they continue."""
     made: list[str] = []
     for line in text.split("\n"):
         inside = " " * (len(line) - len(line.lstrip()) + 4)
@@ -195,17 +195,17 @@ def hang(text: str, width: int) -> str:
 
 
 def output() -> Console:
-    """For results; colours only on a terminal (rich decides), and no wrapping of long lines into a pipe."""
+    """The console for results: colours only on a terminal (rich decides), no wrapping into a pipe."""
     return Paper(soft_wrap=not sys.stdout.isatty(), highlight=False)
 
 
 def notes() -> Console:
-    """For progress and remarks, on standard error."""
+    """The console for progress and remarks, on standard error."""
     return Paper(stderr=True, soft_wrap=not sys.stderr.isatty(), highlight=False)
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all; UserError, and nothing left behind, if that fails."""
+    """Write a file atomically; if that fails, UserError, and nothing is left behind."""
     if not path.parent.is_dir():
         raise UserError(f"{path}: there is no folder {path.parent}")
     try:
@@ -233,5 +233,5 @@ def current_umask() -> int:
 
 
 def fold(message: str) -> str:
-    """A message on one line."""
+    """A message with all its white space folded, on one line."""
     return " ".join(message.split())

@@ -1,6 +1,6 @@
-"""`./lab demo`: the reference kernels on the simulator, at every size that it runs by default.
+"""`./lab demo`: the reference kernels on the simulator, at every size that runs there by default.
 
-In a handout with no step written: a finished copy kernel, and the same with a mistake and its finding.
+In a handout with no step written: a finished copy kernel, and the same kernel with a mistake and its finding.
 """
 
 import sys
@@ -37,7 +37,7 @@ def run(
     json: JsonOption = False,
     report_to: ReportOption = None,
 ) -> None:
-    """Run the reference kernels (in a handout: yours) on the simulator and show what came of it."""
+    """Run the reference kernels (in a handout: yours) on the simulator and show the results."""
     check_report(report_to)
     path, chosen = kernels_file(kernels, reference=True), parse_order(order)
     device, text = usable_device(device), source_text(path)
@@ -71,7 +71,7 @@ def run(
 
 
 def shown_kernels(json: bool) -> int:
-    """Run the two kernels of data/demo_kernels.py; the exit status, 0 if each does what it is there for."""
+    """Run the kernel of data/demo_kernels.py as it should be and with a mistake; 0 if both do as expected."""
     import numpy as np
 
     import utils

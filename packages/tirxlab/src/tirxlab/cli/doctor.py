@@ -1,6 +1,6 @@
 """`./lab doctor`: what this machine can and cannot do, and what to install for the rest.
 
-Every line comes from trying the thing (loading NVRTC, asking the driver), not from guessing by version.
+Every line comes from a real attempt (loading NVRTC, asking the driver), not from comparing versions.
 """
 
 import importlib.metadata
@@ -41,7 +41,7 @@ class Finding:
 
 
 def run(json: JsonOption = False) -> None:
-    """Show what this machine can and cannot do and what to install. Exit 1: it cannot build kernels."""
+    """Show what this machine can and cannot do, and what to install. Exit 1: it cannot run kernels."""
     findings = [probe() for probe in PROBES]
     able = abilities(findings)
     if json:
@@ -65,7 +65,7 @@ def show(findings: list[Finding], able: dict[str, bool]) -> None:
 
 
 def abilities(findings: list[Finding]) -> dict[str, bool]:
-    """What can be done here, by the lines above."""
+    """Ability -> whether this machine has it, by the findings."""
     good = {finding.what: finding.state == GOOD for finding in findings}
     build = good["python"] and good["packages"] and good["nvrtc"]
     return {
@@ -86,7 +86,7 @@ def python_version() -> Finding:
 
 
 def packages() -> Finding:
-    """Each package is imported, in a process of its own: some end it when they are damaged."""
+    """Imports each package in a process of its own, because some damaged packages end the process."""
     versions, broken = [], []
     for name, module in PACKAGES.items():
         said = import_error(module)
@@ -152,7 +152,7 @@ def gpu() -> Finding:
 
 
 def first_gpu() -> tuple[str, tuple[int, int]]:
-    """Name and compute capability of GPU 0, asked of the driver; DeviceError says why there is none."""
+    """Name and compute capability of GPU 0, from the driver; DeviceError says why there is none."""
     from tirxlab.devices import driver
 
     return driver.use_device(0), driver.capability(driver.api(), 0)
@@ -167,7 +167,7 @@ def nvdisasm() -> Finding:
 
 
 def confinement() -> Finding:
-    """How a kernels file is shut in while it is built; what the levels mean: tirxlab/sandbox/levels.py."""
+    """How a kernels file is confined while it is built; tirxlab/sandbox/levels.py explains the levels."""
     from tirxlab.sandbox import strongest
 
     level = strongest()

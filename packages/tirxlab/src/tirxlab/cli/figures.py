@@ -1,7 +1,7 @@
-"""`./lab figures`: draw every figure of README, docs and slides again, and build the slides' PDFs with typst.
+"""`./lab figures`: redraw every figure of README, docs and slides, and build the slides' PDFs with typst.
 
-`drawn()` is the list: file -> what makes its text, from this project's runs, its layouts and its recorded
-measurements: about a minute of one core. A test holds it against the files that the pages and slides show.
+`drawn()` maps each file to the function that makes its text from this project's runs, layouts and recorded
+measurements, in about a minute on one core. A test compares it with the files that pages and slides show.
 """
 
 import json
@@ -18,11 +18,11 @@ from tirxlab.cli.common import ROOT, UserError, notes, output, write_file
 
 SLIDES = ROOT / "slides"
 INSTALL = "pip install typst (the project's extra `slides`)"
-COMPARED = (4, 5, 7, 8)  # steps of the picture in the handbook
+COMPARED = (4, 5, 7, 8)  # steps in the handbook's picture
 COMPARED_SIZE = (512, 512, 512)
 CHART_WIDTH = 96  # columns of the charts in the handbook
 CHARTS = "docs/handbook.md"
-# A place in it: the chart of `./lab trace S SIZE`, without its second line.
+# A place in CHARTS: the chart of `./lab trace S SIZE`, without its second line.
 CHART = re.compile(r"<!-- figure: trace (\d+) (\d+) -->\n```text\n.*?```\n", re.DOTALL)
 RECORDS = {  # a track's ladder at 4096, measured on an H200 -> the record that `./lab bench` left
     "docs/tracks/ampere.svg": "research/chip/results/track-ampere-bfloat16-nvidia-h200.json",
@@ -45,7 +45,7 @@ def run(
         draw()
     for source in sorted(SLIDES.glob("lecture*.typ")):
         pdf = str(source.with_suffix(".pdf"))
-        # Tags, which screen readers need, are half of a file: those of the handout have them.
+        # Tags, which screen readers need, would double the file; the handout's PDFs have them.
         made = {"root": str(SLIDES), "ignore_system_fonts": True, "pdf_tags": False}
         typst.compile(str(source), output=pdf, **made)
         print(f"wrote {source.with_suffix('.pdf').relative_to(ROOT)}")
@@ -64,7 +64,7 @@ def draw() -> None:
 
 
 def drawn() -> dict[str, Callable[[], str]]:
-    """File (from the lab's folder) -> what makes its text."""
+    """File (relative to the lab's folder) -> the function that makes its text."""
     from instructor.figures import figures, machine, pages
 
     makers: dict[str, Callable[[], str]] = {
@@ -81,7 +81,7 @@ def drawn() -> dict[str, Callable[[], str]]:
 
 
 def ladder(record: Path) -> str:
-    """The plot of a track's rungs at 4096, beside cuBLAS of the same run."""
+    """The plot of a track's rungs at 4096, beside cuBLAS in the same run."""
     from tirxlab.cli.tracks_plot import svg
 
     found = json.loads(record.read_text(encoding="utf-8"))
@@ -100,17 +100,17 @@ def compared() -> str:
 
 
 def still(picture: str) -> str:
-    """A picture for a page, where no pointer asks what a bar or an arrow is."""
+    """A picture for a page, without the tooltips of its bars and arrows."""
     return re.sub(r"<title>.*?</title>", "", picture).replace("></path>", "/>")
 
 
 def with_charts(text: str) -> str:
-    """A page with the charts of `./lab trace` that it shows, drawn anew."""
+    """A page with its charts of `./lab trace` redrawn."""
     return CHART.sub(lambda place: chart_of(int(place[1]), int(place[2])), text)
 
 
 def chart_of(step: int, size: int) -> str:
-    """A place of CHART, filled."""
+    """The text of one place that CHART matches, with its chart drawn."""
     from instructor.figures.structure import recorded
     from ptxsim.tracing import words
     from tirxlab.cli.trace_chart import chart

@@ -1,17 +1,17 @@
-"""The line of `check` about time: what the time model says of a step on a B200.
+"""The line of `check` about time: what the time model predicts for a step on a B200.
 
-Both ends import little: the command waits for this file, and a process of the pool unpickles from it.
+This file imports little: the command waits for it, and a process of the pool imports it to unpickle a task.
 """
 
 from tirxlab.artifact import Artifact
 from tirxlab.pool import Failed, Pool
 from tirxlab.steps import size_text
 
-COMPARABLE_FROM = 4  # the published kernels of steps 1 to 3 copied tiles element by element: other kernels
+COMPARABLE_FROM = 4  # steps 1 to 3 differ from the published kernels, which copied tiles element by element
 
 
 def told_in_a_line(artifact: Artifact, size: tuple[int, int, int], published: float, pool: Pool) -> str:
-    """What is predicted at a size, beside the published time in ms; made in a process of the pool."""
+    """The predicted time at a size beside the published one (ms), as one line; made in a pool process."""
     pool.submit("forecast", attempt, artifact, 2.0 * size[0] * size[1] * size[2])
     ((_, found),) = pool.results()
     if isinstance(found, str | Failed):
@@ -22,7 +22,7 @@ def told_in_a_line(artifact: Artifact, size: tuple[int, int, int], published: fl
 
 
 def attempt(artifact: Artifact, flops: float) -> tuple[float, str] | str:
-    """(milliseconds, what bounds it), or why there is no forecast: in a process of the pool."""
+    """(milliseconds, what bounds it), or why there is no forecast. Runs in a process of the pool."""
     from tirxlab.forecast import NoForecast, forecast
 
     try:

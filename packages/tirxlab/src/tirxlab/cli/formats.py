@@ -1,4 +1,4 @@
-"""What `check` found, for editors and CI: a line each as gcc writes it, GitHub's annotations, or SARIF."""
+"""What `check` found, for editors and CI: lines in gcc's format, GitHub annotations, or SARIF."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_format(name: str) -> str:
 
 
 def findings(outcomes: list[Outcome], path: Path) -> list[Finding]:
-    """Each different finding of some runs, what was not built, and wrong results, all with a line."""
+    """The distinct findings of some runs, with build failures and wrong results; each with a line number."""
     made: dict[tuple, Finding] = {}
     for outcome in outcomes:
         for one in _of(outcome, path):
@@ -59,7 +59,7 @@ def _def_line(path: Path, step: int) -> int:
 
 
 def gcc(findings: list[Finding]) -> str:
-    """`file:line:1: error: race: ...`, and a note with the hint: what problem matchers read."""
+    """`file:line:1: error: race: ...` and a note with the hint, as problem matchers expect."""
     lines = []
     for one in findings:
         where = f"{one.where['source_file']}:{one.where['source_line']}:1"
@@ -71,7 +71,7 @@ def gcc(findings: list[Finding]) -> str:
 
 
 def rendered(name: str, outcomes: list[Outcome], path: Path) -> str:
-    """The text of one of FORMATS but the first."""
+    """The text in one of FORMATS other than the first."""
     from ptxsim import rendering as machine
     from tirxlab.version import lab_version
 

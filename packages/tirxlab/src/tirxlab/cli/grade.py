@@ -1,4 +1,4 @@
-"""`./lab grade FILE`: grade one submission as the course does: result, implementation, speed where it can."""
+"""`./lab grade FILE`: grade one submission as the course does: result, implementation, speed on a GPU."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ LevelOption = Annotated[
     ),
 ]
 
-PLATFORMS = ("gradescope", "autolab")  # which show a student what is wrong with a hand-in as a grade
+PLATFORMS = ("gradescope", "autolab")  # these show a student a bad hand-in's error as a grade
 
 
 def run(
@@ -37,16 +37,16 @@ def run(
         str, typer.Option("--format", metavar="NAME", help="text, json, html, gradescope or autolab")
     ] = "text",
     out: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="write it there")] = None,
-    full: Annotated[bool, typer.Option("--full", help="every public size of the simulator too")] = False,
+    full: Annotated[bool, typer.Option("--full", help="all public sizes on the simulator")] = False,
     limit: Annotated[
-        float, typer.Option("--limit", metavar="SECONDS", help="of work, for all runs of a step")
+        float, typer.Option("--limit", metavar="SECONDS", help="work time for all runs of a step")
     ] = 120,
     confine: LevelOption = None,
     device: DeviceOption = None,
     json: JsonOption = False,
     report_to: ReportOption = None,
 ) -> None:
-    """Grade one submission. Exit 0: full marks of what was measured; 1: less; 2: not all of it graded."""
+    """Grade one submission. Exit 0: full marks in what was measured; 1: fewer; 2: some part not graded."""
     from instructor.autograder.grading import Options, grade, refused
     from instructor.autograder.submission import SubmissionError, read_submission
     from instructor.formats import FORMATS
@@ -57,7 +57,7 @@ def run(
         raise UserError(f"--format {form}: it is one of {', '.join(FORMATS)}")
     steps = tuple(parse_steps(step))
     try:
-        submission = read_submission(Path(os.path.realpath(file)))  # follows a link to itself, too
+        submission = read_submission(Path(os.path.realpath(file)))  # survives a link to itself, too
         options = Options(full, min(2, cores()), limit, level=level(confine), steps=steps)
         options.device = blackwell(device)
         with Bar(len(steps)) as bar:
@@ -84,12 +84,12 @@ def run(
 
 
 def blackwell(name: str | None) -> str:
-    """Where speed is measured: "cuda" if that is a GPU of the published times' kind, "sim" for nowhere."""
+    """Where speed is measured: "cuda" on a Blackwell GPU, as for the published times; "sim": nowhere."""
     from tirxlab.devices import driver
 
     device = usable_device(name)
     if device == "cuda" and not any(major == 10 for major, _ in driver.capabilities()):
-        raise UserError("--device cuda: the published times are a B200's, and this GPU is no Blackwell")
+        raise UserError("--device cuda: the published times are a B200's, and this GPU is not a Blackwell")
     return device
 
 
@@ -98,7 +98,7 @@ def cores() -> int:
 
 
 def level(name: str | None) -> str | None:
-    """The level of confinement to grade with, one that works here; "limits" only for who asks for it."""
+    """The level of confinement to grade with, one that works here; "limits" only if it is asked for."""
     from instructor.autograder.grading import NOT_SHUT_IN
     from tirxlab.sandbox import LEVELS, strongest
     from tirxlab.sandbox.levels import SHUT_IN, works
@@ -115,7 +115,7 @@ def level(name: str | None) -> str | None:
 
 
 class Bar:
-    """Progress by steps, on a terminal only."""
+    """A progress bar that counts steps; shown only on a terminal."""
 
     def __init__(self, steps: int, what: str = "grading"):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

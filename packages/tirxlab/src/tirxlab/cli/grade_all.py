@@ -1,6 +1,6 @@
-"""`./lab grade-all DIR`: grade a folder of submissions, here or on a Dask cluster; go on where it stopped.
+"""`./lab grade-all DIR`: grade a folder of submissions, here or on a Dask cluster; resumes where it stopped.
 
-`--speed` times what is right on a B200 afterwards: this machine's, or rented ones.
+`--speed` then times the right results on a B200: this machine's, or rented ones.
 """
 
 import functools
@@ -30,28 +30,28 @@ def run(
         typer.Option("--roster", metavar="CSV", help="columns submission, student, late_days, regrade, .."),
     ] = None,
     step: Annotated[str, typer.Option("--steps", metavar="S", help="only these steps")] = "all",
-    again: Annotated[bool, typer.Option("--again", help="what is graded already too")] = False,
+    again: Annotated[bool, typer.Option("--again", help="grade again what is graded already")] = False,
     limit: Annotated[
-        float, typer.Option("--limit", metavar="SECONDS", help="of wall time for a submission")
+        float, typer.Option("--limit", metavar="SECONDS", help="wall time for a submission")
     ] = 1800,
     confine: LevelOption = None,
     speed: Annotated[
         str | None,
         typer.Option(
-            "--speed", metavar="WHERE", help="time what is right: on the B200 `here`, or on `modal`"
+            "--speed", metavar="WHERE", help="time right results on a B200: `here` or rented on `modal`"
         ),
     ] = None,
     at_once: Annotated[int, typer.Option("--at-once", metavar="N", help="B200s rented at the same time")] = 4,
     attempts: Annotated[
-        str, typer.Option("--attempts", metavar="WHICH", help="of a student's: latest, best or first counts")
+        str, typer.Option("--attempts", metavar="WHICH", help="a student's latest, best or first one counts")
     ] = "latest",
     late: Annotated[
-        float, typer.Option("--late", metavar="PERCENT", help="of the points that a late day costs")
+        float, typer.Option("--late", metavar="PERCENT", help="share of the points that each late day costs")
     ] = 0.0,
 ) -> None:
-    """Grade every submission of a folder: a CSV, an HTML page, and a folder with feedback for each.
+    """Grade every submission of a folder: writes a CSV, an HTML page, and a folder with feedback for each.
 
-    Stopped, it goes on where it was when started again. Exit 1 if a submission could not be graded.
+    If stopped, it resumes when started again. Exit 1 if a submission could not be graded.
     """
     from instructor.autograder import batch
     from instructor.autograder.grading import Options
@@ -89,7 +89,7 @@ def run(
 
 
 def measured_by(where: str | None, at_once: int):
-    """What times a class there, None for nowhere; UserError if that is not to be had."""
+    """The function that times a class there, None for nowhere; UserError if that is not available."""
     if where not in (None, "here", "modal"):
         raise UserError(f"--speed {where}: write here (the B200 of this machine) or modal (rented ones)")
     if at_once < 1:
@@ -118,7 +118,7 @@ def measured_by(where: str | None, at_once: int):
 
 
 def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, Exception]]:
-    """The rows with speed, and why some have none; says so, and what it took."""
+    """(the rows with speed, submission -> error where it has none); prints both, and the B200 seconds."""
     from instructor.autograder.class_speed import measure_class
     from tirxlab.sandbox.limits import printable
 
@@ -162,7 +162,7 @@ def write_summary(made, rows: list[dict]) -> None:
         console.print(printable(f"{row['name']}: {row['problem']}", 1), markup=False)
     for names, what in (
         (sorted(set(made.roster) - set(read)), "in the roster, not in the folder"),
-        (made.left_out(), "not graded, being no folder, .py or .tar, or with a dot at the head of its name"),
+        (made.left_out(), "not graded: not a folder, .py or .tar, or the name begins with a dot"),
     ):
         if names:
             console.print(printable(f"{len(names)} {what}: {', '.join(names[:5])}", 1), markup=False)
@@ -175,7 +175,7 @@ def write_summary(made, rows: list[dict]) -> None:
 
 
 def told(made, tick):
-    """`tick`, and status.html written anew as submissions are done."""
+    """A callback for finished submissions: calls `tick`, and writes status.html anew."""
     from instructor.formats.status import status_page
 
     rows = dict.fromkeys(made.names())
@@ -193,7 +193,7 @@ def told(made, tick):
 
 
 def write_finals(made, rows: list[dict], rule) -> None:
-    """What each student gets, for us and for platforms; ValueError for an adjust.csv that is none."""
+    """Writes each student's final points, also in platforms' formats; ValueError for a bad adjust.csv."""
     from instructor.autograder.ledger import ADJUST, finals, idle, read_adjust
     from instructor.formats.exports import EXPORTS
     from tirxlab.sandbox.limits import printable
@@ -204,15 +204,15 @@ def write_finals(made, rows: list[dict], rule) -> None:
         write_file(made.out / name, export(every).encode())
     nobody, no_longer = idle(adjust, every, rows)
     for names, what in (
-        (nobody, "names nobody of the class with"),
-        (no_longer, f"changes nothing, the {rule.attempts} attempt counts and it is another one:"),
+        (nobody, "names nobody in the class:"),
+        (no_longer, f"changes nothing where another attempt counts (the {rule.attempts} one):"),
     ):
         if names:
             output().print(printable(f"{ADJUST} {what} {', '.join(names[:5])}", 1), markup=False)
 
 
 def reachable(address: str) -> str:
-    """The address of a scheduler that answers; UserError for one that does not, or without Dask."""
+    """The address, if a scheduler answers there; UserError if none does, or without Dask."""
     try:
         from distributed import Client
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""`./lab handin`: pack gemm_kernels.py, and nothing else, into handin.tar; say what would be scored."""
+"""`./lab handin`: pack gemm_kernels.py, and nothing else, into handin.tar; list what would be scored."""
 
 import io
 import json as jsonlib
@@ -49,12 +49,12 @@ def run(
         print(f"  step {row['step']:>2}  {row['points']:>3} points  {row['state']}")
     print(
         f"Steps that would be scored carry {points} of {sum(row['points'] for row in steps)} points; "
-        "`./lab score` tells what they earn."
+        "`./lab score` shows what they earn."
     )
 
 
 def write_tar(target: Path, text: str, student: str = "") -> None:
-    """One member, readable by all, without an owner; the old file stays if writing fails (UserError).
+    """Write one member, readable by all, without an owner; if that fails, UserError, and the old file stays.
 
     The lab's version and the student go into the member's pax header `comment`, as JSON.
     """
@@ -78,7 +78,7 @@ def list_tar(target: Path) -> list[str]:
 
 
 def step_states(text: str) -> tuple[list[dict], str]:
-    """Per step its points and whether it is written; and what is wrong with the file as a whole."""
+    """(a row per step with its points and state, what is wrong with the file as a whole or "")."""
     from tirxlab.rubric import load_rubric
 
     points = load_rubric().points

@@ -1,4 +1,4 @@
-"""`./lab hidden new|show|check`: the sizes and seeds that the course keeps to itself."""
+"""`./lab hidden new|show|check`: the sizes and seeds that the course keeps secret."""
 
 import itertools
 import os
@@ -15,14 +15,14 @@ from tirxlab.steps import read_text, size_text
 def run(
     action: Annotated[str, typer.Argument(metavar="new|show|check", help="make, print or try them")],
     secret: Annotated[
-        str | None, typer.Option("--secret", metavar="TEXT", help="makes the same again [a new one]")
+        str | None, typer.Option("--secret", metavar="TEXT", help="equal texts, equal sizes [a random one]")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="check: only look at the sizes")] = False,
 ) -> None:
-    """Sizes and seeds from a secret, in instructor/hidden.toml.
+    """Make, show or check the hidden sizes and seeds, drawn from a secret, in instructor/hidden.toml.
 
-    `new` writes them and keeps each old file beside it; `check` grades the reference with them: exit 1 unless
-    it earns every point that is measured without a GPU.
+    `new` writes them and keeps each old file beside the new one; `check` grades the reference with them, and
+    exits with 1 unless it earns every point that is measured without a GPU.
     """
     actions = {"new": lambda: new(secret), "show": show, "check": lambda: check(quick)}
     if action not in actions:
@@ -35,18 +35,18 @@ def new(secret: str | None) -> None:
     from instructor.autograder.plan import HIDDEN
 
     if secret is not None and len(secret) < LEAST:
-        raise UserError(f"--secret: fewer than {LEAST} letters can be guessed; without it one is drawn")
+        raise UserError(f"--secret: fewer than {LEAST} letters can be guessed; leave it out for a random one")
     made = draw(secret or secrets.token_urlsafe(24))
     if HIDDEN.exists():
         os.replace(HIDDEN, _kept(HIDDEN))
     with open(os.open(HIDDEN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(render(made))
     show()
-    output().print("what was graded before is graded anew with these; now: ./lab hidden check", markup=False)
+    output().print("earlier grades are made anew with these; now: ./lab hidden check", markup=False)
 
 
 def _kept(path: Path) -> Path:
-    """Where an old file goes: without it, what was graded with it could not be graded again."""
+    """The name under which an old file is kept, so that what was graded with it can be graded again."""
     names = (path.with_name(f"hidden.old{number}.toml") for number in itertools.count(1))
     return next(name for name in names if not name.exists())
 
@@ -80,7 +80,7 @@ def check(quick: bool) -> None:
 
 
 def warn_of_a_known_salt() -> None:
-    """Says so where points are about to be given by seeds that a student can look up or guess."""
+    """Warns if points are about to be given by seeds that a student can look up or guess."""
     from instructor.autograder.hidden_sizes import guessable
 
     for why in guessable(_load().salt):

@@ -1,4 +1,4 @@
-"""`./lab hint S`: help in stages. First the place, then the rule, then the idiom; never the answer."""
+"""`./lab hint S`: help in stages: first the place, then the rule, then the idiom; never the answer."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def run(
     kernels: KernelsOption = None,
     again: Annotated[bool, typer.Option("--from-start", help="begin with the first hint again")] = False,
 ) -> None:
-    """Give the next hint for a step: where to look, which rule is at work, how the language says it.
+    """Give the next hint for a step: where to look, then which rule applies, then how TIRX expresses it.
 
-    After a check that failed the first hint is the line that it named. No hint is the answer.
+    After a failed check, the first hint is the line that it named. No hint gives the answer away.
     """
     path = kernels_file(kernels)
     text, record = source_text(path), load(path)
@@ -50,7 +50,7 @@ def run(
 
 
 def hints(step: int, mine: Attempts, text: str, name: str) -> list[tuple[str, str]]:
-    """(stage, words) in their order: what the last check of this very text named comes first."""
+    """(stage, words) in order. What the last check said comes first, if the text has not changed since."""
     known = tomllib.loads(HINTS.read_text(encoding="utf-8"))[f"step{step}"]
     found = [(stage, " ".join(known[stage].split())) for stage in STAGES]
     open_lines = todos(text, step)
@@ -59,5 +59,5 @@ def hints(step: int, mine: Attempts, text: str, name: str) -> list[tuple[str, st
         return [("place", f"the last check stopped at {where}: {mine.said}"), *found]
     if open_lines:
         lines = ", ".join(map(str, open_lines))
-        found[0] = ("place", f"{found[0][1]} The TODOs stand at {name}, line {lines}.")
+        found[0] = ("place", f"{found[0][1]} The TODOs are in {name}, line {lines}.")
     return found

@@ -26,7 +26,7 @@ def run(
     lines: Annotated[bool, typer.Option("--lines", help="your file and line before each statement")] = False,
     kernels: KernelsOption = None,
 ) -> None:
-    """Show what the compiler made of a step, as clean text on standard output: `./lab inspect 7 > v7.cu`."""
+    """Print what the compiler made of a step, as plain text on standard output: `./lab inspect 7 > v7.cu`."""
     words = size or []
     if len(words) > 1 + tracks.is_track(step):
         raise UserError(f"{words[-1]!r} is one argument too many")

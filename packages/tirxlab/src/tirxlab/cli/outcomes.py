@@ -10,8 +10,8 @@ from tirxlab.cli.common import output
 from tirxlab.cli.runs import Outcome
 from tirxlab.steps import STEPS, is_untouched, size_text
 
-FIRST, LAST = 60, 60  # lines of what a kernel printed that are shown
-_SEEN = re.compile(r"\n *seen of .*(?:\n {4,}.*)*")  # of barriers: how often, which differs from run to run
+FIRST, LAST = 60, 60  # how many lines of a kernel's printed text are shown
+_SEEN = re.compile(r"\n *seen of .*(?:\n {4,}.*)*")  # what each barrier saw; its counts differ between runs
 COLOURS = {
     "clean": "green",
     "review": "yellow",
@@ -23,7 +23,7 @@ COLOURS = {
 
 
 def table(outcomes: list[Outcome]) -> Table:
-    """step, size, right?, verdict, seconds; the order too where there are several."""
+    """The table of step, size, right?, verdict and seconds; with the order if there are several."""
     made = Table(box=None, pad_edge=False)
     several = len({outcome.order for outcome in outcomes}) > 1
     for name in ("step", "size", *["order"] * several, "right?", "verdict", "seconds"):
@@ -41,7 +41,7 @@ def table(outcomes: list[Outcome]) -> Table:
 
 
 def place_of(job) -> tuple[str, str]:
-    """(size, order) of a job, as its outcome writes them."""
+    """(size, order) of a job, written as in its outcome."""
     return size_text(job.size), str(job.order)
 
 
@@ -50,7 +50,7 @@ def right_text(right: bool | None) -> Text:
 
 
 def details(outcome: Outcome) -> None:
-    """What the kernel printed, and what is wrong or to be reviewed."""
+    """Shows what the kernel printed, and what is wrong or to be reviewed."""
     console = output()
     if outcome.printed:
         console.print(shortened(outcome.printed), markup=False)
@@ -60,7 +60,7 @@ def details(outcome: Outcome) -> None:
 
 
 def shortened(printed: str) -> str:
-    """What a kernel printed: its first and last lines, which say where each role stands."""
+    """What a kernel printed; of a long text the first and last lines, which show how far each role got."""
     lines = printed.splitlines()
     if len(lines) <= FIRST + LAST:
         return printed
@@ -69,12 +69,12 @@ def shortened(printed: str) -> str:
 
 
 def numberless(message: str) -> str:
-    """A message without its numbers, and without how often each barrier was seen."""
+    """A message without its numbers and without what each barrier saw."""
     return re.sub(r"\d+", "", _SEEN.sub("", message))
 
 
 def details_once(outcomes: list[Outcome]) -> None:
-    """The details of outcomes; a message that differs from an earlier one only in its numbers is left out."""
+    """Shows the details of outcomes, without messages that differ from an earlier one only in numbers."""
     told: dict[tuple, Outcome] = {}
     again: dict[tuple, list[Outcome]] = {}
     for outcome in outcomes:
@@ -92,17 +92,17 @@ def details_once(outcomes: list[Outcome]) -> None:
 
 
 def plain(outcomes: list[Outcome]) -> list[dict]:
-    """For --json; without the map of wrong elements, which only a page shows."""
+    """Outcomes as --json prints them; without the map of wrong elements, which only a page shows."""
     left_out = ("wrong", "mismatch")
     made = [asdict(outcome) | {"passed": outcome.passed} for outcome in outcomes]
     return [{key: value for key, value in one.items() if key not in left_out} for one in made]
 
 
 def what_next(text: str, outcomes: list[Outcome], part: str = "") -> str:
-    """What a student does after a passing step: mend what is to be reviewed, then the next step.
+    """What to do after a step that passes: fix what is to be reviewed, then write the next step.
 
-    That is an earlier one, where it is not begun in the file's `text`. `part`: the sizes or the order that
-    the student asked for; only all of the step's own show that it passes.
+    If an earlier step is not begun in the file's `text`, that one is next. `part`: the sizes or the order
+    that the student asked for; only all of the step's own sizes and orders show that it passes.
     """
     from tirxlab.rubric import load_rubric
 
@@ -111,10 +111,10 @@ def what_next(text: str, outcomes: list[Outcome], part: str = "") -> str:
     where = "on this GPU" if on_gpu else "on the simulator (its speed needs a GPU)"
     reviewed = any(outcome.verdict == "review" for outcome in outcomes)
     if part:
-        said = "is not clean: mend what is listed above" if reviewed else "is right"
+        said = "is not clean: fix what is listed above" if reviewed else "is right"
         return f"Step {step} {said} ({part} only). Next: all of its sizes and orders, ./lab check {step}"
     if reviewed:
-        return f"Step {step} passes {where}, but is not clean: mend what is listed above, then go on"
+        return f"Step {step} passes {where}, but is not clean: fix what is listed above, then go on"
     following = next((n for n in STEPS if n < step and is_untouched(text, n)), step + 1)
     if following not in STEPS:
         return f"Step {step} passes {where}. Next: ./lab score, then ./lab handin"

@@ -1,4 +1,4 @@
-"""`./lab package gradescope|autolab`: make the file that the service's page asks for."""
+"""`./lab package gradescope|autolab`: make the file that is uploaded to the service."""
 
 import io
 import tarfile
@@ -51,7 +51,7 @@ def run(
 
 
 def files() -> dict[str, Path]:
-    """What grading needs, by its path in the package."""
+    """Path in the package -> file, for all that grading needs."""
     found = {}
     for name in NEEDED:
         paths = [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*"))

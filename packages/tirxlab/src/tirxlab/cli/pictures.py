@@ -1,11 +1,11 @@
-"""A picture as a file: SVG as it is, PNG by typst, which brings the fonts that a bare machine lacks."""
+"""Writes pictures to files: SVG as it is, PNG by typst, which brings the fonts that a bare machine lacks."""
 
 from pathlib import Path
 
 from tirxlab.cli.common import UserError, write_file
 
 SUFFIXES = (".svg", ".png")
-PPI = 144  # of a PNG: two pixels for each of the SVG's
+PPI = 144  # resolution of a PNG: two pixels for each of the SVG's
 _PAGE = '#set page(width: auto, height: auto, margin: 0pt)\n#image(bytes(sys.inputs.svg), format: "svg")\n'
 
 
@@ -15,7 +15,7 @@ def write_picture(path: Path, svg: str) -> None:
 
 
 def png(svg: str) -> bytes:
-    """The picture in pixels."""
+    """The picture as the bytes of a PNG."""
     try:
         import typst
     except ModuleNotFoundError:
@@ -29,7 +29,7 @@ def png(svg: str) -> bytes:
 
 
 def check_target(out: Path | None, suffixes: tuple[str, ...] = SUFFIXES, option: str = "--out") -> None:
-    """UserError if a file of this name cannot be written, before any work is done."""
+    """UserError if no file of this name can be written; to be called before any work is done."""
     if out is None:
         return
     if out.suffix not in suffixes:

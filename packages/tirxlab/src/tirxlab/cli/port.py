@@ -1,7 +1,7 @@
 """`./lab port FILE`: rewrite the imports of a kernel written for TVM's preview wheel, so that it runs here.
 
-Names are looked up, not modules: whatever `from tvm... import` brings in and this lab has too then comes from
-`tirxlab`. The rest of the file stays as it is, byte for byte.
+Names are looked up, not modules: every name of a `from tvm... import` that this lab has too is then imported
+from `tirxlab`. The rest of the file stays as it is, byte for byte.
 """
 
 import difflib
@@ -22,7 +22,7 @@ def run(
     ] = None,
     dry: Annotated[bool, typer.Option("--diff", help="only show what would change")] = False,
 ) -> None:
-    """Make a kernel of TVM's preview wheel run here: its import lines are rewritten, nothing else."""
+    """Make a kernel of TVM's preview wheel run here: rewrites its import lines and nothing else."""
     text = read_text(file)
     try:
         ported, left = port(text)
@@ -39,4 +39,4 @@ def run(
         return
     target = output or file
     target.write_text(ported, encoding="utf-8")
-    print(f"wrote {target}" + (f"; {len(left)} lines above need your eye" if left else ""))
+    print(f"wrote {target}" + (f"; {len(left)} lines above need your attention" if left else ""))

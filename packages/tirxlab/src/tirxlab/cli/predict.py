@@ -1,4 +1,4 @@
-"""`./lab predict S [SIZE]`: what a step would take on a chip that is not here, and what it would wait for."""
+"""`./lab predict S [SIZE]`: a step's predicted time on a chip that is not here, and what it waits for."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -30,18 +30,18 @@ from tirxlab.sandbox import Builder
 from tirxlab.steps import StepError, parse_size, read_text, size_text
 
 Size = tuple[int, int, int]
-SIZES = {1: (128, 128, 64), 2: (128, 128, 1024), 3: (1024,) * 3}  # without SIZE; else SIZE
+SIZES = {1: (128, 128, 64), 2: (128, 128, 1024), 3: (1024,) * 3}  # defaults of these steps; others: SIZE
 SIZE: Size = (4096, 4096, 4096)
 SPREAD = "the same kernel differs by 12 to 15 % between machines with this chip"
 COURSE = f"the course's reference times, {shown(DATA / 'b200_reference_ms.csv')}"
-LESSONS = {  # what bounds a kernel -> what to make of it
+LESSONS = {  # what bounds a kernel -> what to do about it
     "tensor core": "The tensor cores hardly ever wait: only fewer or cheaper products would make it faster.",
     "load latency": "It waits for loads to arrive: start them earlier, with more stages in flight.",
     "L2 / HBM": "It waits for L2 or HBM: larger tiles, multicast or a better order of tiles read less; "
     "more stages hide more.",
-    "epilogue": "It waits for results to be written back: overlap that with the next tile's products.",
+    "epilogue": "It waits for results to be written back: overlap that with the next tile's MMAs.",
     "barriers": "It waits for barriers and commits: let producer and consumer run further apart.",
-    "instructions": "Its threads' own instructions take the time: let TMA and the tensor core do more of it.",
+    "instructions": "Its threads' own instructions take the time: let TMA and the tensor core do more.",
     "launch": "Most of it is the launch itself: a larger problem, or fewer launches, would show the kernel.",
 }
 ChipOption = Annotated[str, typer.Option("--chip", metavar="CHIP", help="b200 or h200")]
@@ -60,7 +60,7 @@ def run(
     """Predict the time of a step on a B200, or of a track's rung on an H200, and say what bounds it.
 
     One cluster is run on the simulator and recorded; the record is replayed with the chip's measured costs
-    (packages/ptxsim/docs/timing.md). A prediction is no measurement, and no points depend on it.
+    (packages/ptxsim/docs/timing.md). A prediction is not a measurement, and no points depend on it.
     """
     if chip not in ("", *CHIPS):
         raise UserError(f"--chip takes {' or '.join(CHIPS)} (got {chip!r})")
@@ -121,7 +121,7 @@ def foreseen(path: Path, step: int, size: Size, chip: str) -> tuple[Forecast, Ti
 
 
 def apart(artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Timeline]:
-    """The forecast and its timeline, made in a process that may be killed."""
+    """The forecast and its timeline, made in a separate process, which may be killed; NoForecast if none."""
     with Pool(1) as pool:
         pool.submit("forecast", attempt, artifact, chip, flops)
         ((_, found),) = pool.results()
@@ -135,7 +135,7 @@ def apart(artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Timeli
 
 
 def attempt(artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Timeline] | str:
-    """The forecast and its timeline, or why there is none: in a process of the pool."""
+    """The forecast and its timeline, or why there is none. Runs in a process of the pool."""
     try:
         return timed(artifact, chip, flops)
     except (NoForecast, ValueError) as error:
@@ -156,7 +156,7 @@ def of_track(name: str, words: list[str], chip: str, kernels: Path | None):
 
 
 def show(title: str, size: Size, forecast: Forecast, published: float | None) -> None:
-    """The prediction on a few lines."""
+    """Prints the prediction in a few lines."""
     say = output().print
     say(f"{title}, at {size_text(size)} on an {forecast.chip}: predicted, not measured", markup=False)
     say(f"  {forecast.ms:.4g} ms, {forecast.tflops:.4g} TFLOP/s", markup=False)

@@ -1,7 +1,7 @@
-"""Starts the processes that `check` waits for before the command itself imports anything.
+"""Starts the processes that `check` will need, before the command itself imports anything.
 
-The confined children import TVM and NVRTC, a process of the pool imports the simulator, and meanwhile the
-command reads its arguments. If it does not take them (an argument is wrong, say), they end with it.
+While the confined children import TVM and NVRTC and a process of the pool imports the simulator, the command
+reads its arguments. If it does not take the processes (an argument is wrong, say), they end with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READY: list[Processes] = []
 
 @dataclass
 class Processes:
-    """Of one Runner."""
+    """The processes of one Runner."""
 
     pool: Pool
     student: Session
@@ -53,7 +53,7 @@ def start() -> None:
 
 
 def take() -> Processes | None:
-    """What was started ahead, once."""
+    """The processes that were started ahead, to the first caller; None to any other."""
     return _READY.pop() if _READY else None
 
 
@@ -63,7 +63,7 @@ def _end_unused() -> None:
 
 
 def prepare(device: str | None) -> None:
-    """In a process of the pool, while the first kernel is being built: the imports of a run, and its code."""
+    """Imports what a run needs and warms it up, in a pool process while the first kernel is built."""
     from tirxlab.devices import device_name
 
     if device_name(device) == "sim":
@@ -74,4 +74,4 @@ def prepare(device: str | None) -> None:
     import utils  # noqa: F401
 
     if not sys.dont_write_bytecode:
-        compileall.compile_dir(TIRXLAB, quiet=2)  # a confined child imports these, and can write none of them
+        compileall.compile_dir(TIRXLAB, quiet=2)  # a confined child imports these but cannot write them

@@ -1,4 +1,4 @@
-"""`./lab progress`: where you stand, from what `check` and `score` have seen of your file; nothing is run."""
+"""`./lab progress`: where you stand, from the results that `check` and `score` recorded; nothing is run."""
 
 from dataclasses import asdict
 
@@ -14,7 +14,7 @@ COLOURS = {"clean": "green", "to review": "yellow", "fails": "red"}
 
 
 def run(kernels: KernelsOption = None, json: JsonOption = False) -> None:
-    """Show the ten steps: what the last check of each said, how many attempts it took, its points."""
+    """Show the ten steps: the result of each one's last check, how many attempts it took, its points."""
     path, rubric = kernels_file(kernels), load_rubric()
     text, record = source_text(path), load(path)
     states = {step: state_of(record.steps.get(step), text, step) for step in STEPS}
@@ -43,7 +43,7 @@ def run(kernels: KernelsOption = None, json: JsonOption = False) -> None:
 
 
 def state_of(attempts: Attempts | None, text: str, step: int) -> str:
-    """One word or two for a step."""
+    """The state of a step in one word or two."""
     if is_untouched(text, step):
         return "not begun"
     if attempts is None or not attempts.state:

@@ -1,7 +1,7 @@
-"""A pytest plugin: a bar with the time left in place of the dots, while a person watches.
+"""A pytest plugin: on a terminal, a progress bar with the time left in place of the dots.
 
-A test counts what `tests/conftest.py` says that it will compute (`cost`, in multiply-adds; None for one that
-it will skip), and a build. Where tests run in several processes only their ids are known.
+A test weighs as much as it will compute, by its `cost` from `tests/conftest.py` (in multiply-adds; None if
+it will be skipped), plus a build. If tests run in several processes, only their ids are known.
 """
 
 import os
@@ -15,7 +15,7 @@ from tirxlab.cli.runs import BUILD_COST, bar_on
 
 class Bar:
     def __init__(self, terminal: int):
-        """`terminal`: a file descriptor of its own, since pytest captures standard error."""
+        """`terminal`: a duplicated file descriptor, because pytest captures standard error."""
         self.file = os.fdopen(terminal, "w")
         self.bar: Progress | None = None
         self.costs: dict[str, float] = {}
@@ -37,7 +37,7 @@ class Bar:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self):
-        """No letters beside the bar; what failed is told at the end."""
+        """No letters beside the bar; pytest lists the failures at the end."""
         category, *_ = yield
         return category, "", ""
 
@@ -53,6 +53,6 @@ class Bar:
 
 
 def cost_of(item) -> float:
-    """What a test counts."""
+    """The weight of a test in the bar."""
     cost = getattr(item, "cost", 0.0)
     return 0.0 if cost is None else cost + BUILD_COST

@@ -1,16 +1,16 @@
 """pytest in a process of its own, `python -m tirxlab.cli.pytest_child ARGUMENTS`: Ctrl-C leaves no traceback.
 
-While pytest loads what it needs, an interrupt would come up from the middle of an import; there is nothing to
-report yet, so the process ends at once. From the first test on, pytest handles it: it names what it had done.
+While pytest is still loading, an interrupt would surface in the middle of an import. There is nothing to
+report yet, so the process ends at once. From the first test on, pytest handles it and reports what was done.
 """
 
 import os
 import signal
 import sys
 
-# Options with which pytest writes while tests run, or runs none: no bar then.
+# With these options pytest writes while tests run, or runs none: no bar then.
 TALKATIVE = {"-s", "-v", "-vv", "-xvs", "-xv", "-xs", "--verbose", "--capture=no", "--pdb", "--help", "-h"}
-INTERRUPTED = 130  # the shell's status for SIGINT
+INTERRUPTED = 130  # a shell's exit status for SIGINT
 
 
 class FromTheFirstTest:

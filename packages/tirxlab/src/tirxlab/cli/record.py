@@ -1,7 +1,7 @@
-"""What `check` and `score` remember of each step of a kernels file: attempts, texts that passed, hints given.
+"""What `check` and `score` remember about each step of a kernels file: attempts, texts that passed, hints.
 
-One JSON file beside the kernels file, `.NAME.lab.json`. It is a convenience: a damaged or missing one is an
-empty one, and nothing is ever graded by it.
+It is one JSON file beside the kernels file, `.NAME.lab.json`, and a convenience only: a damaged or missing
+file counts as empty, and no grade depends on it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from pathlib import Path
 
 from tirxlab.steps import STEPS, sections
 
-KEPT = 20  # texts of a step that passed
+KEPT = 20  # how many passing texts of a step are remembered
 
 
 @dataclass
 class Attempts:
-    """Of one step."""
+    """The record of one step."""
 
     count: int = 0  # checks of different texts
-    text: str = ""  # digest of the step as it was checked last
+    text: str = ""  # digest of the step's text at its last check
     state: str = ""  # "clean", "to review", "fails"; "" before the first check
     said: str = ""  # the first line of what was wrong
     line: int = 0  # of the file, 0 if none
-    size: str = ""  # that failed
+    size: str = ""  # of the run that failed
     order: str | int = ""
-    hints: int = 0  # that were shown since the last success
+    hints: int = 0  # shown since the last success
     passed: dict[str, str] = field(default_factory=dict)  # digests of texts that passed -> their state
 
     def state_of(self, digest: str) -> str:
-        """What came of this text; "" if it was not checked, or failed before another was."""
+        """The state of this text; "" if it was never checked, or failed and another was checked since."""
         return self.state if digest == self.text else self.passed.get(digest, "")
 
 
@@ -42,12 +42,12 @@ class Record:
     steps: dict[int, Attempts] = field(default_factory=dict)
 
     def save(self) -> None:
-        """Where the folder cannot be written, nothing is remembered."""
+        """Write the record; in a folder that cannot be written, nothing is remembered."""
         with contextlib.suppress(OSError):
             place(self.path).write_text(json.dumps({n: asdict(a) for n, a in self.steps.items()}, indent=1))
 
     def note(self, step: int, text: str, outcomes: list) -> None:
-        """What came of all runs of a step, or of those up to the first that failed."""
+        """Record the outcomes of all runs of a step, or of those up to the first that failed."""
         mine, digest = self.steps.setdefault(step, Attempts()), digest_of(text, step)
         mine.count += digest != mine.text
         mine.text, last = digest, outcomes[-1]
@@ -79,20 +79,20 @@ def load(path: Path) -> Record:
 
 
 def digest_of(text: str, step: int) -> str:
-    """Of a step and of what stands before all steps; of the whole file, if it has no `def` of its own."""
+    """The digest of a step and of the text before all steps; if the step has no `def`, of the whole file."""
     parts = sections(text)
     own = parts.get(step, text)
     return hashlib.sha256((parts.get(0, "") + own).encode()).hexdigest()[:16]
 
 
 def is_clean(record: Record, text: str, step: int) -> bool:
-    """Whether the step as it stands passed all of its runs without a remark."""
+    """Whether the step's present text passed all of its runs without a review."""
     found = record.steps.get(step)
     return found is not None and found.state_of(digest_of(text, step)) == "clean"
 
 
 def first_unfinished(record: Record, text: str) -> int | None:
-    """The first step that is not known to be clean; None after the last."""
+    """The first step that is not known to be clean; None if all are clean."""
     return next((step for step in STEPS if not is_clean(record, text, step)), None)
 
 

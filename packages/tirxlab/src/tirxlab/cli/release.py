@@ -14,17 +14,17 @@ from tirxlab.steps import SKELETON
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that is not there yet, or empty")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that is new or empty")],
     no_slides: Annotated[bool, typer.Option("--no-slides", help="leave the lectures' PDFs out")] = False,
 ) -> None:
-    """Write the handout, with this version stamped in. Writes nothing if a solution would leave with it.
+    """Write the handout, with this version stamped in; nothing is written if it would contain a solution.
 
-    Slides are built anew from their sources, which are read too; PDFs as they lie there stay here.
+    Slides are built anew from their sources, which are searched too; existing PDFs are not copied.
     """
     from instructor import handout
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: is not empty; name a folder that is not there yet")
+        raise UserError(f"{folder}: is not empty; name a folder that does not exist yet")
     if read_text(STUDENT) != read_text(SKELETON):
         raise UserError("gemm_kernels.py is not the skeleton: ./lab skeleton, or ./lab reset all")
     names = handout.files()
@@ -45,7 +45,7 @@ def run(
 
 
 def slides(names: list[str], made: Path) -> list[str]:
-    """Builds the lectures; installs typst for this one use where it is missing."""
+    """Builds the lectures' PDFs; if typst is missing, it is installed for this one use."""
     from instructor import handout
 
     try:
@@ -56,7 +56,7 @@ def slides(names: list[str], made: Path) -> list[str]:
 
 def raise_leaks(leaks: list[str], shown: str) -> None:
     output().print(shown, markup=False)
-    raise UserError(f"{len(leaks)} places above would tell a solution or a hidden size; nothing was written")
+    raise UserError(f"{len(leaks)} places would reveal a solution or a hidden size; nothing was written")
 
 
 def version_stamp() -> str:

@@ -1,7 +1,7 @@
 """Prints what to install, one requirement a line, read from the pyproject.toml of the two packages.
 
-Run by `lab` before anything is installed, so it uses the standard library and pip's own TOML reader alone;
-imported by run_modal.py for the image. The `dev` extra is included where the project's own tests are.
+`lab` runs it before anything is installed, so it uses only the standard library and pip's own TOML reader;
+run_modal.py imports it for the image. The `dev` extra is included if the project's own tests are there.
 """
 
 import sys
@@ -17,7 +17,7 @@ PACKAGES = ("ptxsim", "tirxlab")
 
 
 def requirements(extras: tuple[str, ...] = ()) -> list[str]:
-    """What both packages need of others, plus tirxlab's named extras, as PEP 508 strings, each once."""
+    """What both packages require, plus tirxlab's named extras, as PEP 508 strings, each once."""
     found = []
     for package in PACKAGES:
         project = _project(package)

@@ -16,14 +16,14 @@ from tirxlab.steps import SKELETON, STEPS, StepError, read_text, sections
 def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
     """Put a step back to its skeleton. The file as it was is kept as gemm_kernels.py.bak, .bak2, ...
 
-    Where gemm_kernels.py is gone, or `all` finds a step without its def, all ten skeletons are written anew.
+    If gemm_kernels.py is missing, or with `all` a step has no def, all ten skeletons are written anew.
     """
     steps = parse_steps(step)
     if not SKELETON.exists():
         raise UserError(f"{SKELETON} is missing; get it again with git checkout, or run ./lab skeleton")
     if kernels is None and not STUDENT.exists():
         write_file(STUDENT, read_text(SKELETON).encode())
-        print(f"{shown(STUDENT)} was gone: all ten steps are skeletons again")
+        print(f"{shown(STUDENT)} was missing: all ten steps are skeletons again")
         return
     path = kernels_file(kernels)
     text, skeleton = read_text(path), read_text(SKELETON)
@@ -41,7 +41,7 @@ def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
 
 
 def has_all_steps(text: str) -> bool:
-    """Whether each step is there once."""
+    """Whether the text has each step exactly once."""
     try:
         return set(STEPS) <= set(sections(text))
     except StepError:
@@ -51,13 +51,11 @@ def has_all_steps(text: str) -> bool:
 def with_skeleton(text: str, skeleton: str, steps: list[int]) -> str:
     """The text with the given steps taken from the skeleton, everything else untouched.
 
-    A step that is gone comes back behind the one before it.
+    A step that is missing is put back after the one before it.
     """
     mine, original = sections(text), sections(skeleton)
     if len(mine) == 1:
-        raise UserError(
-            "there is no step in it; begin anew with ./lab reset all (the file is kept as a copy)"
-        )
+        raise UserError("the file has no step; begin anew with ./lab reset all (a copy of the file is kept)")
     for step in steps:
         if step not in mine:
             before = max(number for number in mine if number < step)

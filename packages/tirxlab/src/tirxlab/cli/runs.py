@@ -1,9 +1,9 @@
-"""Runs steps and says what came of it: the engine of demo, check and score.
+"""Builds and runs steps and reports the outcomes: the engine of demo, check and score.
 
-A job is one step at one size. Student code runs in a confined child (tirxlab.sandbox), which gives artifacts;
-these run in a few processes that may be killed (tirxlab.pool). Nothing of the student runs in this process.
-All of them start at once and import, side by side, what their first job will need. The imports up here are
-waited for twice, by the command and by the pool: no typer, no numpy.
+A job is one step at one size. Student code runs in a confined child (tirxlab.sandbox), which returns
+artifacts; these run in a few processes that may be killed (tirxlab.pool). No student code runs here.
+All these processes start at once and import in parallel what their first job will need. The command and the
+pool both wait for the imports at the top of this file: no typer, no numpy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tirxlab.explain.mismatch_map import MismatchMap
 
 Size = tuple[int, int, int]
-BUILD_COST = 3e8  # a run costs about its multiply-adds, and its build as much as so many of them
+BUILD_COST = 3e8  # what a build costs, in multiply-adds; a run costs about as many as its product has
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Job:
 
 @dataclass
 class Outcome:
-    """What came of a job."""
+    """The result of a job."""
 
     step: int
     size: str  # "1024" or "MxNxK"
@@ -57,7 +57,7 @@ class Outcome:
     verdict: (
         str  # of the device: clean, review, error, incomplete, not checked; "not built" if it did not compile
     )
-    seconds: float  # wall time of its build, its run and the comparison; waiting for a free core is not in it
+    seconds: float  # wall time of build, run and comparison, without waiting for a free core
     message: str = ""  # what is wrong, for a person; may have several lines
     findings: list[dict] = field(default_factory=list)
     stats: dict = field(default_factory=dict)
@@ -65,12 +65,12 @@ class Outcome:
     digest: str = ""  # of the output's bytes, to compare runs
     misfit: bool = False  # the builder refused the size
     wrong: MismatchMap | None = None  # which elements of D are wrong
-    mismatch: str = ""  # what is said of them; message holds its first line after an error
+    mismatch: str = ""  # the text about them; after an error, `message` holds only its first line
     repairs: list[dict] = field(default_factory=list)  # edits that were tried and make the step pass
 
     @property
     def passed(self) -> bool:
-        """As the grader judges: a run that was given up may never end on a chip, whatever it has stored."""
+        """As the grader judges. An `incomplete` run never passes, even if right: on a chip it may hang."""
         return self.right is True and self.verdict not in ("error", "incomplete", "not built")
 
 
@@ -99,12 +99,12 @@ class Runner:
         self.builder.close()
 
     def renew(self, text: str) -> None:
-        """Build another text of the same file from now on, in the processes that are there."""
+        """Build another text of the same file from now on, in the processes that already run."""
         self.builder.text, self.builder.told = text, None
         self.made.clear()
 
     def run(self, jobs: list[Job]) -> Iterator[tuple[int, Outcome]]:
-        """(index of the job, what came of it), as they come. A failing kernel never raises.
+        """Yields (index of the job, its outcome) as jobs finish. A failing kernel never raises.
 
         StepError if the file cannot be used at all, MemoryError if a size is too large for this machine.
         """
@@ -127,7 +127,7 @@ class Runner:
             yield index, result
 
     def _build(self, jobs: list[Job]) -> None:
-        """Hands each job's artifact to the pool; the costly ones first. Runs beside `run`."""
+        """Builds each job and hands it to the pool, the costliest first. Runs in a thread beside `run`."""
         for index in sorted(range(len(jobs)), key=lambda index: -jobs[index].cost):
             if self.stopped:
                 return
@@ -141,7 +141,7 @@ class Runner:
 
 
 def judge(job: Job, built: Built) -> Outcome | StepError:
-    """Run an artifact and compare: in a process of the pool."""
+    """Run an artifact and compare its result with the reference. Runs in a process of the pool."""
     if built.kind in ("file", "untouched"):
         return (StepError if built.kind == "file" else UntouchedStep)(built.message)
     begin, outcome = time.perf_counter(), _outcome(job, built)
@@ -161,7 +161,7 @@ def _outcome(job: Job, built: Built) -> Outcome:
 
 
 def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
-    """Fill in what came of a kernel. It may write its inputs: they are compared with a second copy."""
+    """Run a kernel and fill in its outcome. A kernel may overwrite its inputs: a second copy is compared."""
     import numpy as np
 
     import ptxsim
@@ -195,7 +195,7 @@ def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
             if run.verdict in ("clean", "review") and isinstance(error, utils.WrongResult):
                 way = follow(artifact, A, B, error.wrong, job.order) if outcome.device == "sim" else []
                 outcome.mismatch = error.text(way)
-            # The cause first, on one screen: after an error the places of wrong elements say nothing new.
+            # After an error, only the first line: the cause must stay on screen, the places add nothing new.
             said = outcome.mismatch.splitlines()[: 1 if run.verdict == "error" else None]
             outcome.message = "\n".join(filter(None, [outcome.message, *said]))
         data = result if isinstance(result, np.ndarray) else result.cpu().numpy()
@@ -203,7 +203,7 @@ def _run_kernel(job: Job, artifact, outcome: Outcome) -> None:
 
 
 def run_job(job: Job) -> Outcome:
-    """One job, with processes of its own."""
+    """The outcome of one job, run with processes of its own."""
     with Runner(job.kernels) as runner:
         return next(runner.run([job]))[1]
 
@@ -219,14 +219,14 @@ def quick_or_all(step: int, device: str | None, full: bool = False) -> list[Size
 
 
 def worker_count(jobs: list[Job]) -> int:
-    """Two processes at most: a simulated cluster uses one core, matrix products the rest; a GPU takes one."""
+    """At most two: a simulated cluster uses one core, matrix products use the rest; on a GPU, one process."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     on_gpu = any(job.device == "cuda" for job in jobs)
     return 1 if on_gpu else max(1, min(2, cores, len(jobs)))
 
 
 def run_jobs(jobs: list[Job], title: str) -> list[Outcome]:
-    """Run all jobs of one file, with a progress bar; the results in the order of the jobs."""
+    """Runs all jobs of one file, with a progress bar; returns the outcomes in the order of the jobs."""
     results: dict[int, Outcome] = {}
     with Runner(jobs[0].kernels, worker_count(jobs)) as runner, Progressing(title, jobs) as progress:
         for index, result in runner.run(jobs):
@@ -236,7 +236,7 @@ def run_jobs(jobs: list[Job], title: str) -> list[Outcome]:
 
 
 def bar_on(console):
-    """A bar with the time left, for tasks with the fields `count` and `jobs`; nothing without a terminal."""
+    """A progress bar with the time left, for tasks with fields `count` and `jobs`; hidden off a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     text = TextColumn("{task.description} {task.fields[count]}/{task.fields[jobs]}")
@@ -245,7 +245,7 @@ def bar_on(console):
 
 
 class Progressing:
-    """A bar with the time left on a terminal; in a log a line for each job, unless `log` is False."""
+    """On a terminal, a bar with the time left; in a log, a line for each job, unless `log` is False."""
 
     def __init__(self, title: str, jobs: list[Job], log: bool = True):
         from tirxlab.cli.common import notes

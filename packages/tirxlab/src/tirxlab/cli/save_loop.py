@@ -1,7 +1,7 @@
 """`./lab check --watch`: the step is run again at every save, in processes that stay warm.
 
-The child that builds has imported TVM, the pool's process the simulator, and both stay. After a failure the
-next save runs the size and the order that failed first: usually the first answer is the one that is wanted.
+The child that builds has imported TVM and the pool's process the simulator, and both keep running. After a
+failure the next save begins with the size and order that failed, so that the answer comes first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tirxlab.cli.record import first_unfinished, load
 from tirxlab.cli.runs import Job, Outcome, Runner
 from tirxlab.steps import StepError, read_text
 
-POLL = 0.03  # seconds between two looks at the file
+POLL = 0.03  # seconds between two checks of the file
 
 
 def watch(path: Path, step: int | None, jobs_of: Callable[[int], list[Job]]) -> None:
-    """Runs until Ctrl-C. step: None for the first that is not clean. jobs_of: its runs, in order."""
+    """Runs until Ctrl-C. `step`: None for the first that is not clean; `jobs_of`: step -> its runs."""
     with Runner(path) as runner:
         for text in texts(path):
             try:
@@ -31,7 +31,7 @@ def watch(path: Path, step: int | None, jobs_of: Callable[[int], list[Job]]) -> 
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The file as it is, then each time that it is saved with another text."""
+    """Yields the file's text now, and again whenever it is saved with a different text."""
     last, seen = None, None
     while True:
         try:
@@ -48,7 +48,7 @@ def texts(path: Path) -> Iterator[str]:
 
 
 def once(runner: Runner, path: Path, text: str, step: int | None, jobs_of: Callable) -> None:
-    """Run the step of this text: what failed last first; up to the first failure."""
+    """Run the step of this text up to the first failure, beginning with the run that failed last time."""
     begin, record = time.perf_counter(), load(path)
     runner.renew(text)
     step = step or first_unfinished(record, text)
@@ -72,7 +72,7 @@ def once(runner: Runner, path: Path, text: str, step: int | None, jobs_of: Calla
 
 
 def say(step: int, done: list[Outcome], planned: int, seconds: float) -> None:
-    """One line if all is well; else the first failure, as `check` shows it."""
+    """Print the failure or the review, if any, as `check` shows it; then the state in one line."""
     last = done[-1]
     reviewed = [outcome for outcome in done if outcome.verdict == "review"]
     if not last.passed:

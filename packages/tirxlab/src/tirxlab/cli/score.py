@@ -1,4 +1,4 @@
-"""`./lab score [S]`: the public rubric applied to your file; what a course keeps hidden is not in it."""
+"""`./lab score [S]`: the public rubric applied to your file, without the course's hidden sizes and checks."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,7 +32,7 @@ class StepScore:
 
     step: int
     title: str
-    points: int  # that it is worth
+    points: int  # what the step is worth
     earned: int  # all or nothing; 0 unless every size is right (and, on a GPU, fast enough)
     right: str  # "4 of 4 sizes", or why nothing was run
     speed: str  # "4 of 4 sizes", "not measured" on the simulator
@@ -46,9 +46,9 @@ def run(
     json: JsonOption = False,
     report_to: ReportOption = None,
 ) -> None:
-    """Score your kernels by the public rubric: results, on a GPU also speed. Exit 1 unless all is earned.
+    """Score your kernels by the public rubric: results and, on a GPU, speed. Exit 1 unless all is earned.
 
-    Makes the runs of `check` without stopping at a failure; ./lab progress knows of them too.
+    Makes the runs of `check` without stopping at a failure; ./lab progress counts them, too.
     """
     check_report(report_to)
     path, steps = kernels_file(kernels), parse_steps(step)
@@ -78,7 +78,7 @@ def run(
 
 
 def judged(path: Path, mine: list[Outcome]) -> None:
-    """Compares the orders of each size of a step, and remembers what came of it, as `check` does."""
+    """Compares the orders of each size of a step and records the result, as `check` does."""
     for count in range(1, len(mine) + 1):
         compare_orders(mine[:count])
     first = next((index for index, outcome in enumerate(mine) if not outcome.passed), len(mine))
@@ -115,7 +115,7 @@ def score_step(path, text: str, step: int, outcomes: list[Outcome], device: str)
 
 
 def speed(path, step: int, device: str) -> tuple[str, list[str]]:
-    """How many of the published sizes are fast enough, and what is said of those that are not."""
+    """(how many of the published sizes are fast enough, a message for each that is not)."""
     import utils
     from tirxlab.rubric import load_rubric
 

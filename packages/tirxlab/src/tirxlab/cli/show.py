@@ -28,7 +28,7 @@ def run(
         str | None, typer.Option("--size", metavar="SIZE", help="1024 or MxNxK [as for ./lab trace]")
     ] = None,
     cluster: Annotated[
-        int, typer.Option("--cluster", metavar="N", help="whose record is drawn, and whose tiles are framed")
+        int, typer.Option("--cluster", metavar="N", help="the cluster that is recorded; its tiles are framed")
     ] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="the picture, an .svg file [show-S.svg]")
@@ -38,7 +38,7 @@ def run(
 ) -> None:
     """Draw the structure of a step, from its compiled kernel and the record of a simulated run.
 
-    The table names each barrier, its count, who signals it and who waits for it. The picture adds which
+    The table lists each barrier, its count, who signals it and who waits for it. The picture adds which
     cluster (or CTA) writes which tile, the map of shared memory, and the columns of tensor memory.
     """
     number, path = parse_step(step), kernels_file(kernels)
@@ -61,7 +61,7 @@ def run(
 
 
 def picture(artifact, timeline, size: tuple[int, int, int], title: str):
-    """(the facts of a recorded cluster, who writes which cell of D, the picture as SVG)."""
+    """(the facts of a recorded cluster, the writer of each cell of D, the picture as SVG)."""
     import utils
     from tirxlab.explain.picture import draw
     from tirxlab.explain.picture.facts import structure

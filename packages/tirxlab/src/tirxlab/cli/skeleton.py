@@ -11,7 +11,7 @@ from tirxlab.steps import SKELETON, read_text
 def run(
     check: Annotated[bool, typer.Option("--check", help="only compare; exit 1 if out of date")] = False,
 ) -> None:
-    """Generate the student's gemm_kernels.py from instructor/solutions. Never overwrites an edited file."""
+    """Generate the students' gemm_kernels.py from instructor/solutions. Never overwrites an edited file."""
     from instructor.skeleton import MarkerError, make_skeleton
 
     try:

@@ -44,7 +44,7 @@ WITH_VALUE = {
     "--order",
 }
 WITH_VALUE |= {"--durations-min", "--deselect", "--ignore", "--tb", "--verbosity", "--junit-xml"}
-USAGE = 4  # pytest's status for options that it does not know
+USAGE = 4  # pytest's exit status for unknown options
 PARTS = {  # of the project, by their names in `./lab test ptxsim`
     "ptxsim": "packages/ptxsim/tests",
     "tirxlab": "packages/tirxlab/tests",
@@ -61,11 +61,11 @@ def run(
     kernels: KernelsOption = None,
     device: DeviceOption = None,
 ) -> None:
-    """Run the tests: of the steps named (`./lab test 1`, `./lab test 1,3`), else of all that are written.
+    """Run the tests of the steps named (`./lab test 1`, `./lab test 1,3`), else of all written steps.
 
     Steps that are still skeletons are listed (exit status 1).
     In the project, `./lab test ptxsim` runs the tests of one part: ptxsim, tirxlab, instructor or research.
-    The rest goes to pytest: `./lab test 3 -x`, `./lab test -k 1024`.
+    Other arguments go to pytest: `./lab test 3 -x`, `./lab test -k 1024`.
     """
     project = (ROOT / "research").is_dir()
     given = step_files(context.args)
@@ -91,7 +91,7 @@ def run(
 
 
 def written_first(path: Path, given: list[str]) -> tuple[list[str], dict[int, str]]:
-    """(arguments for pytest, steps left out and why): where no test is named, those of the written steps."""
+    """(arguments for pytest, step left out -> why); without a test named: the tests of the written steps."""
     if any((ROOT / argument.split("::")[0]).exists() for argument in given if argument):
         return given, {}
     steps, left = choose_written(path, list(STEPS))
@@ -101,9 +101,9 @@ def written_first(path: Path, given: list[str]) -> tuple[list[str], dict[int, st
 
 
 def step_files(arguments: list[str]) -> list[str]:
-    """The arguments for pytest, steps (`1`, `1,3`, `all`) and parts (`ptxsim`) written as files and folders.
+    """The arguments for pytest, with steps (`1`, `1,3`, `all`) and parts (`ptxsim`) as files and folders.
 
-    UserError for a number that is no step. The value of an option such as `-n 2` stays what it is.
+    UserError for a number that is not a step. The value of an option such as `-n 2` is left alone.
     """
     made: list[str] = []
     for before, argument in zip(["", *arguments], arguments, strict=False):
@@ -132,25 +132,25 @@ def parallel(named: list[str]) -> list[str]:
 
 
 def surroundings(workers: bool) -> dict[str, str]:
-    """The environment of pytest. Where each core has a worker, threads of numpy's products would only wait
-    for one another there, which took three quarters of the time of some tests.
+    """The environment of pytest. With a worker on every core numpy's matrix products use one thread each:
+    several threads would only wait for one another, which took three quarters of the time of some tests.
     """
     return {"OPENBLAS_NUM_THREADS": "1", **environment()} if workers else environment()
 
 
 def check_style() -> bool:
-    """ruff's two checks over the whole project; says how to mend what they find."""
+    """Whether ruff's two checks pass over the whole project; if not, prints the command that fixes them."""
     good = True
     for arguments in STYLE:
         good &= subprocess.run([sys.executable, "-m", "ruff", *arguments], cwd=ROOT).returncode == 0
     if not good:
-        hint = "lab: mend with .venv/bin/ruff check --fix . && .venv/bin/ruff format ."
+        hint = "lab: fix with .venv/bin/ruff check --fix . && .venv/bin/ruff format ."
         print(hint, file=sys.stderr)
     return good
 
 
 def pytest_arguments(extra: list[str], kernels: Path | None, project: bool) -> list[str]:
-    """What to hand to pytest. Without names it picks its own tests; the project tests the reference."""
+    """pytest's arguments; it picks its own tests if none is named. The project tests the reference."""
     if kernels:
         return ["--kernels", str(kernels_file(kernels).resolve()), *extra]
     named = [Path(argument.split("::")[0]) for argument in extra]

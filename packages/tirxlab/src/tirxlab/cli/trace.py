@@ -1,4 +1,4 @@
-"""`./lab trace S`: the timeline of a cluster of a run: what overlaps, who waits for what."""
+"""`./lab trace S`: the timeline of one cluster of a run: what overlaps, and who waits for what."""
 
 import json as jsonlib
 from dataclasses import asdict
@@ -26,7 +26,7 @@ from tirxlab.cli.pictures import check_target, write_picture
 from tirxlab.cli.trace_run import SIZE, SIZES, ctas, traced_run
 from tirxlab.steps import parse_size, size_text
 
-CHIP = {"sm_100a": ("a B200", 148), "sm_90a": ("an H200", 132)}  # its SMs
+CHIP = {"sm_100a": ("a B200", 148), "sm_90a": ("an H200", 132)}  # target -> chip, how many SMs
 REPLAY = (
     "A tick is not a unit of time: the simulator has no clock. The events of the run are replayed with fixed "
     "costs; events that overlap were not ordered by the program. Arithmetic, caches and other CTAs are not "
@@ -121,14 +121,14 @@ def parse_costs(texts: list[str]) -> Costs:
 
 
 def check_chip(chip: str, step: str, cluster: int, cost: list[str] | None, order: str) -> None:
-    """UserError for a chip that is not known, or options that mean nothing beside it."""
+    """UserError for an unknown chip, or for options that cannot be combined with --chip."""
     from tirxlab.forecast import CHIPS
 
     if chip and chip not in CHIPS:
         raise UserError(f"--chip takes {' or '.join(CHIPS)} (got {chip!r})")
     if chip and (cluster or cost or order != "program"):
         raise UserError(
-            "--chip times the first cluster as a chip would: without --cluster, --cost and --order"
+            "--chip times the first cluster as a chip would: leave out --cluster, --cost and --order"
         )
 
 
@@ -144,7 +144,7 @@ def modelled(artifact, chip: str):
 
 
 def write_timeline(out: Path, title: str, step: int | str, done, artifact, path: Path | None) -> None:
-    """path: the kernels file, whose lines a page shows."""
+    """Writes the timeline in the format of the suffix. `path`: the kernels file, whose lines a page shows."""
     if out.suffix == ".html":
         from tirxlab.cli.report.from_trace import trace_page
         from tirxlab.cli.report.page import render
@@ -158,7 +158,7 @@ def write_timeline(out: Path, title: str, step: int | str, done, artifact, path:
 
 def show(timeline, title: str, place: str, out: Path | None) -> None:
     console = output()
-    # Into a file or a pipe as wide as $COLUMNS says, else WIDTH; on a terminal what fits.
+    # On a terminal, as wide as it is; into a file or a pipe, $COLUMNS wide, else WIDTH.
     width = console.width if console.is_terminal else environ_width()
     console.width, console.soft_wrap = width, False
     end = "" if timeline.finished else ", up to the standstill"
@@ -175,7 +175,7 @@ def show(timeline, title: str, place: str, out: Path | None) -> None:
 
 
 def remarks(console, timeline) -> None:
-    """The longest waits, what overlaps, what the times are, and what is not in the picture."""
+    """Prints the longest waits, what overlaps, what is not in the picture, and what the times mean."""
     unit = unit_of(timeline)
     for line in trace_chart.longest_waits(timeline):
         console.print(f"wait: {line}", markup=False)
@@ -191,7 +191,7 @@ def remarks(console, timeline) -> None:
 
 
 def environ_width() -> int:
-    """$COLUMNS, else what a page shows well."""
+    """$COLUMNS, else a width that fits a page."""
     import os
 
     asked = os.environ.get("COLUMNS", "")
@@ -199,7 +199,7 @@ def environ_width() -> int:
 
 
 def placed(done, artifact) -> str:
-    """Where a chip would run it, if it filled its SMs in order: `cluster 3 of 74: SMs 6-7 of 148, ..`."""
+    """Where a chip that fills its SMs in order would run it: `cluster 3 of 74: SMs 6-7 of 148, ..`."""
     from ptxsim.observing import SM_CTAS, SM_SHARED, SM_THREADS
 
     name, count = CHIP.get(artifact.arch, ("an H200", 132))
@@ -216,7 +216,7 @@ def placed(done, artifact) -> str:
 
 
 def explain(done, artifact) -> None:
-    """What is wrong with the run, if anything."""
+    """Prints what is wrong with the run, if anything."""
     import utils
 
     if done.findings:
@@ -224,7 +224,7 @@ def explain(done, artifact) -> None:
 
 
 def plain(step: int | str, size: tuple[int, int, int], done) -> dict:
-    """For --json."""
+    """The trace as --json prints it."""
     about = {"step": step, "size": size_text(size), "verdict": done.verdict, "not_checked": done.not_checked}
     about |= {"unit": unit_of(done.trace), "overlaps": trace_chart.overlaps(done.trace)}
     return about | asdict(done.trace)

@@ -1,4 +1,4 @@
-"""A timeline on a terminal: the chart in a given width, the shares of its lanes, waits, what overlaps."""
+"""A timeline as text: the chart in a given width, the lanes' shares of time, the waits, what overlaps."""
 
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +18,7 @@ from ptxsim.tracing import (
     words,
 )
 
-WIDTH = 100  # columns where the output is no terminal and $COLUMNS is not set
+WIDTH = 100  # columns if the output is not a terminal and $COLUMNS is not set
 MIN_WIDTH = 40
 LETTERS = {  # kind -> letter and colour
     "issue": ("*", "white"),
@@ -38,11 +38,11 @@ LEGEND = (
     "L load, M MMA, S store; T, G, D a warp moves tensor, global, shared memory; * issues or arrives; "
     ". waits; ! waits forever. A small letter: less than half of the column."
 )
-LONGEST = 5  # waits that are listed
+LONGEST = 5  # how many waits are listed
 
 
 def chart(timeline: Timeline, width: int = WIDTH) -> list[Text]:
-    """The axis and a line per band, in `width` columns of text (MIN_WIDTH at least)."""
+    """The axis and a line per band, in `width` columns of text (at least MIN_WIDTH)."""
     width = max(MIN_WIDTH, width)
     left = label_width(bands(timeline), width)
     above = axis(timeline.ticks, unit_of(timeline), left, width)
@@ -62,12 +62,12 @@ def lines(timeline: Timeline, width: int, end: float, left: int) -> list[Text]:
 
 
 def label_width(shown: list[Band], width: int) -> int:
-    """Columns of the titles: what they need, two fifths of the line at most."""
+    """Columns for the titles: as many as they need, at most two fifths of the line."""
     return min(max((len(band.title) for band in shown), default=0) + 1, 2 * width // 5)
 
 
 def fitted(title: str, width: int) -> str:
-    """A title in so many columns: without its roles where they do not fit, else cut."""
+    """A title in at most `width` columns: without its roles if they do not fit, and else cut."""
     if len(title) <= width:
         return title
     short = title.partition(" (")[0]
@@ -75,7 +75,7 @@ def fitted(title: str, width: int) -> str:
 
 
 def axis(end: float, unit: str, left: int, width: int) -> Text:
-    """`   |0      |5,000      ticks`: a bar where a mark is, its number after it; the unit at the right."""
+    """`   |0      |5,000      ticks`: a bar at each mark, followed by its number; the unit at the right."""
     name, size = axis_unit(max(end, 1), unit)
     columns, line = width - left, [" "] * width
     line[width - len(name) :] = name
@@ -88,7 +88,7 @@ def axis(end: float, unit: str, left: int, width: int) -> Text:
 
 
 def _cells(events: list[Event], ticks: float, columns: int) -> list[tuple[str, str]]:
-    """Letter and colour of every column: what covers most of it, work first, then waiting."""
+    """Letter and colour of every column, for the kind that covers most of it; any work outranks waiting."""
     covered: list[dict[str, float]] = [{} for _ in range(columns)]
     width = max(ticks, 1) / columns
     for kind in {e.kind for e in events} & set(LETTERS):
@@ -112,7 +112,7 @@ def _letter(kinds: dict[str, float], width: float) -> tuple[str, str]:
 
 
 def shares(timeline: Timeline) -> Table:
-    """Who was busy how long, and what it waited for."""
+    """A table of the share of time that each band was busy or waited, and what it waited for most."""
     made = Table(box=None, pad_edge=False)
     made.add_column("", overflow="ellipsis", no_wrap=True)
     made.add_column("busy", justify="right", no_wrap=True)
@@ -149,7 +149,7 @@ def _phase(wait: Event) -> str:
     return f" phase {wait.phase}" if wait.phase is not None else ""
 
 
-PAIRS = {  # what students ask: does A go on while B does?
+PAIRS = {  # what students ask: does A proceed while B does?
     "loads and MMAs": ("load", "mma"),
     "TMEM reads and MMAs": ("TMEM read", "mma"),
     "stores and MMAs": ("store", "mma"),
@@ -157,7 +157,7 @@ PAIRS = {  # what students ask: does A go on while B does?
 
 
 def overlaps(timeline: Timeline) -> dict[str, dict]:
-    """For each pair, in CTA 0: ticks (or ns) in which both are under way; their share of the MMAs' time."""
+    """Per pair, in CTA 0: ticks (or ns) in which both are in flight, and their share of the MMAs' time."""
     mma = sum(
         end - begin for begin, end in spans([e for e in timeline.events if e.cta == 0 and e.kind == "mma"])
     )

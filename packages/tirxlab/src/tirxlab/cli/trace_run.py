@@ -8,13 +8,13 @@ from ptxsim.tracing import Costs
 from tirxlab.cli.common import UserError, fold
 from tirxlab.steps import StepError, UntouchedStep, read_text, size_text
 
-# Without --size: the first CTA of steps 6 to 10 gets two tiles, so that write-back can meet the next tile.
+# Without --size: the first CTA of steps 6 to 10 gets two tiles, so that write-back can overlap the next tile.
 SIZES = {1: "128x128x64", 2: "128x128x512", 9: "2048x2560x512", 10: "4096x2560x512"}
 SIZE = "2048x2048x512"
 
 
 def built_step(path: Path, step: int, size: tuple[int, int, int]):
-    """A step's Artifact, built in a confined child, as `check` does. Exit 1 if it is not built."""
+    """A step's Artifact, built in a confined child, as `check` does. Exits with 1 if the build fails."""
     from tirxlab.sandbox import Builder
 
     with Builder(read_text(path), path.name) as builder:
@@ -32,7 +32,7 @@ def built_step(path: Path, step: int, size: tuple[int, int, int]):
 
 
 def traced_run(path: Path, step: int, size: tuple[int, int, int], order, costs: Costs, cluster: int = 0):
-    """(Run of one cluster, Artifact). UserError for a size or cluster that is not there."""
+    """(Run of one cluster, Artifact). UserError if the size does not fit or there is no such cluster."""
     import utils
 
     artifact = built_step(path, step, size)
@@ -55,7 +55,7 @@ def run_cluster(artifact, arrays, order, costs: Costs, cluster: int):
 
 
 def ctas(done) -> str:
-    """Who is drawn: `CTA 0 of 16`, `CTAs 6-7 of 148`."""
+    """Which CTAs are drawn: `CTA 0 of 16`, `CTAs 6-7 of 148`."""
     size = 1 + max((lane.cta for lane in done.trace.lanes), default=0)
     first = done.trace.cluster * size
     name = f"CTAs {first}-{first + size - 1}" if size > 1 else f"CTA {first}"

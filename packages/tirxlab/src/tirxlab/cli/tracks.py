@@ -1,6 +1,6 @@
 """The tracks on the command line: `./lab check|trace|inspect|bench hopper|ampere [RUNG]`.
 
-A rung is taken from the student's file where it is written, else from the solution if that is there.
+A rung is taken from the student's file if it is written there, else from the solution if this copy has it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_track(text: str) -> bool:
 
 
 def no_rung(rung: str | None) -> None:
-    """A step has no rungs."""
+    """UserError if a rung is named, for commands on steps: a step has no rungs."""
     if rung is not None:
         raise UserError(
             f"{rung!r} is not expected here: write several steps as 1,2 and a size as --size 256 "
@@ -60,7 +60,7 @@ def rungs_of(track: Track, text: str | None) -> list[Rung]:
 
 
 def one_rung(track: Track, text: str | None) -> Rung:
-    """Exactly one rung; the last if none is named."""
+    """The one rung that is named, the last if none is; UserError for several."""
     if text is None:
         return track.rungs[-1]
     (rung, *more) = rungs_of(track, text)
@@ -70,7 +70,7 @@ def one_rung(track: Track, text: str | None) -> Rung:
 
 
 def source(track: Track, rung: Rung, kernels: Path | None) -> Path:
-    """The file to take a rung from. UntouchedStep if it is written nowhere."""
+    """The file to take a rung from. UntouchedStep if no file has it written."""
     from tracks.common import written
 
     solution = ROOT / "instructor" / "solutions" / f"{track.name}_kernels.py"
@@ -88,7 +88,7 @@ def source(track: Track, rung: Rung, kernels: Path | None) -> Path:
 
 
 def build(rung: Rung, path: Path, size, **options) -> Function:
-    """The rung as a function of arrays. UserError for a size that does not fit; exit 1 if it is not built."""
+    """The rung as a function of arrays. UserError if the size does not fit; exit 1 if the build fails."""
     make: Callable[..., Function] | None = getattr(load_kernels(path), rung.builder, None)
     if not callable(make):
         raise StepError(f"{path.name} has no {rung.builder}(M, N, K)")
@@ -105,7 +105,7 @@ def build(rung: Rung, path: Path, size, **options) -> Function:
 
 
 def check(name: str, rung: str | None, sizes: list[str], kernels: Path | None, order, json: bool) -> None:
-    """Build and run rungs on the simulator, checked, at even and uneven sizes in two orders."""
+    """Build and run rungs on the simulator with all checks, at even and uneven sizes, in two orders."""
     from rich.table import Table
 
     track = track_of(name)
@@ -134,7 +134,7 @@ COLUMNS = ("rung", "size", "options", "order", "right", "verdict", "seconds")
 
 
 def run_case(track: Track, rung: Rung, call, size, options: dict, order) -> dict:
-    """One run on the simulator: what the table and --json show."""
+    """Runs a rung once on the simulator; the row that the table and --json show."""
     import numpy as np
 
     import utils
@@ -162,7 +162,7 @@ def run_case(track: Track, rung: Rung, call, size, options: dict, order) -> dict
 
 
 def inspect(name: str, words: list[str], view: str, kernels: Path | None, **how) -> str:
-    """The text of one view of a rung (the last): `hopper [RUNG [SIZE]]`."""
+    """The text of one view of a rung (by default the last): `hopper [RUNG [SIZE]]`."""
     import inspect_cuda
 
     track = track_of(name)
@@ -177,7 +177,7 @@ def inspect(name: str, words: list[str], view: str, kernels: Path | None, **how)
 def traced(
     name: str, rung: str | None, size: str | None, kernels: Path | None, order, costs, cluster: int = 0
 ):
-    """(Run of one cluster, Artifact, title) of a rung (the last)."""
+    """(Run of one cluster, Artifact, title) of a rung, by default the last."""
     import numpy as np
 
     from tirxlab.cli.trace_run import run_cluster

@@ -1,6 +1,6 @@
 """`./lab bench hopper|ampere [RUNG]`: sustained speed of a track's rungs beside cuBLAS, in one run.
 
-Where TVM is not installed: `--save DIR` on one machine, `--artifacts DIR` on the one with the GPU.
+If the machine with the GPU has no TVM: `--save DIR` on a machine that has it, then `--artifacts DIR` there.
 """
 
 import datetime
@@ -17,8 +17,8 @@ from tirxlab.cli.common import ROOT, UserError, notes, output, print_json, write
 from tirxlab.steps import parse_size, size_text
 
 SIZES = ((2048,) * 3, (4096,) * 3, (8192,) * 3)
-LADDER_SIZE = (4096,) * 3  # of all rungs, without --size
-RECORDED = {"hopper": "gemm_highperf", "ampere": "gemm_highperf"}  # pyptx's kernels, in the file beside
+LADDER_SIZE = (4096,) * 3  # at which all rungs are measured without --size
+RECORDED = {"hopper": "gemm_highperf", "ampere": "gemm_highperf"}  # pyptx's kernels, as named in PYPTX
 PYPTX = ROOT / "research" / "chip" / "results" / "baseline-nvidia-h200.csv"
 
 AgainstOption = Annotated[
@@ -26,14 +26,14 @@ AgainstOption = Annotated[
 ]
 DtypeOption = Annotated[
     str | None,
-    typer.Option("--dtype", metavar="TYPE", help="tracks: hopper's type, ampere's of D [bfloat16]"),
+    typer.Option("--dtype", metavar="TYPE", help="tracks: hopper: input type; ampere: D's [bfloat16]"),
 ]
 RoundsOption = Annotated[int, typer.Option("--rounds", metavar="N", help="tracks: samples of each kernel")]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="tracks: .svg for a plot, .json for all figures")
+    Path | None, typer.Option("--out", metavar="FILE", help="tracks: .svg for a plot, .json for all numbers")
 ]
 SaveOption = Annotated[
-    Path | None, typer.Option("--save", metavar="DIR", help="tracks: build only, one artifact a kernel")
+    Path | None, typer.Option("--save", metavar="DIR", help="tracks: build only, one artifact per kernel")
 ]
 ArtifactsOption = Annotated[
     Path | None, typer.Option("--artifacts", metavar="DIR", help="tracks: run saved artifacts, build nothing")
@@ -42,7 +42,7 @@ ArtifactsOption = Annotated[
 
 @dataclass
 class Plan:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     track: str
     rung: str | None
@@ -56,10 +56,10 @@ class Plan:
     artifacts: Path | None
 
     def jobs(self) -> list[tuple]:
-        """(rung, size), the sizes outermost; without --size the ladder at 4096 and its last rung at all."""
+        """(rung, size), ordered by size; without --size: all rungs at 4096, the last one at all SIZES."""
         track = tracks.track_of(self.track)
         rungs = tracks.rungs_of(track, self.rung)
-        if self.dtype not in (None, "bfloat16"):  # which the walkthrough's kernels do not take
+        if self.dtype not in (None, "bfloat16"):  # the walkthrough's kernels take no other type
             rungs = [rung for rung in rungs if rung.variants[0]] or rungs
         if self.sizes:
             return [(rung, parse_size(text)) for text in self.sizes for rung in rungs]
@@ -67,7 +67,7 @@ class Plan:
 
 
 def run(plan: Plan, json: bool) -> None:
-    """Save artifacts, or measure and print; one line where there is no such GPU (exit status 0)."""
+    """Save artifacts, or measure and print; without a suitable GPU, print one line (exit status 0)."""
     check_options(plan)
     track, jobs = tracks.track_of(plan.track), plan.jobs()
     if plan.save:
@@ -154,7 +154,7 @@ def artifact_of(plan: Plan, track, rung, size):
 
 
 def measured(plan: Plan, track, jobs, size) -> list[dict]:
-    """The rows of one size: all its rungs and cuBLAS in shuffled rounds."""
+    """The rows of one size: its rungs and cuBLAS, measured in shuffled rounds."""
     from tracks import measure
 
     rungs = [rung for rung, each in jobs if each == size]
@@ -213,7 +213,7 @@ def content(path: Path, record: dict) -> str:
 
 
 def show(record: dict, plan: Plan) -> None:
-    """The table; recorded figures of pyptx under it."""
+    """Prints the table and, if asked for, the recorded speeds of pyptx below it."""
     from rich.table import Table
 
     heads = ("size", "rung", "kernel", "TFLOP/s", "spread", "/ cublas", "MHz", "W", "burst TFLOP/s")
@@ -239,9 +239,9 @@ def show(record: dict, plan: Plan) -> None:
 
 
 def recorded(track: str) -> list[str]:
-    """pyptx's own kernels as measured once on an H200: another run, so no ratio."""
+    """Lines on pyptx's own kernels as recorded on an H200; from another run, so without a ratio."""
     lines = PYPTX.read_text().splitlines() if PYPTX.exists() else []
     found = [line.split(",") for line in lines if line.startswith(f"pyptx {track} {RECORDED[track]}")]
     return [
         f"recorded in another run: {name}, {dtype}, {n}: {rate} TFLOP/s" for name, dtype, n, _, rate in found
-    ] or [f"no recorded figures of pyptx: {PYPTX} is missing"]
+    ] or [f"no recorded speeds of pyptx: {PYPTX} is missing"]

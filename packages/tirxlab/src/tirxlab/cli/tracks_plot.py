@@ -22,12 +22,12 @@ def svg(record: dict) -> str:
 
 
 def text(x: float, y: float, what: str, more: str = "") -> str:
-    """`more`: attributes."""
+    """A text element; `more`: further attributes."""
     return f'<text x="{number(x)}" y="{number(y)}"{more and " " + more}>{escape(what)}</text>'
 
 
 def height(value: float, top: float) -> float:
-    """y of a value."""
+    """The y coordinate of a value."""
     return HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM)
 
 

@@ -1,8 +1,8 @@
-"""Tries small edits of a step that fails: which of them make all of its runs right and clean?
+"""Tries small edits of a step that fails, to find those that make all of its runs right and clean.
 
 The edits come from tirxlab.explain.repairs, likeliest first. Each is built and run like the student's own
-text, first where that failed; what passes there has to pass everywhere else. Two at a time, for half a
-minute. What is found stands in place of the first finding's hint.
+text, first where that failed; an edit that passes there must pass all other runs, too. Two edits are tried at
+a time, for half a minute. A repair that is found replaces the first finding's hint.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tirxlab.explain.repairs import Edit, Repair, alone, ranked, told
 from tirxlab.sandbox.builder import Built, kernel_of
 from tirxlab.steps import StepError, read_text
 
-SECONDS = 40.0  # of one lane's work (clock.py) in which trials begin
-WALL = 45.0  # and of time, on a machine that has others to serve; for all of them to end, too
+SECONDS = 40.0  # of one lane's work (clock.py), after which it begins no further trial
+WALL = 45.0  # of wall time, after which all trials end; for a machine that is busy with other work
 LANES = 2
-RUN = 10.0  # a run that takes longer repairs nothing
+RUN = 10.0  # a run that takes longer counts as no repair
 LEAST_RUN = 2.0
-ENOUGH = 20  # kernels that were run in vain, from which a hint is in doubt
-SLOWER = 3.0  # times what the failing run took
-MOVED = 4  # words that a move counts as
-MANY = 4  # places that use a constant, from which another value of it is no local edit
+ENOUGH = 20  # with this many kernels run in vain, the hint is in doubt
+SLOWER = 3.0  # a trial may run this many times as long as the failing run
+MOVED = 4  # a move counts as at most this many words
+MANY = 4  # a new value for a constant used in this many places is not a local edit
 _WORD = re.compile(r"\w+|[-+*/%^<>=!]+")
 _CONSTANT = re.compile(r"[ \t]*([A-Z][A-Z0-9_]*)[ \t]*=(?!=)")
-LATER = 10  # edits that come before weigh as much as one word more
-MORE = 6  # edits that are tried after the first that passes: a smaller one may pass, too
+LATER = 10  # this many places further down the ranking weigh as much as one word more
+MORE = 6  # how many edits are tried after the first that passes: a smaller one may pass, too
 
 
 @dataclass
@@ -44,9 +44,9 @@ class Trials:
     before: Outcome
     wall: float = WALL
     tried: int = 0  # edits that were built
-    ran: int = 0  # of these, kernels that differ from all before
+    ran: int = 0  # of these, kernels that differ from all earlier ones
     work: float = 0.0  # seconds of all processes
-    passed: list[tuple[int, Edit, bool]] = field(default_factory=list)  # True: a review is left
+    passed: list[tuple[int, Edit, bool]] = field(default_factory=list)  # True: a review remains
 
     def __post_init__(self):
         self.text = read_text(self.failed.kernels)
@@ -57,7 +57,7 @@ class Trials:
         self.kernels: set[str] = set()
 
     def run(self, first: Runner) -> list[Repair]:
-        """Repairs that pass, the best first. `first`: a warm runner, whose processes end with this."""
+        """Repairs that pass, best first. `first`: a warm runner, whose processes end with this call."""
         self.end = time.monotonic() + self.wall
         self._know(first.made.get((self.failed.step, self.failed.size)))
         edits = ranked(self.text, self.failed.step, self.before.findings, self.before.message)
@@ -82,7 +82,7 @@ class Trials:
             self.kernels.add(kernel_of(built.artifact))
 
     def _lane(self, runner: Runner) -> None:
-        """One edit after the other, in the processes of one runner."""
+        """Tries one edit after another, in the processes of one runner."""
         runner.pool.seconds = self.seconds
         try:
             runner.builder.start()
@@ -94,7 +94,7 @@ class Trials:
                 if review is not None and not self.over:
                     self._pass(number, edit, review)
         except Exception:
-            if not self.over:  # else its processes were ended
+            if not self.over:  # else the error comes from ending the runner's processes
                 raise
 
     def _pass(self, number: int, edit: Edit, review: bool) -> None:
@@ -103,10 +103,10 @@ class Trials:
             self.left = MORE if self.left is None else self.left
 
     def _next(self) -> tuple[int, Edit, str] | None:
-        """The next edit that Python can read, and the text with it; None if enough were tried.
+        """(number, edit, text with it) of the next edit that parses; None if enough were tried.
 
-        One lane at a time: CPython 3.11 counts how deep it is in a tree for all threads together, and one of
-        two that read text then fails.
+        One lane at a time: CPython 3.11 counts the depth of a syntax tree for all threads together, so one of
+        two threads that parse at the same time fails.
         """
         with self.lock:
             while not self.over:
@@ -125,7 +125,7 @@ class Trials:
         yield from (job for job in self.jobs if job != self.failed)
 
     def _review(self, runner: Runner) -> bool | None:
-        """Is a review left where every run is right? None: one is not, or has a review of a new kind."""
+        """Whether a review remains with every run right; None if one is wrong or has a new kind of review."""
         left = False
         for job in self._runs():
             outcome = self._outcome(runner, job)
@@ -136,7 +136,7 @@ class Trials:
         return left
 
     def _outcome(self, runner: Runner, job: Job) -> Outcome | None:
-        """What comes of a run; at first no more than PTX is made."""
+        """The outcome of a run, None if there is none. A kernel already seen is built no further than PTX."""
         if self.over:
             return None
         runner.builder.tried = self.kernels if job is self.failed else None
@@ -149,8 +149,8 @@ class Trials:
 
 
 def size(edit: Edit, text: str) -> int:
-    """Words that an edit takes out and puts in; a whole statement that only moves is little. Another value of
-    a constant that many places use is as if each of them were edited: a shorter ring hides what is wrong in
+    """How many words an edit takes out and puts in; at most MOVED for a statement that only moves. A new
+    value for a constant used in many places counts as an edit of each: a shorter ring hides what is wrong in
     one of its rounds.
     """
     words = [
@@ -162,7 +162,7 @@ def size(edit: Edit, text: str) -> int:
 
 
 def _uses_of_constant(text: str, at: int) -> int:
-    """How many other places of its function use the constant that the line at `at` sets; 0 for a few."""
+    """How many other places of the function use the constant set in the line at `at`; 0 if below MANY."""
     line = _CONSTANT.match(text, text.rfind("\n", 0, at) + 1)
     if line is None or at < line.end():
         return 0
@@ -172,17 +172,17 @@ def _uses_of_constant(text: str, at: int) -> int:
 
 
 def work(runner: Runner) -> float:
-    """Seconds that a runner's processes have worked."""
+    """Seconds of work of a runner's processes."""
     return runner.builder.spent + runner.pool.spent
 
 
 def may_help(last: Outcome) -> bool:
-    """Whether a failure is one that trials are made for: the kernel ran on the simulator."""
+    """Whether trials can help: the run failed, on the simulator, and not because it was not built."""
     return not last.passed and last.device == "sim" and last.verdict not in ("not built", "not checked")
 
 
 def without_hint(last: Outcome) -> str:
-    """Takes the hint out of what is said of a run: it, or something better, comes after the trials."""
+    """Removes the hint from a run's message and returns it; it, or a repair, is printed after the trials."""
     hint = last.findings[0]["hint"] if last.findings else ""
     line = f"  hint: {hint}"
     lines = last.message.split("\n")
@@ -194,7 +194,7 @@ def without_hint(last: Outcome) -> str:
 
 
 def explain(runner: Runner, jobs: list[Job], done: list[Outcome], hint: str, quiet: bool) -> None:
-    """Tries repairs of the last run, and says what one is, else the hint. Ctrl-C ends the trials alone."""
+    """Tries repairs of the last run and prints them, else the hint. Ctrl-C ends only the trials."""
     last, found, ran = done[-1], [], 0
     if not quiet:
         notes().print(f"trying small changes of step {last.step} (45 s at most, Ctrl-C ends it) ..")
@@ -215,7 +215,7 @@ def explain(runner: Runner, jobs: list[Job], done: list[Outcome], hint: str, qui
 
 
 def unproven(hint: str, ran: int) -> str:
-    """A hint that no trial has borne out may be right all the same: a repair may take more than one edit."""
+    """The hint, in doubt if many trials failed; it may still be right: a repair may take several edits."""
     said = hint.strip()
     if not said or ran < ENOUGH:
         return said

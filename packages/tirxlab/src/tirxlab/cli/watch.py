@@ -1,7 +1,7 @@
-"""Ctrl-C ends every command within a second, also one that stands in compiled code.
+"""Ctrl-C ends every command within a second, even one that is inside compiled code.
 
-The command runs in a child process. Its parent does nothing but wait: after Ctrl-C (or SIGTERM) the child has
-GRACE seconds to end by itself; then it is killed. Nothing that it started outlives it.
+The command runs in a child process, and its parent only waits. After Ctrl-C (or SIGTERM) the child has GRACE
+seconds to end by itself; then it is killed. No process that it started outlives it.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 GRACE = 0.5  # seconds
-STOPPED = 130  # exit status after Ctrl-C, as shells have it
+STOPPED = 130  # exit status after Ctrl-C, as in shells
 PR_SET_PDEATHSIG = 1  # prctl(2)
-SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"  # a progress bar that breaks off leaves its line, and the cursor hidden
+SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"  # an interrupted progress bar leaves its line, and the cursor hidden
 
 
 def watched(command: Callable[[], int]) -> int:
@@ -30,7 +30,7 @@ def watched(command: Callable[[], int]) -> int:
     watch.child = os.fork()
     if watch.child == 0:
         return in_child(command)
-    if watch.number:  # it came before there was a child
+    if watch.number:  # the signal came before there was a child
         watch.stop(watch.number)
     _, raw = os.waitpid(watch.child, 0)
     status = os.waitstatus_to_exitcode(raw)
@@ -44,12 +44,12 @@ def watched(command: Callable[[], int]) -> int:
 
 
 def in_child(command: Callable[[], int]) -> int:
-    """Run the command; whatever it raises after Ctrl-C comes of that (an import that broke off, say)."""
+    """Run the command. Any exception after Ctrl-C is taken as its effect (an interrupted import, say)."""
     stopped: list[int] = []
 
     def stop(number: int, frame) -> None:
         if not stopped:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # C code prints the errors of imports that break off
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # C code prints errors when an import is interrupted
         stopped.append(number)
         raise KeyboardInterrupt
 
@@ -66,15 +66,15 @@ def in_child(command: Callable[[], int]) -> int:
 
 
 class Watch:
-    """What the parent knows: its child, the first signal to stop, and what the child had started by then."""
+    """The parent's state: its child, the first stop signal, and the processes that ran when it came."""
 
     def __init__(self):
         self.child, self.number, self.started = 0, 0, []
 
     def stop(self, number: int, frame=None) -> None:
-        """Handle SIGINT and SIGTERM: pass it on, and kill the child GRACE seconds after the first.
+        """Handle SIGINT and SIGTERM: pass SIGTERM on as SIGINT; kill the child GRACE seconds after the first.
 
-        Ctrl-C reaches the child by itself as well: the terminal sends it to both.
+        Ctrl-C needs no passing on: the terminal sends it to the child as well.
         """
         first, self.number = not self.started, self.number or number
         if not self.child:
@@ -88,7 +88,7 @@ class Watch:
             timer.start()
 
     def end(self, status: int) -> int:
-        """Say that the command was stopped, end what it left running, and return the exit status."""
+        """Print that the command was stopped, kill what it left running, and return the exit status."""
         kill(self.started[1:])
         if sys.stderr.isatty():
             print(SHOW_CURSOR, end="", file=sys.stderr)
@@ -97,23 +97,23 @@ class Watch:
 
 
 def why(number: int) -> str:
-    """What a user can make of the signal that ended a command."""
+    """What the signal that ended a command means to the user, as the end of a sentence."""
     if number == signal.SIGKILL:
         return ": out of memory? Take a smaller --size"
     if number == signal.SIGSEGV:
-        return ", an error of the lab or of TVM: please report it with the kernels file"
+        return ", a bug in the lab or in TVM: please report it with the kernels file"
     return ""
 
 
 def kill(processes: list[int], number: int = signal.SIGKILL) -> None:
-    """Send a signal to those that still run."""
+    """Send a signal to those processes that still run."""
     for pid in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
 def descendants(pid: int) -> list[int]:
-    """Children, their children and so on; [] where /proc does not tell."""
+    """The process ids of children, their children and so on; [] where /proc does not list them."""
     found: list[int] = []
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):

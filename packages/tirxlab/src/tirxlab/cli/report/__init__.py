@@ -1,10 +1,10 @@
 """One self-contained HTML file about what a command did: `--report FILE`.
 
-model.py is what a page shows, as plain data. from_outcomes.py, from_scores.py and the commands fill it;
+model.py holds what a page shows, as plain data. from_outcomes.py, from_scores.py and the commands fill it;
 page.py renders it with the template, the style sheet and the script in assets/. The file loads nothing: it
-works from a folder, offline, by keyboard and on a phone. The timeline is SVG drawn by a script of our own: of
-the chart libraries small enough for a page, none that we know of has bars in lanes with arrows between them
-that one can walk through by keyboard.
+works from a folder, offline, by keyboard and on a phone. The timeline is SVG drawn by a script of our own:
+we know of no chart library small enough for a page that draws bars in lanes, with arrows between them that
+can be followed by keyboard.
 """
 
 from pathlib import Path
@@ -23,14 +23,14 @@ ReportOption = Annotated[
 
 
 def check_report(path: Path | None, step: str = "") -> None:
-    """UserError if the page could not be written, or there is none for a track; before any work is done."""
+    """UserError if the page cannot be written, or for a track, which has none; called before any work."""
     check_target(path, (".html",), "--report")
     if path is not None and is_track(step):
         raise UserError(f"--report: there is no page for {step}, only for the steps 1 to 10")
 
 
 def write_report(path: Path, page: Page) -> None:
-    """Render and write a page; says where on standard error, so that --json stays whole."""
+    """Render and write a page; its place is printed on standard error, so that --json output stays valid."""
     from tirxlab.cli.common import notes
     from tirxlab.cli.report.page import render
 

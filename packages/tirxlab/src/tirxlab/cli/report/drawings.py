@@ -9,14 +9,14 @@ from tirxlab.cli.report.model import Roofline
 from tirxlab.explain.mismatch_map import MismatchMap
 
 MAP = 320  # pixels of the longer side of a map
-LEVELS = 4  # shades of a cell by the share of its elements that are wrong
+LEVELS = 4  # shades of a cell, by the share of its elements that are wrong
 WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 640, 380, 56, 28, 44, 36  # of the roofline
-# Where the names of a roofline's points stand, so that near points do not write over each other.
+# Offsets for the names of a roofline's points, in turn, so that the names of near points do not overlap.
 _SIDES = ((8, -6), (8, 14), (-8, -6), (-8, 14))
 
 
 def tiles_svg(mismatch: MismatchMap) -> str:
-    """D in cells, stronger where more elements are wrong; a frame shows the part that is drawn in detail."""
+    """D in cells, darker where more elements are wrong; a frame marks the cell that is drawn in detail."""
     scale = MAP / max(mismatch.rows, mismatch.columns)
     shapes = [_rect(0, 0, mismatch.columns * scale, mismatch.rows * scale, "right")]
     for r, row in enumerate(mismatch.counts):
@@ -33,12 +33,12 @@ def tiles_svg(mismatch: MismatchMap) -> str:
     x, y, size = mismatch.zoom_column * scale, mismatch.zoom_row * scale, len(mismatch.zoom) * scale
     shapes.append(_rect(x, y, size, size, "frame"))
     return _svg(
-        mismatch.columns * scale, mismatch.rows * scale, shapes, "Cells of D; the stronger, the more is wrong"
+        mismatch.columns * scale, mismatch.rows * scale, shapes, "Cells of D; the darker, the more is wrong"
     )
 
 
 def zoom_svg(mismatch: MismatchMap) -> str:
-    """The elements of one cell: wrong ones, and those that were never written."""
+    """The elements of one cell: those that are wrong, and those that were never written."""
     rows, columns = len(mismatch.zoom), len(mismatch.zoom[0])
     scale = MAP / max(rows, columns)
     shapes = [_rect(0, 0, columns * scale, rows * scale, "right")]
@@ -66,7 +66,7 @@ def _runs(row: str, state: str) -> list[tuple[int, int]]:
 
 
 def roofline_svg(roof: Roofline) -> str:
-    """TFLOP/s over operations per byte, both logarithmic; a dot per kernel, a ring where it is published."""
+    """TFLOP/s over operations per byte, both logarithmic; a dot per kernel, a ring at a published speed."""
     ridge = roof.peak_tflops / roof.terabytes
     spread = [point.intensity for point in roof.points] + [ridge]
     x_low, x_high = _decades(min(spread) / 2, max(spread) * 2)
@@ -124,7 +124,7 @@ def _decades(low: float, high: float) -> tuple[int, int]:
 
 
 def _fill(shape: str, *values) -> str:
-    """The shape with its values, texts escaped."""
+    """The shape with its values filled in; texts are escaped."""
     return shape.format(*(escape(value) if isinstance(value, str) else value for value in values))
 
 

@@ -14,8 +14,8 @@ MODEL = "packages/ptxsim/docs/timing.md"
 
 
 def forecast_page(command: str, title: str, size: tuple, forecast, timeline, about: dict) -> Page:
-    """forecast: Forecast; timeline: of the replayed cluster. about: published (ms or None), chip, source,
-    steps, lesson: what to make of the bound.
+    """The page of a Forecast and the Timeline of its replayed cluster. `about` has the keys published (ms or
+    None), chip, source, steps and lesson (what to do about the bound).
     """
     published, (m, n, k) = about["published"], size
     lead = (
@@ -55,16 +55,16 @@ def _facts(forecast, published: float | None, lesson: str) -> list[list[Cell]]:
     }
     if published:
         facts["published"] = f"{published:g} ms; predicted / published {forecast.ms / published:.2f}"
-    facts["what to make of it"] = lesson
+    facts["what to do about it"] = lesson
     return [[Cell(name), Cell(value)] for name, value in facts.items()]
 
 
 def roofline(chip: str, forecast, point: Point) -> Roofline:
-    """The two ceilings are the model's own constants: products at the forecast's clock, and HBM."""
+    """The roofline, with the model's constants as ceilings: MMA rate at the forecast's clock, HBM rate."""
     from ptxsim.forecasting import chip as chip_of
 
     constants = chip_of(chip)
     peak = 2 * constants.mma_macs * constants.sms * forecast.ghz / 1e3
-    remark = "Bytes are those of A and B read once and D written once."
+    remark = "Bytes: A and B read once and D written once."
     terabytes = round(constants.hbm_rate / 1e12, 2)
     return Roofline(f"{forecast.chip} at {forecast.ghz:.2f} GHz", peak, terabytes, [point], remark)

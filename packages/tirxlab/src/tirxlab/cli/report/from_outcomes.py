@@ -16,13 +16,13 @@ from tirxlab.cli.runs import Outcome
 from tirxlab.steps import parse_size, read_text, size_text
 from tirxlab.version import lab_version
 
-AROUND = 3  # lines of the source before and after the one that is meant
+AROUND = 3  # lines of the source before and after the marked one
 ALSO = 5  # further findings of a run that are listed
-NO_TIMES = "Roofline: left out, for this command predicts no times."
+NO_TIMES = "Roofline: left out, because this command predicts no times."
 
 
 def outcome_page(title: str, command: str, path: Path, outcomes: list[Outcome]) -> Page:
-    """Everything of a page that the outcomes hold; timelines are added by `with_timelines`."""
+    """The page with everything that the outcomes hold; `with_timelines` adds the timelines."""
     text = read_text(path)
     good = [outcome for outcome in outcomes if outcome.passed]
     review = any(outcome.verdict == "review" for outcome in good)
@@ -44,7 +44,7 @@ def outcome_page(title: str, command: str, path: Path, outcomes: list[Outcome]) 
 
 
 def promise(outcomes: list[Outcome]) -> list[tuple[str, str]]:
-    """What `clean` says, where a run is."""
+    """What `clean` means, if a run is clean."""
     return [("clean means", CLEAN)] if any(outcome.verdict == "clean" for outcome in outcomes) else []
 
 
@@ -74,7 +74,7 @@ def scoreboard(outcomes: list[Outcome]) -> Grid:
 
 
 def worth_showing(outcomes: list[Outcome]) -> list[Outcome]:
-    """Those with something to tell; one that differs from an earlier one in its numbers only is left out."""
+    """Outcomes with a message worth a card, without those that differ from an earlier one only in numbers."""
     told: dict[tuple, Outcome] = {}
     for outcome in outcomes:
         if outcome.message and (not outcome.passed or outcome.findings):
@@ -101,7 +101,7 @@ def cards(outcomes: list[Outcome], file: str, text: str) -> list[Card]:
 
 
 def finding_cards(outcome: Outcome, where: str, file: str, text: str) -> Iterable[Card]:
-    """As the terminal tells them: after an error one in full and the others in a line each."""
+    """Cards as on the terminal: after an error, one finding in full and the others in one line each."""
     told = outcome.findings[:1] if outcome.verdict == "error" else outcome.findings
     for number, finding in enumerate(told):
         times = times_text(finding["kind"], finding["count"])
@@ -117,7 +117,7 @@ def finding_cards(outcome: Outcome, where: str, file: str, text: str) -> Iterabl
 
 
 def ring(evidence: dict) -> list[Waits]:
-    """Who waits for whom in a circle, from the evidence of a deadlock; [] where there is no circle."""
+    """The cycle of waits, from the evidence of a deadlock; [] if there is no cycle."""
     groups = {waits["who"]: waits for waits in reversed(evidence.get("waits", []))}
     found = [groups[who] for who in evidence.get("cycle", []) if who in groups]
     return [Waits(one["who"], one["line"], one["for"], one["state"]) for one in found]
@@ -134,14 +134,14 @@ def also(findings: list[dict]) -> list[str]:
 
 
 def excerpt(text: str, line: int) -> list[SourceLine]:
-    """The line of the student's file, with those around it, without the indentation that all share."""
+    """A line of the student's file with those around it, without their common indentation."""
     first = max(1, line - AROUND)
     around = dedent("\n".join(text.splitlines()[first - 1 : line + AROUND]))
     return [SourceLine(n, said, n == line) for n, said in enumerate(around.splitlines(), first)]
 
 
 def wrong_maps(outcomes: list[Outcome]) -> list[WrongMap]:
-    """Of the runs worth showing, those that left wrong elements."""
+    """Maps for those runs worth showing that left wrong elements."""
     return [
         WrongMap(f"step {one.step} at {one.size}, order {one.order}", one.wrong, one.mismatch.splitlines())
         for one in worth_showing(outcomes)
@@ -153,33 +153,32 @@ def wrong_maps(outcomes: list[Outcome]) -> list[WrongMap]:
 
 
 def with_timelines(page: Page, path: Path, outcomes: list[Outcome]) -> None:
-    """Record the first cluster of each step, at a size that failed or at the one of `./lab trace`; adds them.
-
-    A step that is not built has no timeline, and one on a GPU none either.
+    """Records the first cluster of each step, at a size that failed or at the one of `./lab trace`, and adds
+    its timeline and structure to the page. A step that is not built, or that ran on a GPU, has none.
     """
     from tirxlab.sandbox import Builder
 
     text = read_text(path)
     simulated = [outcome for outcome in outcomes if outcome.device == "sim"]
     if not simulated:
-        page.notes.append("Timelines: left out, for they are drawn from simulated runs.")
+        page.notes.append("Timelines: left out, because they are drawn from simulated runs.")
         return
     with Builder(text, path.name) as builder:
         for step in dict.fromkeys(outcome.step for outcome in simulated):
             mine = [outcome for outcome in simulated if outcome.step == step]
             if any(outcome.verdict == "not built" for outcome in mine):
-                page.notes.append(f"Timeline of step {step}: left out, for the step is not built.")
+                page.notes.append(f"Timeline of step {step}: left out, because the step is not built.")
                 continue
             run, picture = step_timeline(builder, step, mine, text)
             page.runs += [run] if run else []
             page.pictures += [picture] if picture else []
-            page.notes += [] if run else [f"Timeline of step {step}: left out, for it could not be run."]
+            page.notes += [] if run else [f"Timeline of step {step}: left out, because it could not run."]
 
 
 def step_timeline(
     builder, step: int, outcomes: list[Outcome], text: str
 ) -> tuple[Run | None, Picture | None]:
-    """(the timeline if the kernel can be run, its structure if it also runs to its end)."""
+    """(the timeline, None if the kernel cannot run; its structure, None unless it runs to its end)."""
     import utils
     from tirxlab.cli.trace_run import SIZE, SIZES, ctas
     from tirxlab.devices import sim

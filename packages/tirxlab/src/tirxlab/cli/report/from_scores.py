@@ -1,4 +1,4 @@
-"""Pages of `score` and `grade`: points by step. They say what the terminal says, no more: nothing hidden."""
+"""Pages of `score` and `grade`: points by step. They show no more than the terminal: nothing hidden."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def score_page(path: Path, scores: list, outcomes: list[Outcome]) -> Page:
         grids=[Grid("Points", ["step", "", "right", "speed", "points"], rows)],
         cards=cards(outcomes, path.name, read_text(path)),
         maps=wrong_maps(outcomes),
-        notes=["Roofline: left out, for this command predicts no times."],
+        notes=["Roofline: left out, because this command predicts no times."],
         links=step_links([score.step for score in scores]),
     )
     if any(score.speed == "not measured" for score in scores):
-        page.notes.append("Speed: not measured, for that needs a B200.")
+        page.notes.append("Speed: not measured, because that needs a B200.")
     return page
 
 
 def grade_page(grade, text: str) -> Page:
-    """grade: Grade of instructor/autograder/points.py; text: what the terminal says of it, whose last line
-    is the result. Sizes, seeds and orders of the course stay out: only points and hints get in.
+    """The page of a Grade (instructor/autograder/points.py). `text`: the terminal's text, whose last line is
+    the result. Only points and hints are shown: the course's sizes, seeds and orders must stay hidden.
     """
     rows, hints = [], []
     for step in grade.steps:
@@ -62,5 +62,5 @@ def grade_page(grade, text: str) -> Page:
         facts=[("file", grade.digest[:16]), ("device", grade.device), ("lab", lab_version())],
         grids=[Grid("Points", head, rows)],
         cards=hints,
-        notes=["Runs, timelines and maps: left out, for the course keeps its sizes to itself."],
+        notes=["Runs, timelines and maps: left out, because the course keeps its sizes secret."],
     )

@@ -22,7 +22,7 @@ def trace_page(title: str, step: int | str, done, artifact, path: Path | None) -
     text = read_text(path) if path else ""
     file = path.name if path else ""
     found = [asdict(finding) for finding in done.findings]
-    number = step if isinstance(step, int) else 0  # a track has none
+    number = step if isinstance(step, int) else 0  # a track has no step number
     outcome = Outcome(number, "", "sim", "", None, done.verdict, 0.0, findings=found)
     page = Page(
         f"Timeline of {title}",

@@ -1,6 +1,6 @@
 """What a report page shows, as plain data: each command fills a Page, page.py renders it.
 
-Texts are plain: the renderer escapes them. Whatever a command must not show a student never gets in here.
+Texts are plain: the renderer escapes them. What a command must not show a student must never enter a Page.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tirxlab.explain.mismatch_map import MismatchMap
 
-STATES = ("good", "bad", "mixed", "plain")  # of a page, a row, a finding: never told by colour alone
+STATES = ("good", "bad", "mixed", "plain")  # of a page, a row, a finding; never shown by colour alone
 
 
 @dataclass
@@ -36,7 +36,7 @@ class SourceLine:
 
     number: int
     text: str
-    marked: bool = False  # the one that is meant
+    marked: bool = False  # the line that the card is about
 
 
 @dataclass
@@ -45,10 +45,10 @@ class Card:
 
     where: str  # "step 4 at 512, order adverse"
     severity: str  # "error", "review", "incomplete", "not built", "wrong result"
-    kind: str  # "deadlock"; "" where there is no finding
+    kind: str  # "deadlock"; "" without a finding
     message: str  # may have several lines
     hint: str = ""
-    also: list[str] = field(default_factory=list)  # what was found besides, a line each
+    also: list[str] = field(default_factory=list)  # further findings, a line each
     file: str = ""
     source: list[SourceLine] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Waits:
 
 @dataclass
 class Link:
-    """A page of the handout (file, or file#section), or a place of the report (#place)."""
+    """A link to a page of the handout (file, or file#section) or to a place in the report (#place)."""
 
     text: str
     href: str
@@ -75,7 +75,7 @@ class Link:
 
 @dataclass
 class WrongMap:
-    """Which elements of D are wrong, as tirxlab/mismatch_map.py finds them."""
+    """Which elements of D are wrong, as tirxlab/explain/mismatch_map.py finds them."""
 
     title: str
     mismatch: MismatchMap
@@ -87,10 +87,10 @@ class Run:
     """A timeline, ready for the page's script (timelines.py)."""
 
     title: str
-    lead: str  # what its times are
+    lead: str  # what its times mean
     data: dict
     shares: Grid
-    open: bool = False  # unfolded; the first always is
+    open: bool = False  # whether it is unfolded; the first always is
 
 
 @dataclass
@@ -118,14 +118,14 @@ class Roofline:
 
     chip: str
     peak_tflops: float
-    terabytes: float  # a second
+    terabytes: float  # per second
     points: list[Point]
     remark: str = ""
 
 
 @dataclass
 class Page:
-    """One report. Sections that are empty are left out."""
+    """One report. Empty sections are left out."""
 
     title: str
     state: str  # one of STATES
@@ -137,5 +137,5 @@ class Page:
     runs: list[Run] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     roofline: Roofline | None = None
-    notes: list[str] = field(default_factory=list)  # what is not in it, and why
+    notes: list[str] = field(default_factory=list)  # what is left out, and why
     links: list[Link] = field(default_factory=list)

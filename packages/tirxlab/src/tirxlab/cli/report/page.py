@@ -1,4 +1,4 @@
-"""A Page as one HTML text. jinja2 escapes every text, and a content security policy lets only ours apply."""
+"""A Page as one HTML text. jinja2 escapes every text; a content security policy admits only our script."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tirxlab.cli.report.reading import readings, target
 from tirxlab.cli.report.ring import ring_svg
 
 ASSETS = Path(__file__).parent / "assets"
-MARKS = {"good": "✓", "bad": "✗", "mixed": "!", "plain": ""}  # told beside the colour
+MARKS = {"good": "✓", "bad": "✗", "mixed": "!", "plain": ""}  # shown beside the colour
 
 
 def render(page: Page) -> str:
-    """The file's text: style, script, data and pictures are all in it."""
+    """The file's text, with style, script, data and pictures inside."""
     style, script = (_asset(name) for name in ("page.css", "timeline.js"))
     environment = Environment(
         loader=FileSystemLoader(ASSETS),
@@ -48,7 +48,9 @@ def _asset(name: str) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """Nothing is fetched, and only this style and this script apply: a text that got through runs nothing."""
+    """The content security policy: nothing is fetched, and only this style and this script apply, so that a
+    text that escaped the escaping runs nothing.
+    """
     hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     style_hash, script_hash = hashes
     return (
@@ -58,5 +60,5 @@ def policy(style: str, script: str) -> str:
 
 
 def inline(svg: str) -> str:
-    """An SVG text as an image's address: drawn, but never part of the page."""
+    """An SVG text as an image's data URL: it is drawn, but is not part of the page's document."""
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

@@ -1,7 +1,7 @@
-"""Pages of the handout inside a report: a report is mailed, and then no lab lies beside it.
+"""Pages of the handout inside a report, because a report may be mailed to where there is no lab.
 
-A link of a Page names a file of the lab, or one section of it (`docs/debugging.md#deadlocks`); what it names
-stands folded at the report's end, as text: without pictures, and without links of its own.
+A link of a Page names a file of the lab, or one section of it (`docs/debugging.md#deadlocks`). That text is
+put folded at the report's end, without pictures and without links of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tirxlab.cli.common import ROOT
 from tirxlab.cli.report.model import Link, Page
 
-# What is said of a kind of finding -> section of docs/debugging.md
+# Kind of finding -> (title, section of docs/debugging.md)
 SECTIONS = {"deadlock": ("Deadlocks", "deadlocks"), "illegal": ("Crashes", "crashes")}
 MEANING = ("What each finding means", "what-each-finding-means")
 NUMBERS = ("Wrong numbers", "wrong-numbers")
@@ -31,38 +31,38 @@ class Reading:
 
 
 def step_links(steps: list[int]) -> list[Link]:
-    """The pages of steps, and the table that all of them lead to."""
+    """Links to the pages of steps, and to the table that all of them refer to."""
     pages = [Link(f"Step {n}", f"docs/steps/step{n:02}.md") for n in steps]
     return [Link("What orders what", "docs/handbook.md#what-orders-what"), *pages]
 
 
 def finding_links(kind: str) -> list[Link]:
-    """Where the handout speaks of a kind of finding; "" is a wrong result."""
+    """A link to the section of the handout on a kind of finding; "" is a wrong result."""
     title, anchor = NUMBERS if kind == "" else SECTIONS.get(kind, MEANING)
     return [Link(title, f"docs/debugging.md#{anchor}")]
 
 
 def target(href: str) -> str:
-    """What the report's own link says: its anchor for a file of the lab."""
+    """The link's address inside the report: for a file of the lab, the anchor of its text."""
     return href if href.startswith("#") else "#read-" + re.sub(r"[^a-z0-9]+", "-", href.lower())
 
 
 def readings(page: Page) -> list[Reading]:
-    """What the links of a page lead to, each once."""
+    """The texts that the links of a page lead to, each once."""
     links = [link for card in page.cards for link in card.links] + page.links
     titles = {link.href: link.text for link in links if not link.href.startswith("#")}
     return [Reading(target(href), title, *_read(href)) for href, title in titles.items()]
 
 
 def _read(href: str) -> tuple[str, str]:
-    """(the file, its text or a section's as HTML)."""
+    """(the file, the text of it or of its section as HTML)."""
     file, _, anchor = href.partition("#")
     text = (ROOT / file).read_text(encoding="utf-8")
     return file, _html(section(text, anchor) if anchor else text)
 
 
 def section(text: str, anchor: str) -> str:
-    """A heading's part of a page, without the heading. KeyError if there is none."""
+    """The part of a page below a heading, without the heading. KeyError if there is no such heading."""
     heads = list(re.finditer(r"^(#+) (.*)$", text, re.MULTILINE))
     for number, head in enumerate(heads):
         if slug(head[2]) == anchor:

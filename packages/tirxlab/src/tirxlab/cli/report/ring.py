@@ -1,6 +1,6 @@
-"""The ring of waits of a deadlock as SVG in the page's colours: boxes in a column, an arrow back on the left.
+"""A deadlock's cycle of waits as SVG in the page's colours: boxes in a column, an arrow back at the left.
 
-A column, so that it fits a phone and no line of text meets another, however long the names are.
+In a column it fits a phone, and no texts overlap, however long the names are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from html import escape
 from tirxlab.cli.report.model import Waits
 
 WIDTH, LEFT, LINE, PAD = 440, 26, 17, 8  # pixels; LEFT: the lane of the arrow back
-LETTERS = 48  # of a line of text
+LETTERS = 48  # in a line of text
 _TIP = (
     '<defs><marker id="ring-tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
     'orient="auto"><path class="head" d="M0,0 L8,4 L0,8 z"/></marker></defs>'
@@ -19,7 +19,7 @@ _TIP = (
 
 
 def ring_svg(ring: list[Waits]) -> str:
-    """Each box waits for what stands beside its arrow; the last arrow leads back to the first box."""
+    """The cycle: each box waits for what its arrow's text names; the last arrow leads to the first box."""
     y, parts = 4, [_TIP]
     for number, one in enumerate(ring):
         shape, y = _box(one, y)
@@ -39,16 +39,16 @@ def ring_svg(ring: list[Waits]) -> str:
 
 
 def _box(one: Waits, y: int) -> tuple[list[str], int]:
-    """(its shapes, where it ends)"""
+    """(shapes of a box, the y at which it ends)."""
     who, end = _words([one.who], LEFT + PAD, y + 4, "who")
-    line, end = _words([f"stands at line {one.line}"] if one.line else [], LEFT + PAD, end, "line-of")
+    line, end = _words([f"is at line {one.line}"] if one.line else [], LEFT + PAD, end, "line-of")
     height = end - y + 5
     frame = f'<rect class="group" x="{LEFT}" y="{y}" width="{WIDTH - LEFT - 2}" height="{height}" rx="5"/>'
     return [frame, *who, *line], y + height
 
 
 def _words(said: list[str], x: int, y: int, kind: str) -> tuple[list[str], int]:
-    """(texts, folded, each line below the other; where they end)"""
+    """(the texts, wrapped, one line below the other; the y at which they end)."""
     parts = []
     for line in (line for text in said if text for line in textwrap.wrap(text, LETTERS)):
         y += LINE

@@ -1,15 +1,15 @@
-"""A timeline as the page's script takes it: short lists of numbers, and each text once."""
+"""A timeline in the form that the page's script takes: short lists of numbers, and each text once."""
 
 from __future__ import annotations
 
 from ptxsim.tracing import MODELS, Band, Timeline, arranged, arrows, unit_of, words
 from tirxlab.cli.report.model import Cell, Grid, Run
 
-MOST_BARS = 12_000  # of one timeline, some 40 bytes each: the first in time are kept
+MOST_BARS = 12_000  # in one timeline, the earliest; some 40 bytes each
 
 
 def run_of(timeline: Timeline, title: str, source: str = "") -> Run:
-    """The timeline with its shares. `source` is the student's file: bars show their line of it."""
+    """The timeline with its shares of time. `source`: the student's file, of which bars show their line."""
     bands = arranged(timeline)
     unit = unit_of(timeline)
     stuck = "" if timeline.finished else ", up to the standstill"
@@ -24,7 +24,7 @@ def run_of(timeline: Timeline, title: str, source: str = "") -> Run:
 def encoded(timeline: Timeline, bands: list[Band], source: str, most: int = MOST_BARS) -> dict:
     """Lanes; bars as [lane, row, begin, end, kind, name, amount, line, phase, events]; arrows as bar pairs.
 
-    kind and name are places in `texts`; a line or phase that there is none of is -1.
+    kind and name are indices into `texts`; a line or phase that does not exist is -1.
     """
     texts: dict[str, int] = {}
 
@@ -60,7 +60,7 @@ def encoded(timeline: Timeline, bands: list[Band], source: str, most: int = MOST
 
 
 def shares(bands: list[Band], ticks: float) -> Grid:
-    """Who was busy how long, and what it waited for."""
+    """A table of the share of time that each band was busy or waited, and what it waited for most."""
     rows = []
     for band in bands:
         waiting = "" if band.is_unit else f"{band.waiting:.0%}"
