@@ -157,8 +157,8 @@ SEVERAL = {
     "the next rows": (lambda p: np.roll(p.R, -TILE, 0), "holds the values of tile (1, 0)"),
     "the next columns": (lambda p: np.roll(p.R, -TILE, 1), "its rows of B are those of another tile"),
     "m and n exchanged": (lambda p: _tiles(p.R).transpose(2, 1, 0, 3).reshape(p.R.shape), "are exchanged"),
-    "B twice": (lambda p: p.twice(p.B), "is B @ B.T: B stands in for A"),
-    "A twice": (lambda p: p.twice(p.A), "is A @ A.T: A stands in for B"),
+    "B twice": (lambda p: p.twice(p.B), "is B @ B.T: B is used in place of A"),
+    "A twice": (lambda p: p.twice(p.A), "is A @ A.T: A is used in place of B"),
     "not started anew": (lambda p: p.R + np.roll(p.R, TILE, 0), "holds its product plus that of tile (2, 0)"),
 }
 
@@ -221,8 +221,8 @@ def test_a_chain_of_tiles_is_one_pattern(name):
     problem = Problem((down * TILE, across * TILE, 192), seed=len(name))
     said = problem.said(_chained(problem, orders, step, depth))
     assert f"in a chain: {links}" in said and "where is next_tile() called" in said.lower()
-    assert f"the one that its CTA does {'before' if step < 0 else 'after'} it (so in" in said
-    assert said.count("tiles looked at") == 1, said
+    assert f"the one that its CTA computes {'before' if step < 0 else 'after'} it (in" in said
+    assert said.count("tiles examined") == 1, said
     if depth:
         assert f"each tile has its first {'K tile' if depth == 1 else f'{depth} K tiles'} of 3 from" in said
 
@@ -230,7 +230,7 @@ def test_a_chain_of_tiles_is_one_pattern(name):
 def test_where_tile_0_0_is_in_no_chain_the_order_is_not_known():
     problem = Problem((256, 384, 128), 0)
     said = problem.said(_chained(problem, [[(1, 0), (0, 1), (1, 1), (0, 2)]], -1))
-    assert "the one that its CTA does before or after it" in said
+    assert "the one that its CTA computes before or after it" in said
 
 
 def test_one_shift_or_scale_that_explains_all_tiles_is_no_chain():
@@ -283,14 +283,14 @@ def test_groups_of_16_bytes_in_another_order_in_each_row_are_named(name):
     said = problem.said(_regrouped(problem, width, source))
     assert f"groups of 8 columns (16 bytes) change places within {within} columns" in said and words in said
     assert "is Dsmem written and stored in the same layout?" in said
-    assert "(so in 4 of 4 wrong tiles" in said
+    assert "(in 4 of the 4 wrong tiles" in said
 
 
 def test_an_order_that_no_row_modulo_explains_is_not_named():
     problem = Problem((128, 128, 192), 0)
     order = problem.rng.permuted(np.tile(np.arange(8), (128, 1)), axis=1)
     said = problem.said(_regrouped(problem, 8, lambda row, group: order[row, group]))
-    assert "another way in each row" not in said and "pieces of 8 columns are in other places" in said
+    assert "differently in each row" not in said and "pieces of 8 columns are in other places" in said
 
 
 def test_an_order_that_is_not_seen_twice_is_not_named():
@@ -298,7 +298,7 @@ def test_an_order_that_is_not_seen_twice_is_not_named():
     D = _regrouped(problem, 8, lambda row, group: SHUFFLED[row % 8, group])
     D[8:] = problem.R[8:]
     said = problem.said(D)
-    assert "another way in each row" not in said and "pieces of 8 columns are in other places" in said
+    assert "differently in each row" not in said and "pieces of 8 columns are in other places" in said
 
 
 def _turned(X, source):
@@ -371,7 +371,7 @@ def test_different_tiles_may_have_different_causes():
     D[:128] = 0
     D[128:] -= problem.k_tile(0)[128:]
     said = problem.said(D)
-    assert "is 0 (so in 1 of 2" in said and "lacks K tile 0, of 3 (so in 1 of 2" in said
+    assert "is 0 (in 1 of the 2" in said and "lacks K tile 0, of 3 (in 1 of the 2" in said
 
 
 def test_what_was_never_written_is_not_explained():

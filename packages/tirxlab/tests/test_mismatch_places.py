@@ -37,8 +37,8 @@ def test_parts_of_a_tile_may_lack_other_k_tiles(axis):
     D[second] = (problem.R - problem.k_tile(3))[second]
     said = problem.said(D)
     name = ("rows", "columns")[axis]
-    assert f"of tile (0, 0) the part in {name} 0-63 lacks K tile 1, of 5" in said
-    assert f"of tile (0, 0) the part in {name} 64-127 lacks K tile 3, of 5" in said
+    assert f"the part of tile (0, 0) in {name} 0-63 lacks K tile 1, of 5" in said
+    assert f"the part of tile (0, 0) in {name} 64-127 lacks K tile 3, of 5" in said
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_rows_of_one_lane_alone_are_right(every, words):
 
 @pytest.mark.parametrize(
     ("half", "words"),
-    [(0, "as its read, cast or copy comes too late?"), (1, "filled again before what it holds")],
+    [(0, "because a read, cast or copy comes too late?"), (1, "filled again before its contents were")],
 )
 def test_a_half_that_stands_in_both(half, words):
     """The previous iteration left it in the buffer, or the next one put it there too early."""

@@ -58,7 +58,7 @@ def test_the_right_product_in_the_right_place_says_nothing(matrices):
 def test_a_product_in_another_column_is_named(matrices):
     seen = Seen(matrices, cell=Cell(0, 3, 5))
     seen.made(Cell(0, 3, 1))
-    assert "that product stands in column 1 of tensor memory (line 20), and nothing reads it" in seen.told()
+    assert "that product is in column 1 of tensor memory (line 20), and nothing reads it" in seen.told()
     assert "line 30 reads column 5 of tensor memory for it" in seen.told()
 
 
@@ -66,7 +66,7 @@ def test_registers_are_named_where_the_thread_has_read_the_right_one(matrices):
     seen = Seen(matrices, cell=Cell(0, 3, 5))
     seen.made(Cell(0, 3, 1))
     seen.here.stored.offered.append((seen.here.stored.read, Cell(0, 3, 1)))
-    assert "what becomes of these registers from line 30 to line 40" in seen.told()
+    assert "what happens to these registers from line 30 to line 40" in seen.told()
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_a_product_of_another_round_is_told(matrices):
     seen.made(Cell(0, 3, 1))
     seen.here.made[0] = seen.here.made[0]._replace(product=2)
     seen.here.stored.cell = Cell(0, 3, 1)
-    assert "in another round of the tiles, where row 131 of A times row 129 of B stands" in seen.told()
+    assert "in another round of the tiles, where row 131 of A times row 129 of B is" in seen.told()

@@ -21,22 +21,22 @@ class DeviceError(ValueError):
 
 @dataclass
 class Run:
-    """What one launch did."""
+    """The result of one launch."""
 
-    outputs: dict  # buffer name -> array, the very one that was passed in, now written
+    outputs: dict  # buffer name -> the array that was passed in, now written
     seconds: float  # wall time, set-up excluded
     verdict: str  # "clean" | "review" | "error" | "incomplete" | "not checked"
     findings: list = field(default_factory=list)  # ptxsim.Finding, most fundamental first
     not_checked: list[str] = field(default_factory=list)  # what this run could not have noticed
     stats: dict = field(default_factory=dict)
     stdout: str = ""  # what the kernel printed
-    ran: bool = True  # False: the device could not run the kernel to its end, the arrays mean nothing
-    trace: Any = None  # events, where they were asked for
+    ran: bool = True  # False: the device could not run the kernel to its end, and the arrays are meaningless
+    trace: Any = None  # events, if asked for
 
 
 def device_name(name: str | None = None) -> str:
-    """`name` if there is such a device; without one $LAB_DEVICE, else cuda on a tcgen05-capable machine, else
-    sim. Imports neither device.
+    """`name`, else $LAB_DEVICE, else cuda on a tcgen05-capable machine, else sim; DeviceError if there is no
+    such device. Imports neither device.
     """
     name = name or os.environ.get("LAB_DEVICE") or default_device()
     if name not in DEVICES:
@@ -50,7 +50,7 @@ def get_device(name: str | None = None) -> ModuleType:
 
 
 def default_device() -> str:
-    """ "cuda" if torch is installed and a GPU of compute capability 10.x is present (12.x has no tcgen05)."""
+    """cuda if torch is installed and a GPU of compute capability 10.x is present (12.x has no tcgen05)."""
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("cuda") is None:
         return "sim"
     from tirxlab.devices import driver
@@ -59,10 +59,10 @@ def default_device() -> str:
 
 
 def by_name(artifact, arrays) -> dict:
-    """`arrays` (in the order of the kernel's parameters, or a dict) by buffer name.
+    """Buffer name -> array; `arrays` are in the order of the kernel's parameters, or a dict already.
 
-    DeviceError if one does not fit: each is a C-contiguous numpy array or torch tensor of its buffer's shape
-    and dtype.
+    DeviceError if one does not fit: each must be a C-contiguous numpy array or torch tensor of its buffer's
+    shape and dtype.
     """
     if artifact.is_draft:
         raise DeviceError("this is a draft: it holds no PTX yet")
@@ -79,7 +79,7 @@ def by_name(artifact, arrays) -> dict:
 
 
 def require_fit(buffer, array) -> None:
-    """DeviceError unless shape and type of an array are those of the buffer."""
+    """DeviceError unless an array has the buffer's shape and dtype."""
     if tuple(array.shape) != buffer.shape:
         raise DeviceError(
             f"{buffer.name} has shape {tuple(array.shape)}, the kernel was built for {buffer.shape}"

@@ -1,7 +1,7 @@
 """Run an artifact on a real GPU, in a child process under a time limit; `launcher` runs it in this process.
 
-Needs cuda-bindings, a driver, and torch for the arrays (numpy arrays work too). The GPU checks nothing that
-ptxsim does: a run is "not checked" at best, and an "error" when the chip reports a fault or never finishes.
+Needs cuda-bindings, a driver, and torch for the arrays (numpy arrays work, too). The GPU makes none of
+ptxsim's checks: a run is "not checked" at best, and an "error" if the chip reports a fault or never finishes.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ NOT_CHECKED = [
     "out-of-bounds accesses",
     "TMEM use",
 ]
-_START_LIMIT = 120.0  # seconds for a context, the copies and the loading, before the launch
+_START_LIMIT = 120.0  # seconds for making the context, copying and loading, before the launch
 
 
 def run(artifact: Artifact, arrays, *, order="program", checks: bool = True, trace: bool = False) -> Run:
-    """Launch once; outputs are written into the given arrays. `order`, `checks` and `trace` are for sim.
+    """Launch once; outputs are written into the given arrays. `order`, `checks` and `trace` are only for sim.
 
     Raises DeviceError if the arrays or the GPU do not fit. A launch that faults or does not end within
     $LAB_TIMEOUT seconds (default 20) is an "error" with a finding; its process is killed.
@@ -54,29 +54,30 @@ def run(artifact: Artifact, arrays, *, order="program", checks: bool = True, tra
 def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -> float:
     """Median milliseconds of one launch, by CUDA events, after `warmup` launches.
 
-    Before each one the outputs are overwritten and the L2 cache is flushed. What the last one wrote is in the
-    given arrays afterwards.
+    Before each launch the outputs are overwritten and the L2 cache is flushed. Afterwards the given arrays
+    hold the outputs of the last launch.
     """
     return _timed(artifact, arrays, {}, warmup, repeat)[0]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one launch that was timed has made of its inputs."""
+    """Rows of an output of one timed launch, and where its inputs began."""
 
-    at: dict[str, int]  # by input, where in its pool it began: elements
+    at: dict[str, int]  # input -> its first element in its pool
     output: str
     rows: list[int]
-    values: np.ndarray  # these rows
+    values: np.ndarray  # the values of these rows
 
 
 def prove(
     artifact: Artifact, arrays, pools: dict[str, np.ndarray], *, warmup: int = 10, repeat: int = 30
 ) -> tuple[float, list[Seen]]:
-    """`measure`, and rows of each launch's outputs: each has other inputs, from anywhere in their pools.
+    """As `measure`, but each launch has other inputs, from anywhere in their pools; also returns rows of each
+    launch's outputs.
 
-    pools: by input, a flat array that begins with it and goes on with as random numbers. The last launch has
-    the given inputs.
+    pools: input -> a flat array that begins with it and continues with equally random numbers. The last
+    launch has the given inputs.
     """
     ms, reply, held = _timed(artifact, arrays, pools, warmup, repeat)
     info = {buffer.name: buffer for buffer in artifact.outputs}
@@ -89,15 +90,15 @@ def prove(
 
 
 def _timed(artifact: Artifact, arrays, pools: dict, warmup: int, repeat: int):
-    """(milliseconds, the worker's reply, its bytes beside the outputs)."""
+    """(milliseconds, the worker's reply, its blobs other than the outputs)."""
     buffers = by_name(artifact, arrays)
     try:
         reply, blobs = _ask(artifact, buffers, warmup=warmup, repeat=repeat, pools=pools)
     except _Failed as error:
         raise DeviceError(str(error)) from None
-    asked = 1 + warmup + repeat  # the first shows that it ends
+    asked = 1 + warmup + repeat  # the first shows that the kernel ends
     if reply["launches"] != asked:
-        raise DeviceError(f"{reply['launches']} launches in the place of {asked}: the time says nothing")
+        raise DeviceError(f"{reply['launches']} launches instead of {asked}: the time means nothing")
     for buffer, data in zip(artifact.outputs, blobs, strict=False):
         _write(buffers[buffer.name], data)
     return reply["ms"], reply, blobs[len(artifact.outputs) :]
@@ -106,7 +107,7 @@ def _timed(artifact: Artifact, arrays, pools: dict, warmup: int, repeat: int):
 def launcher(artifact: Artifact, device: int = 0):
     """A function of torch CUDA tensors, in the order of the kernel's buffers.
 
-    It launches on torch's current stream and returns at once. No watchdog: a hang hangs this process.
+    It launches on torch's current stream and returns at once. No watchdog: if it hangs, so does this process.
     """
     import torch
 
@@ -146,7 +147,7 @@ def _limit() -> float:
 
 
 class _Worker:
-    """A child process with a thread that reads its replies, so that waiting can have a limit."""
+    """A child process, and a thread that reads its replies, so that waiting for one can have a limit."""
 
     def __init__(self, command: list[str]):
         self.process = subprocess.Popen(
@@ -175,7 +176,7 @@ class _Worker:
 
 
 class _Pool:
-    """The one worker of this process, started when first needed and again after it was lost."""
+    """The one worker of this process, started when first needed and again after it is lost."""
 
     def __init__(self, command: list[str]):
         self.command, self.lock = command, threading.Lock()
@@ -221,7 +222,7 @@ def _ask(
             ) from None
         except BrokenPipeError:
             reply = None
-        except BaseException:  # also Ctrl-C: what is left in the pipe belongs to nobody
+        except BaseException:  # also Ctrl-C: nobody would read what is left in the pipe
             _pool().drop()
             raise
         return _checked(reply)

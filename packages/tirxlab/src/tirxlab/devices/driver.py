@@ -1,4 +1,4 @@
-"""Artifacts on the CUDA driver: load the cubin, encode the tensor maps, launch on a stream, in this process.
+"""Artifacts on the CUDA driver in this process: load the cubin, encode tensor maps, launch on a stream.
 
 Needs cuda-bindings and a driver; no TVM, no torch, no CUDA toolkit. Nothing here waits for the GPU except
 `synchronize` and `timed`.
@@ -42,9 +42,9 @@ _SCALARS = {
     "float64": ctypes.c_double,
 }
 _SWIZZLE = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
-_OPTIONAL_SHARED = 48 << 10  # bytes a kernel may use without asking (CUDA guide, compute capabilities)
+_OPTIONAL_SHARED = 48 << 10  # bytes a kernel may use without opting in (CUDA guide, compute capabilities)
 
-POISON = 0xFF  # a byte of an output before it is timed: NaN in every floating-point type
+POISON = 0xFF  # fills an output before it is timed: NaN in every floating-point type
 
 
 class LaunchError(RuntimeError):
@@ -81,7 +81,7 @@ def call(function, *args) -> Any:
 
 
 def capabilities() -> list[tuple[int, int]]:
-    """Compute capability (major, minor) of each GPU; [] where there is none."""
+    """Compute capability (major, minor) of each GPU; [] if there is none."""
     try:
         driver = api()
         return [capability(driver, i) for i in range(call(driver.cuDeviceGetCount))]
@@ -101,7 +101,7 @@ def capability(driver, device: int) -> tuple[int, int]:
 
 
 def use_device(index: int = 0) -> str:
-    """Make GPU `index`'s primary context (the one torch uses too) current; returns the GPU's name."""
+    """Make the primary context of GPU `index` (the one that torch uses) current; returns the GPU's name."""
     driver = api()
     device = call(driver.cuDeviceGet, index)
     call(driver.cuCtxSetCurrent, call(driver.cuDevicePrimaryCtxRetain, device))
@@ -109,14 +109,14 @@ def use_device(index: int = 0) -> str:
 
 
 def image_for(arch: str, major: int, minor: int, gpu: str) -> str:
-    """What of an artifact for `arch` this GPU can load: "cubin" or "ptx". DeviceError, one line, if neither.
+    """Which part of an artifact for `arch` this GPU can load: "cubin" or "ptx". DeviceError if neither.
 
-    sm_XYa code runs on X.Y alone; plain code runs as cubin on X.Y and later of the same X, and as PTX
+    sm_XYa code runs only on X.Y; plain code runs as cubin on X.Y and later of the same X, and as PTX
     (compiled by the driver) on anything later (CUDA guide, "Compute Capability" and PTX ISA, `.target`).
     """
     built = re.fullmatch(r"sm_(\d+)(\d)([af]?)", arch)
     if built is None:
-        raise DeviceError(f"{arch!r} names no GPU: an artifact has sm_90a or the like")
+        raise DeviceError(f"{arch!r} is not a GPU architecture: an artifact has sm_90a or the like")
     want, feature = (int(built[1]), int(built[2])), built[3]
     have = (major, minor)
     same_major = have[0] == want[0] and have[1] >= want[1]
@@ -163,7 +163,7 @@ class Kernel:
         self.launches += 1
 
     def _argument(self, param, pointers: dict[str, int]):
-        """(value, ctypes type) as cuda-bindings packs kernel parameters; None: the value packs itself."""
+        """(value, ctypes type) as cuda-bindings takes parameters; type None: the value packs itself."""
         if param.kind == "scalar":
             return param.value, _SCALARS[param.dtype]
         address = pointers[param.buffer] + param.byte_offset
@@ -198,11 +198,11 @@ class Kernel:
         before: Callable[[int], None] = lambda left: None,
         after: Callable[[int], None] = lambda left: None,
     ) -> float:
-        """Median milliseconds of `repeat` launches by events, the L2 cache flushed before each.
+        """Median milliseconds of `repeat` launches by events, with the L2 cache flushed before each.
 
-        poison: (address, bytes) of what is overwritten before each launch: an output that an earlier launch
-        left is no result of the next. before(left), after(left): around each launch, when so many are left;
-        `after` finds it done.
+        poison: (address, bytes) of memory to overwrite before each launch, so that an earlier launch's output
+        cannot pass for the next one's. before(left), after(left): called around each launch, with the number
+        of launches left; `after` is called when the launch has completed.
         """
         driver = self.driver
         size = 2 * self._l2_bytes()

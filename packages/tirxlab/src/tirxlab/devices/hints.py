@@ -1,6 +1,6 @@
-"""What to do about each cause that the simulator names, in the words of TIRX: the table that `sim` hands in.
+"""What to do about each cause that the simulator names, in terms of TIRX: the table that `sim` passes to it.
 
-Keyed by the ids of ptxsim.CAUSES; a cause that is not here keeps the hint in PTX and CUDA C++.
+Keyed by the ids of ptxsim.CAUSES; a cause that is not here keeps its hint in terms of PTX and CUDA C++.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _COUNT = (
     "per commit"
 )
 _FLIP = (
-    "move on to the next phase once for each wait (move_to_next_stage, or phase ^ 1), and start it once; a "
+    "advance to the next phase once for each wait (move_to_next_stage, or phase ^ 1), and start it once; a "
     "PipelineState needs as many stages as the barriers that it walks through"
 )
 _FRESH = (
@@ -38,7 +38,7 @@ OF_CAUSES = {
         "does the condition ask whether there is a tile: valid()?"
     ),
     "endless-outside": (
-        "the loop goes on behind the last tile: does its condition ask for one, valid(), and are num_m_tiles "
+        "the loop continues past the last tile: does its condition ask for one, valid(), and are num_m_tiles "
         "and num_n_tiles the rows and columns of D divided by those of a tile (of the pair's tile)?"
     ),
     "endless-wait": (
@@ -47,18 +47,17 @@ OF_CAUSES = {
     ),
     "grid": ("is the grid one CTA (or cluster) for each tile of D? Compare Tx.cta_id with the shape of D"),
     "shared-id": (
-        "a barrier id has one number of threads, that of all who come to it, those who wait included: is one "
-        "of the two wrong? Or are these two barriers: then give each warpgroup its own id, "
+        "a barrier id has one number of threads, all that take part, those that wait included: is one "
+        "of the two wrong? Or are these two barriers? Then give each warpgroup its own id, "
         "warpgroup_sync(1 + wg_id), and keep 0 for cta_sync"
     ),
     "not-all-threads": (
-        "cta_sync() is for all threads of the CTA: it must not stand under a condition on the warp or "
-        "warpgroup"
+        "cta_sync() is for all threads of the CTA: it must not be under a condition on the warp or warpgroup"
     ),
     "aligned": "all 32 lanes must execute it: no elect_sync, lane or divergent guard around it",
     "mma-lanes": 'one elected thread issues it: with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]',
     "uninitialised": (
-        ".init() acts in thread 0 of the CTA: it must not stand under a condition that thread 0 does not "
+        ".init() acts in thread 0 of the CTA: it must not be under a condition that thread 0 does not "
         "meet; every stage needs its own init"
     ),
     "no-init": ".init() acts in thread 0 of the CTA; every stage needs its own",
@@ -76,7 +75,7 @@ OF_CAUSES = {
         " does it alone"
     ),
     "two-roles": (
-        "a warp that loads or multiplies must come to nothing else: is there a test of wg_id (and of "
+        "a warp that loads or multiplies must do nothing else: is there a test of wg_id (and of "
         "warp_id) around this code, and around that role?"
     ),
     "role-ended": (
@@ -113,7 +112,7 @@ OF_CAUSES = {
         "is_producer); flip the phase once a round"
     ),
     "wait-late": (
-        "is it meant to come first? Then move the wait up, in front of the first use of what it waits for"
+        "is the wait meant to come first? Then move it up, before the first use of what it waits for"
     ),
     "fresh-read": _FRESH,
     "fresh-wait": "to wait for data, start with phase 0: PipelineState.init(is_producer=False)",
@@ -167,24 +166,24 @@ OF_CAUSES = {
         "pool.alloc((PIPE_DEPTH, ..))?"
     ),
     "moved-first": (
-        "move_to_next_stage() comes behind the wait and the work of a round, not in front: the first round "
+        "move_to_next_stage() comes after the wait and the work of a round, not before: the first round "
         "is for stage 0, with the phase that the state begins with"
     ),
     "leaves-ring": (
-        "a load goes to the stage that the MMA waited for just before has read: is it given another stage, "
-        "does the stage move on in front of it, or begin anew with each tile?"
+        "a load must go to the stage whose MMA has just been waited for: is it given another stage, "
+        "does the stage advance before it, or begin anew with each tile?"
     ),
     "ring-short": (
         "give the barrier a slot for each stage (PIPE_DEPTH), and use the stage's; or let its signaller wait "
-        "for an answer in every round, at all slots of it where each is signalled by others"
+        "for an answer in every round, at all slots of the answer if each is signalled by other threads"
     ),
     "few": (
-        "all threads that the barrier counts must come to it: warpgroup_sync is for all four warps, under no "
+        "all threads that the barrier counts must reach it: warpgroup_sync is for all four warps, under no "
         "condition on the warp"
     ),
     "early-commit": (
-        "a commit covers the MMAs before it: hand a stage back behind the last MMA that reads it, and "
-        "announce a product once for each tile, behind the loop over K"
+        "a commit covers the MMAs before it: hand a stage back after the last MMA that reads it, and "
+        "announce a product once for each tile, after the loop over K"
     ),
     "fewer-waits": (
         "both sides of a barrier must run the same number of rounds: one next_tile() for each tile, in every "
@@ -195,7 +194,7 @@ OF_CAUSES = {
     "cluster-parted": (
         "both CTAs of a pair take the same tiles: is the scheduler given the number of the cluster "
         "(init(bx // CTA_GROUP), num_clusters=SM_COUNT // CTA_GROUP), and do the loops and conditions of the "
-        "loads hang on nothing that differs between the two? Then look at the bytes that arrive announces"
+        "loads depend on nothing that differs between the two? Then look at the bytes that arrive announces"
     ),
     "group-late": (
         "the thread that stored must execute wait_group(0); then comes the barrier; only then may the "
@@ -207,8 +206,8 @@ OF_CAUSES = {
         "both CTAs in init; or let a thread of this CTA wait, too"
     ),
     "no-work": (
-        "all roles take the same tiles, in some CTAs none: while tile_scheduler.valid() around each, or one "
-        "number of rounds for all"
+        "all roles must take the same tiles, in some CTAs none: put `while tile_scheduler.valid()` around "
+        "each, or give all the same number of rounds"
     ),
     "role-sync": (
         "cta_sync() is for all threads of the CTA: for one role alone, use warpgroup_sync(id); for all "
@@ -216,15 +215,15 @@ OF_CAUSES = {
     ),
     "role-later": (
         "give each warp one role: is each role under a warp_id of its own? A warp that loops over the "
-        "tiles in one role comes to the other too late"
+        "tiles in one role reaches the other too late"
     ),
     "role-twice": (
         "a role belongs to one warp of one warpgroup: put it under both, as in `if wg_id == 1:` and `if "
         "warp_id == 3:`, and let in no more warps than the barriers count (warp_id < NUM_CONSUMER)"
     ),
     "out-of-turn": (
-        "a loop that goes on with the ring begins at the stage where the loop before has ended, with its "
-        "phase: keep both, and move on after each wait"
+        "a loop that continues a ring must begin at the stage and with the phase where the loop before it "
+        "ended: keep both, and advance them after each wait"
     ),
     "loads-first": (
         "load, try_wait and MMA belong to one round of one K loop; to load ahead, give each load a stage of "
@@ -240,24 +239,24 @@ OF_CAUSES = {
         "no buffer may lie where a barrier is: check pool.move_base_to, and that all barriers come before it"
     ),
     "parted": (
-        "both sides must go to the next stage after each round, from the same first one, modulo the same "
-        "depth: check both stages where the rounds begin"
+        "both sides must advance to the next stage after each round, from the same first one, modulo the "
+        "same depth: check both stages where the rounds begin"
     ),
     "other-issuer": (
         "each MMA warp must commit to its own slot: the consumer's number, in the commit and in the wait"
     ),
     "phase-of-many": (
         "try_wait in every round, which also keeps A and B until they are read, and flip the phase there; or "
-        "commit once, behind the loop"
+        "commit once, after the loop"
     ),
     "too-many": _COUNT,
     "no-pair": (
         'cta_group=2 needs clusters of two CTAs: cbx comes from Tx.cta_id([CTA_GROUP, 1], parent="cluster")'
     ),
     "silent-here": (
-        "does its role stand under a condition on bx, the CTA's number in the grid, where cbx, its rank in "
+        "is its role under a condition on bx, the CTA's number in the grid, where cbx, its rank in "
         "the cluster, is meant? Or is the arrive, the commit or the load under another condition that "
-        "nobody meets here?"
+        "no thread meets here?"
     ),
     "bytes-announced": _BYTES,
     "bytes": _BYTES,
@@ -271,11 +270,11 @@ OF_CAUSES = {
     ),
     "elements-meet": (
         "give each line slots of its own: where an array has two for each stage, these are 2 * stage and "
-        "2 * stage + 1; or take two arrays"
+        "2 * stage + 1; or use two arrays"
     ),
     "several-lines": (
-        "init(count) is the number of arrivals per round, and each arrive is one, of 0 bytes too, as each "
-        "commit is: is one of these too many, or meant for another barrier? Announce the bytes of all copies "
+        "init(count) is the number of arrivals per round; each arrive counts as one, even of 0 bytes, and so "
+        "does each commit: is one too many, or meant for another barrier? Announce the bytes of all copies "
         "in one arrive"
     ),
     "partial-apart": "check the slot index, and cta_id, of the arrivals that went elsewhere",
@@ -313,27 +312,27 @@ OF_CAUSES = {
     "tcgen05-fence": "to hand tensor memory over: before_thread_sync, then the barrier, then "
     "after_thread_sync",
     "written-again": (
-        "cta_sync (or warpgroup_sync) stands behind the reads, too, in front of the next write: the one "
-        "between write and read lets each thread go on as soon as it has read itself"
+        "put a cta_sync (or warpgroup_sync) after the reads, too, before the next write: with only the one "
+        "between write and read, a thread goes on as soon as it has done its own reads"
     ),
     "not-ready": "before reading, wait on the barrier that signals that the data has arrived",
     "not-free": "before overwriting a buffer, wait on the barrier that marks it free",
     "freed": ("wait for it, and read the product (the write-back), before tensor memory is freed"),
     "stays": (
-        "the stage moves on in every round, whichever branch it takes: stage = (stage + 1) % PIPE_DEPTH, and "
-        "the phase flips where it wraps to 0; both are carried from tile to tile"
+        "advance the stage in every round, whichever branch it takes: stage = (stage + 1) % PIPE_DEPTH, and "
+        "flip the phase where it wraps to 0; carry both from tile to tile"
     ),
     "arrives-alone": (
-        "every thread that reads arrives, and init counts them all (init(128) for a warpgroup); or "
+        "every thread that reads must arrive, and init counts them all (init(128) for a warpgroup); or "
         "warpgroup_sync comes before the one arrive"
     ),
     "leaves-it-to-others": (
-        "every warp whose MMAs read a stage hands it back: each commits, and init counts them "
+        "every warp whose MMAs read a stage must hand it back: each commits, and init counts them "
         "(init(NUM_CONSUMER))"
     ),
     "never-waits": (
-        "who reads the data waits for it, in every round: another thread's wait counts only with cta_sync() "
-        "after it"
+        "each thread that reads the data must wait for it, in every round: another thread's wait counts only "
+        "with cta_sync() after it"
     ),
     "others-waited": (
         "one thread's wait does not count for the others: put cta_sync() after it, or let every thread "
@@ -343,7 +342,7 @@ OF_CAUSES = {
         "both sides of a barrier must run the same number of rounds: compare their loops over K and over "
         "tiles (each role needs its own next_tile())"
     ),
-    "sync": "every thread of the CTA (every CTA of the cluster) must come to the same sync: none may skip it",
+    "sync": "every thread of the CTA (every CTA of the cluster) must reach the same sync: none may skip it",
     "nobody-starts": (
         "is one side meant to start? PipelineState.init(is_producer=True) lets its first wait pass"
     ),

@@ -1,9 +1,9 @@
-"""Inputs of launches that are timed: other ones for each, and what became of some rows of the output.
+"""Different inputs for each timed launch, and some rows of each one's output, to prove that it did the work.
 
-A launch could leave D, or part of it, for the next: in an input, in shared memory, in memory that is not its
-own. So each launch multiplies other numbers: a window of a pool of random numbers, which begins at a place
-that nobody knows before. The last launch has the inputs that were given. Rows of the output are drawn when
-the launch is over: who asked knows the pools, and compares.
+A launch could leave D, or part of it, for the next one: in an input, in shared memory, in memory that is not
+its own. So each launch multiplies other numbers: a window of a pool of random numbers that begins at an
+unpredictable place. The last launch has the given inputs. Rows of the output are chosen only after the
+launch; the caller, who knows the pools, compares them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 
 from tirxlab.devices.driver import call
 
-ROWS = 16  # of each output that are kept of each launch
+ROWS = 16  # how many rows of each output are kept from each launch
 
 
 class Inputs:
-    """Without pools every launch gets the same inputs, put back before it."""
+    """The inputs of all launches; without pools each launch gets the same ones, restored before it."""
 
     def __init__(self, driver, artifact, buffers: list, pools: list, pointers: dict[str, int]):
         self.driver, self.pointers, self.random = driver, pointers, random.SystemRandom()
@@ -29,12 +29,12 @@ class Inputs:
         self.places = {
             b.name: self._place(b, data, source) for (b, data), source in zip(inputs, sources, strict=True)
         }
-        self.seen: list[dict] = []  # launch by launch, an output at a time
+        self.seen: list[dict] = []  # an entry for each output of each launch
         self.held: list[bytearray] = []  # its rows
         self.at: dict[str, int] = {}
 
     def _place(self, buffer, data, source) -> tuple[int, int, int, int]:
-        """(address of the pool, bytes of the input, of an element, elements that the pool has more)."""
+        """(address of the pool, bytes of the input, bytes of an element, spare elements of the pool)."""
         width = np.dtype(buffer.dtype).itemsize
         pool = int(call(self.driver.cuMemAlloc, len(source)))
         call(self.driver.cuMemcpyHtoD, pool, bytes(source), len(source))

@@ -1,4 +1,4 @@
-"""Hints call things as the handout does. For a kernel that has no such name, they say what it stands for."""
+"""Hints use the handout's names. For a kernel without such a name, they say what it stands for instead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CODE = re.compile(r"(`[^`]*`)")
 
 
 def in_own_words(hint: str, text: str, output: str) -> str:
-    """A hint for a kernel with this source text, whose output has this name."""
+    """A hint adapted to a kernel with the source `text` and the name `output` of its output."""
     if not text:
         return hint
     parts = _CODE.split(hint)

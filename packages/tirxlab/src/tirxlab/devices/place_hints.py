@@ -1,19 +1,19 @@
-"""What to do about causes that lie in places, in the words of TIRX: shared memory, columns, tiles of D."""
+"""What to do about causes that are about places, in terms of TIRX: shared memory, columns, tiles of D."""
 
 from __future__ import annotations
 
 OF_PLACES = {
     "one-memory": (
-        "give each buffer memory of its own: check pool.move_base_to and the order of the pool.alloc. Where "
-        "they are meant to share it, whoever uses it as the one waits for those who use it as the other"
+        "give each buffer memory of its own: check pool.move_base_to and the order of the pool.alloc. If "
+        "they are meant to share it, threads that use it as one must wait for those that use it as the other"
     ),
     "loaded-too-soon": (
-        "load into a stage when its MMA has been waited for: move tma_load behind that wait, or give each "
+        "load into a stage only after waiting for its MMA: move tma_load after that wait, or give each "
         "load a stage of its own"
     ),
     "other-columns": (
-        "columns of tensor memory and slot go together on both sides: take both from the same stage, before "
-        "it moves on"
+        "columns of tensor memory and slot must match on both sides: take both from the same stage, before "
+        "it advances"
     ),
     "first-left-out": (
         "does next_tile() come before the first tile is stored, or is init given a later number? Does a "
@@ -37,21 +37,21 @@ OF_PLACES = {
         "the box that is stored larger than its tile?"
     ),
     "tiles-overlap": (
-        "tiles of D lie as far apart as a tile is large: scale n_idx by the columns, and m_idx by the rows, "
-        "that the whole tile has, those of both CTAs of a pair included"
+        "tiles of D must be as far apart as a tile is large: scale n_idx by the columns, and m_idx by the "
+        "rows, that the whole tile has, those of both CTAs of a pair included"
     ),
     "stores-past": (
-        "the only stores are for a tile past the last one: they belong into the loop over tiles, in front of "
+        "the only stores are for a tile past the last one: they belong in the loop over tiles, before "
         "next_tile(). Is a coordinate scaled twice?"
     ),
     "first-tiles": (
         "is the number of tiles along this axis right: the extents of cta_id, num_m_tiles and num_n_tiles of "
         "the scheduler? Does m_st (n_st) follow the scheduler's tile along this axis, in each round, and "
-        "does next_tile() come once a round? Is the store as wide as the tile?"
+        "does next_tile() come once per round? Is the store as wide as the tile?"
     ),
     "adds-to-nothing": (
-        "to overwrite D, leave out use_tma_reduce; to add to it, D must be cleared first, and all who add "
-        "come behind that"
+        "to overwrite D, leave out use_tma_reduce; to add to it, D must be cleared first, and every add must "
+        "come after the clear"
     ),
     "incomplete-output": (
         "do the tiles of all CTAs, and the columns that each thread stores, cover the whole output? With "
@@ -64,13 +64,13 @@ OF_PLACES = {
         "or scaled twice?"
     ),
     "stores-diagonal": (
-        "the CTAs of a pair store rows of their own and the same columns: cbx belongs into the row of the "
-        "store (m_st) alone. Is its column taken from n_st, this CTA's rows of B, where the columns of the "
+        "the CTAs of a pair store rows of their own and the same columns: cbx belongs only in the row of the "
+        "store (m_st). Is its column taken from n_st, this CTA's rows of B, where the columns of the "
         "whole tile are meant (n_idx times MMA_N)?"
     ),
     "last-left-out": (
-        "is the last tile of each CTA stored, too? Where a tile is stored a turn later, beside the next "
-        "one's work, the last one's store comes behind the loop. Or do the loop, `while valid()` or the "
+        "is the last tile of each CTA stored, too? If a tile is stored one round later, beside the next "
+        "one's work, the last one's store comes after the loop. Or do the loop, `while valid()` or the "
         "number given to init end one tile too early?"
     ),
     "useless-stores": (
@@ -83,7 +83,7 @@ OF_PLACES = {
     ),
     "other-group": (
         "let a thread of each warpgroup store the part that this warpgroup writes: warpgroup_sync orders "
-        "its own threads alone"
+        "only its own threads"
     ),
     "one-cta": (
         "where init(1) counts one arrival for the whole cluster, only one of its CTAs may arrive: put the "

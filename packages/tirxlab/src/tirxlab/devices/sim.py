@@ -1,4 +1,4 @@
-"""Run an artifact on ptxsim: numpy arrays, written in place, every launch checked. Needs no GPU."""
+"""Run an artifact on ptxsim, on numpy arrays that are written in place, with all checks. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def run(
 ) -> Run:
     """Launch once. `order` is "program", "adverse" or a seed (ptxsim); `arrays` as `by_name` takes them.
 
-    `trace` adds the ptxsim.Timeline of cluster `first`, or what a recorder of this class makes of it;
-    `clusters` runs only so many, from `first` on.
-    `max_instructions` of a cluster: after so many it is given up as incomplete.
+    `trace` adds the ptxsim.Timeline of cluster `first`, or what an observer of the given class makes of it;
+    `clusters` runs only that many, from `first` on.
+    `max_instructions`: after so many a cluster is given up as incomplete.
 
     Raises DeviceError for arrays that do not fit. A kernel with an instruction that ptxsim does not model
     is not run at all: no outputs, verdict "incomplete".
@@ -47,7 +47,7 @@ def run(
     except ptxsim.PtxError as error:
         finding = ptxsim.Finding("unsupported", "incomplete", f"ptxsim cannot run this kernel: {error}")
         return Run({}, 0.0, "incomplete", [finding], ["everything: the kernel was not run"], ran=False)
-    module.reset()  # each run is one of a new process
+    module.reset()  # so that each run starts as in a new process
     result = module.launch(
         artifact.entry,
         grid=artifact.grid,
@@ -79,7 +79,7 @@ def run(
 
 
 def _in_own_words(artifact: Artifact, finding: ptxsim.Finding) -> ptxsim.Finding:
-    """A finding whose hint names what this kernel has."""
+    """A finding with its hint in terms of this kernel's names."""
     output = artifact.outputs[-1].name if artifact.outputs else "D"
     return replace(finding, hint=in_own_words(finding.hint, artifact.source.get("text", ""), output))
 
@@ -104,7 +104,7 @@ def _not_checked(checks: bool, stats: dict) -> list[str]:
 
 
 def measure(artifact: Artifact, arrays, *, warmup: int = 10, repeat: int = 30) -> None:
-    """None: the simulator has no clock that says anything about a GPU."""
+    """None: the simulator has no clock that would say anything about a GPU."""
     return None
 
 
@@ -121,23 +121,23 @@ def _load(ptx: str):
 
 
 def _number(name: str) -> np.dtype:
-    """DeviceError for the name of a type that holds no numbers."""
+    """The numpy dtype of a name; DeviceError if it is not a type of numbers."""
     try:
         made = np.dtype(name)
     except (TypeError, ValueError, SyntaxError):
         made = None
     if made is None or made.name != name or made.kind not in "biufV" or not made.itemsize:
-        raise DeviceError(f"{name!r:.40} is no type of numbers")
+        raise DeviceError(f"{name!r:.40} is not a type of numbers")
     return made
 
 
 def _argument(param, buffers: dict):
-    """A kernel parameter as `ptxsim` takes it."""
+    """A kernel parameter in the form that ptxsim takes."""
     if param.kind == "scalar":
         try:
             return _number(param.dtype).type(param.value)
         except OverflowError:
-            raise DeviceError(f"the scalar {param.name} is no {param.dtype}: {param.value!r:.40}") from None
+            raise DeviceError(f"the scalar {param.name} is not {param.dtype}: {param.value!r:.40}") from None
     if param.kind == "buffer":
         if param.byte_offset:
             raise DeviceError(

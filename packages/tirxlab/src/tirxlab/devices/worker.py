@@ -1,7 +1,7 @@
-"""The process that runs kernels for `cuda.py`, so that a kernel that hangs or faults takes nothing else down.
+"""The process that runs kernels for `cuda.py`, so that a kernel that hangs or faults harms nothing else.
 
-Messages are one JSON line and then the bytes that it announces. The process ends after any error: a CUDA
-context that has seen a fault is of no further use.
+A message is one JSON line, followed by the bytes that it announces. The process ends after any error, because
+a CUDA context is unusable after a fault.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def main(requests: IO[bytes], replies: IO[bytes]) -> None:
 
 
 def _serve(head: dict, blobs: list[bytearray], replies: IO[bytes]) -> tuple[dict, list]:
-    """Run or time one artifact. Its first blob is the artifact; then come the buffers in order, and for each
-    input a pool, where the inputs are to change from launch to launch (launch_inputs.py).
+    """Run or time one artifact. The first blob is the artifact; then come the buffers in order and, if the
+    inputs are to change from launch to launch (launch_inputs.py), a pool for each input.
     """
     from tirxlab.artifact import Artifact
     from tirxlab.devices.driver import Kernel, call
@@ -70,7 +70,7 @@ def _serve(head: dict, blobs: list[bytearray], replies: IO[bytes]) -> tuple[dict
     start = time.perf_counter()
     kernel.launch(pointers)
     with _captured_stdout() as printed:
-        call(driver.cuCtxSynchronize)  # also writes out what the kernel printed
+        call(driver.cuCtxSynchronize)  # also flushes what the kernel printed
     reply = {"event": "done", "seconds": time.perf_counter() - start, "stdout": printed.text, "ms": None}
     held: list[bytearray] = []
     if head["repeat"]:
@@ -94,13 +94,13 @@ def _serve(head: dict, blobs: list[bytearray], replies: IO[bytes]) -> tuple[dict
 
 
 def _outputs(artifact, blobs: list[bytearray]) -> list[tuple]:
-    """(buffer, its bytes) of what the kernel writes."""
+    """(buffer, its bytes) for the buffers that the kernel writes."""
     pairs = zip(artifact.buffers, blobs[1:], strict=False)
     return [(buffer, data) for buffer, data in pairs if buffer.role != "in"]
 
 
 class _captured_stdout:
-    """File descriptor 1 into a file: the driver writes printf output there, past Python."""
+    """Redirects file descriptor 1, to which the driver writes printf output bypassing Python, to a file."""
 
     text = ""
 

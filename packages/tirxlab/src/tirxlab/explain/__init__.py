@@ -1,1 +1,1 @@
-"""What a student is told beside a finding: where D is wrong, slips of the pen, what orders what, pictures."""
+"""Explanations for students beyond a finding: where D is wrong, common slips, what orders what, pictures."""

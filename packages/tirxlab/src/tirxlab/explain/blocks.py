@@ -1,4 +1,4 @@
-"""A wrong tile of D, and what it could hold: the material of the patterns (mismatch.py, k_parts.py)."""
+"""A wrong tile of D and helpers to test what it holds, for the patterns (mismatch.py, k_parts.py)."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import numpy as np
 
 TILE = 128  # rows and columns of an output tile
 K_TILE = 64  # columns of A and B that one K tile takes
-SHARE = 0.98  # of the elements must agree
+SHARE = 0.98  # of the elements must agree for a pattern to fit
 Found = tuple[str, str] | None  # a pattern: (advice, sentence), or None
 
 
 @dataclass(frozen=True)
 class Block:
-    """The wrong rows and columns of one tile, and all that they could hold. Matrices are float32."""
+    """The wrong rows and columns of one tile, with the matrices to compare them to, in float32."""
 
     tile: tuple[int, int]
     rows: np.ndarray  # of D, sorted
     columns: np.ndarray
-    D: np.ndarray  # (rows, columns): what is there
+    D: np.ndarray  # (rows, columns): what they hold
     R: np.ndarray  # (M, N): the whole right product
     A: np.ndarray  # (M, K)
     B: np.ndarray  # (N, K)
     tolerance: tuple[float, float]  # rtol, atol
-    part: str = ""  # "rows 0-63", where it is a part of what is wrong in the tile
+    part: str = ""  # "rows 0-63", if the block is only a part of the tile's wrong elements
 
     @property
     def place(self) -> str:
         tile = f"tile ({self.tile[0]}, {self.tile[1]})"
-        return f"of {tile} the part in {self.part}" if self.part else tile
+        return f"the part of {tile} in {self.part}" if self.part else tile
 
     def cut(self, axis: int, count: int) -> list[Block]:
-        """Its parts in each of so many equal ranges of rows (axis 0) or columns (1) of the tile."""
+        """The block's non-empty parts in `count` equal ranges of rows (axis 0) or columns (1) of the tile."""
         numbers, width = (self.rows, self.columns)[axis], TILE // count
         first, parts = self.tile[axis] * TILE, []
         for start in range(first, first + TILE, width):
@@ -54,26 +54,26 @@ class Block:
 
 
 def share(given: np.ndarray, candidate: np.ndarray, tolerance: tuple[float, float]) -> float:
-    """Part of the elements that agree; a candidate of zeros alone never does by chance."""
+    """Share of the elements that agree within the tolerance."""
     return float(near(given, candidate, tolerance).mean())
 
 
 def near(given: np.ndarray, candidate: np.ndarray, tolerance: tuple[float, float]) -> np.ndarray:
-    """Which elements agree."""
+    """Which elements agree, within twice the tolerance plus float16 rounding of the candidate."""
     rtol, atol = tolerance
     with np.errstate(invalid="ignore", over="ignore"):
         return np.abs(given - candidate) <= 2 * atol + (2 * rtol + 2**-10) * np.abs(candidate)
 
 
 def products_of(block: Block, pairs: list[tuple[int, int]], width: int = K_TILE) -> np.ndarray:
-    """(pairs, elements): A's K tile i times B's K tile j on the block; `width`: columns of a K tile."""
+    """(pairs, elements): A's K tile i times B's K tile j, for each pair; `width`: columns of a K tile."""
     a = block.A[block.rows].reshape(len(block.rows), -1, width)
     b = block.B[block.columns].reshape(len(block.columns), -1, width)
     return np.stack([(a[:, i] @ b[:, j].T).reshape(-1) for i, j in pairs])
 
 
 def times_of(block: Block, products: np.ndarray) -> np.ndarray | None:
-    """How often each product is in D, by least squares; None if D is no such sum."""
+    """How often each product is in D, by least squares; None if D is not such a sum."""
     if not np.isfinite(block.D).all():
         return None
     gram, right = products @ products.T, products @ block.D.reshape(-1)

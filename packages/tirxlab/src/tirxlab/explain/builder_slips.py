@@ -1,4 +1,4 @@
-"""Common slips in a builder hgemm_vN, outside its kernel: one message each, with file, line and remedy."""
+"""Common slips in a builder hgemm_vN outside its kernel, each reported with file, line and remedy."""
 
 import functools
 import linecache
@@ -15,13 +15,13 @@ REMEDIES = {
 
 
 class BuilderError(ValueError):
-    """A builder that fails, or returns something else than a kernel. The message names the student's line."""
+    """A builder failed, or returned something other than a kernel. The message names the student's line."""
 
 
 def guarded(function: Callable, path: Path) -> Callable:
-    """The builder, with BuilderError in place of the errors of its own code.
+    """The builder, with errors in its own code raised as BuilderError.
 
-    ValueError passes: a shape that does not fit, or a kernel that the language refuses (it names its line).
+    A ValueError passes through: a shape that does not fit, or a kernel that the language refuses.
     """
 
     @functools.wraps(function)
@@ -47,7 +47,7 @@ def guarded(function: Callable, path: Path) -> Callable:
 
 
 def told(error: Exception, function: Callable, path: Path) -> str:
-    """`gemm_kernels.py:80: NameError: ...`, the line, and what to do."""
+    """The message `gemm_kernels.py:80: NameError: ...`, with the line's text and what to do."""
     where, text = place(function, error, path)
     said = f"{type(error).__name__}: {error}".rstrip(": ")
     remedy = next((advice for sign, advice in REMEDIES.items() if sign in said), "")
@@ -55,7 +55,7 @@ def told(error: Exception, function: Callable, path: Path) -> str:
 
 
 def place(function: Callable, error: Exception | None, path: Path) -> tuple[str, str]:
-    """(file:line, text of the line) where the student's file raised the error, else of the builder's def."""
+    """(file:line, text) of the line in the student's file that raised the error, else of the def."""
     trace = traceback.extract_tb(error.__traceback__) if error else []
     lines = [frame.lineno for frame in trace if frame.lineno and frame.filename == str(path.resolve())]
     line = lines[-1] if lines else function.__code__.co_firstlineno

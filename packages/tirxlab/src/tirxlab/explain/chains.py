@@ -1,7 +1,7 @@
-"""Tiles that hold the product of another tile, in a chain: of that which their CTA does before or after them.
+"""Chains of tiles that each hold the product of the tile that their CTA computes before or after them.
 
-The loads, or the store, have the coordinates of the wrong tile; loads that leave too early have them for the
-first K tiles alone. Tiles are compared at a few elements; `Chain.says` looks at all of a block.
+The loads, or the store, use the coordinates of the wrong tile; loads issued too early do so for the first K
+tiles only. Tiles are compared at a few elements; `Chain.says` compares all elements of a block.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 from tirxlab.explain.blocks import K_TILE, TILE, Block, Found, near
 
 _PROBES = 12  # elements by which tiles are compared
-_AGREE = 0.7  # of them must
-_SHOWN = 3  # links that are told
+_AGREE = 0.7  # share of them that must agree
+_SHOWN = 3  # links that are shown
 
 Tile = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Which tile holds the product of which, in its first `depth` of `count` K tiles."""
+    """Which tile holds the product of which other, in its first `depth` of `count` K tiles."""
 
     source: dict[Tile, Tile]  # holder -> held
     depth: int
     count: int
 
     def says(self, block: Block) -> Found:
-        """A pattern: the block is a link of the chain."""
+        """The pattern that the block is a link of the chain."""
         other = self.source.get(block.tile)
         if other is None or not block.agrees(self._product(block, other)):
             return None
@@ -61,11 +61,13 @@ class Chain:
         verb = " that of" if whole else " has those of"
         shown = [f"{holder}{verb} {source}" for holder, source in links[:_SHOWN]]
         shown += [".."] if len(self.source) > len(shown) else []
-        return f"{what}, in a chain: {', '.join(shown)}: the one that its CTA does {when} it"
+        return f"{what}, in a chain: {', '.join(shown)}: the one that its CTA computes {when} it"
 
 
 def find_chain(blocks: list[Block], actual: np.ndarray) -> Chain | None:
-    """What tiles of `actual` (M, N) hold of each other, if it is a chain that no simpler pattern explains."""
+    """The chain in which tiles of `actual` (M, N) hold each other's products; None if there is none, or if a
+    simpler pattern explains it.
+    """
     if not blocks or min(actual.shape) < TILE:
         return None
     sums = _sums(blocks[0].A, blocks[0].B)
@@ -103,14 +105,14 @@ def _sums(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _at_probes(D: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
-    """(probes, tiles down, across)."""
+    """(probes, tiles down, across): the elements of D that are compared."""
     rows, columns = _places()
     tiles = D[: grid[0] * TILE, : grid[1] * TILE].reshape(grid[0], TILE, grid[1], TILE)
     return tiles[:, rows, :, columns].astype(np.float32)
 
 
 def _held(sums, depths: slice, seen, tile: Tile, tolerance) -> np.ndarray:
-    """Rows of (index in `depths`, tile down, across): whose first K tiles `tile` holds, not its own."""
+    """(index in `depths`, tile down, across) of each other tile whose first K tiles `tile` holds."""
     early, (r, c) = sums[:, depths], tile
     rest = sums[:, -1:, r, c] - early[:, :, r, c]
     found = near(seen[:, None, r, c, None, None], early + rest[..., None, None], tolerance)
@@ -120,14 +122,14 @@ def _held(sums, depths: slice, seen, tile: Tile, tolerance) -> np.ndarray:
 
 
 def _is_chain(source: dict[Tile, Tile]) -> bool:
-    """No tile is held by two, and no tile leads back to itself."""
+    """Whether no tile is held by two others, and none leads back to itself."""
     if len(set(source.values())) < len(source):
         return False
     return sum(len(chain) - 1 for chain in _chains(source)) == len(source)
 
 
 def _chains(source: dict[Tile, Tile]) -> list[list[Tile]]:
-    """The tiles of each chain, each the one that holds the next; of tiles that no two hold."""
+    """The tiles of each chain, in which each holds the next; for sources where no tile is held by two."""
     chains = [[tile] for tile in sorted(source.keys() - set(source.values()))]
     for chain in chains:
         while chain[-1] in source:
@@ -136,7 +138,7 @@ def _chains(source: dict[Tile, Tile]) -> list[list[Tile]]:
 
 
 def _one_rule(source: dict[Tile, Tile]) -> bool:
-    """Whether rows of tiles follow from rows, and columns from columns (a shift), or each from the other."""
+    """Whether rows of tiles follow from rows and columns from columns (a shift), or each from the other."""
 
     def follows(there: int, here: int) -> bool:
         return len({(t[here], s[there]) for t, s in source.items()}) == len({t[here] for t in source})

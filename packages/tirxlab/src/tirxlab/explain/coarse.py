@@ -1,4 +1,4 @@
-"""The right product, rounded more coarsely than once to float16: sums that were not kept in float32."""
+"""The right product with more rounding than one cast to float16: sums that were not kept in float32."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from tirxlab.explain.blocks import SHARE, Block, Found
 
-_FARTHEST = 0.03  # of the root mean square: a term of the sum that is missing shows more, somewhere
+_FARTHEST = 0.03  # of the root mean square; a missing term of the sum gives a larger error somewhere
 _LOW_BITS = 0xFFFF  # of a float32, which a bfloat16 lacks
 
 
 def coarse(block: Block) -> Found:
-    """Every element is close to the right one: whatever else fits such a tile fits it by chance."""
+    """Every element is close to the right one. Tried first: other patterns would fit it by chance."""
     right = block.of(block.R)
     off = np.abs(block.D - right).max()
     if not off <= _FARTHEST * np.sqrt(np.mean(right**2)):
@@ -22,6 +22,6 @@ def coarse(block: Block) -> Found:
             f"{block.place} is nearly right: its numbers have 8 significant bits, those of bfloat16",
         )
     return (
-        "are sums of K tiles, or a part of them, rounded on the way? Keep them in float32 up to the one cast",
+        "are sums of K tiles, or parts of them, rounded on the way? Keep them in float32 up to the one cast",
         f"{block.place} is nearly right, off by at most {off:.3g}: rounded too often",
     )

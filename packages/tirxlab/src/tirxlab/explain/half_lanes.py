@@ -1,6 +1,6 @@
 """Rows of NaN where an MMA of 64 rows has written only half of the lanes that are read.
 
-Such an MMA puts its row r into lane 32 * (r // 16) + r % 16: of each warp's 32 lanes the first 16.
+Such an MMA puts its row r into lane 32 * (r // 16) + r % 16: the first 16 of each warp's 32 lanes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import numpy as np
 from tirxlab.explain.blocks import SHARE, TILE, Block, Found, share
 from tirxlab.explain.ranges import mapping
 
-_WARP, _HALF = 32, 16  # lanes; rows that one warp has of an MMA of 64 rows
+_WARP, _HALF = 32, 16  # lanes of a warp; how many of them hold rows of an MMA of 64 rows
 
 
 def half_lanes(block: Block) -> Found:
-    """Every NaN is in a row of the second half of a warp's lanes, and these rows hold nothing else."""
+    """All NaNs are in rows of the second half of a warp's lanes, and these rows hold nothing else."""
     rows = block.rows - block.tile[0] * TILE
     nan = np.isnan(block.D)
     bare = nan.mean(1) >= SHARE
@@ -32,7 +32,7 @@ def half_lanes(block: Block) -> Found:
 
 
 def _moved(block: Block, rows: np.ndarray, kept: np.ndarray) -> str | None:
-    """`; rows 32-47 hold 16-31`, of the rows that are wrong and hold numbers; None if they fit no row."""
+    """`; rows 32-47 hold 16-31`, for the wrong rows that hold numbers; None if one equals no row."""
     if not kept.any():
         return ""
     first = block.tile[0] * TILE
@@ -44,6 +44,6 @@ def _moved(block: Block, rows: np.ndarray, kept: np.ndarray) -> str | None:
 
 
 def _row(line: np.ndarray, right: np.ndarray, tolerance: tuple[float, float]) -> int | None:
-    """The row of the tile that a line is."""
+    """The row of the tile that a line equals; None if none."""
     nearest = int(np.abs(right - line).sum(1).argmin())
     return nearest if share(line, right[nearest], tolerance) >= SHARE else None

@@ -1,5 +1,5 @@
-"""Parts of K tiles that a product lacks, has more than once, or has multiplied with other parts: several MMAs
-may multiply one K tile.
+"""Parts of K tiles that a product lacks, has more than once, or has multiplied with other parts; a K tile may
+be multiplied by several MMAs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MOST = 32  # parts that are told apart
 
 
 def k_parts(block: Block) -> Found:
-    """A sum of products of 16 columns of K, each some number of times."""
+    """A sum of products of 16 columns of K, each of them any number of times."""
     K = block.A.shape[1]
     count = K // PART
     if K % PART or not 2 <= count <= _MOST or block.D.size < 4 * count:
@@ -27,13 +27,13 @@ def k_parts(block: Block) -> Found:
     often = f"has columns {_columns(times > 1)} of K more than once" if (times > 1).any() else ""
     advice = (
         "does each load begin at the columns of its own K tile (k * BLK_K), and does each MMA multiply all "
-        "columns of its part, once, and accumulate but for the very first?"
+        "columns of its part, once, and accumulate, except the very first?"
     )
     return advice, f"{block.place} {' and '.join(filter(None, (lacks, often)))}, of {K}"
 
 
 def mixed_parts(block: Block) -> Found:
-    """16 columns of A's K tile times other columns of B's: alike in all K tiles."""
+    """16 columns of A's K tile times other columns of B's, the same ones in all K tiles."""
     each = K_TILE // PART
     if block.A.shape[1] % K_TILE or block.D.size < 8 * each**2:
         return None
@@ -49,7 +49,7 @@ def mixed_parts(block: Block) -> Found:
     if not odd:
         return None
     (own, alien) = (_columns(np.isin(np.arange(each), odd)), _columns(np.asarray(others[odd].any(0))))
-    advice = "A and B of one MMA are the same columns of their K tiles: look at both slices"
+    advice = "A and B of one MMA must be the same columns of their K tiles: look at both slices"
     return (
         advice,
         f"{block.place}: columns {own} of each K tile of A are multiplied with columns {alien} of B",

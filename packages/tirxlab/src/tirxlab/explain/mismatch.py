@@ -1,10 +1,10 @@
-"""What a wrong product looks like: D = A @ B.T compared with what common mistakes would have computed.
+"""What a wrong product looks like: D compared with what common mistakes in D = A @ B.T would have computed.
 
-`reasons` takes the wrong rows and columns of each 128x128 tile and tries the PATTERNS on them, in order: the
-product of other K tiles than all of them once, another tile's values, this tile's values in another place. It
-says which of them fits, or that none does. That is no guess: a pattern fits if at least 98 % of the elements
-agree within the tolerance of the comparison. Some of them can come about at several places of a kernel
-(MANY_WAYS): their advice gives way to what a run shows (origins/).
+`reasons` takes the wrong rows and columns of each 128x128 tile and tries the PATTERNS on them, in order: K
+tiles left out or added twice, another tile's values, this tile's values in another place, and so on. It
+reports which of them fits, or that none does. This is not a guess: a pattern fits if at least 98 % of the
+elements agree within the tolerance of the comparison. Some patterns can arise at several places of a kernel
+(MANY_WAYS); their advice is replaced by what a run shows, if it does (origins/).
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from tirxlab.explain.swizzles import exchanges
 from tirxlab.explain.turned_loads import turned_tile
 
 _TILES = 6  # wrong tiles that are looked at
-_FEW = 16  # wrong elements that tell nothing
-_MOST_K, _MOST_PAIRS = 64, 17  # K tiles that are told apart; that are combined with each other
-_CUTS = ((0, 2), (1, 2), (0, 4), (1, 4))  # (axis, parts) of a tile in which several things went wrong
+_FEW = 16  # with fewer wrong elements than this, no pattern can be recognised
+_MOST_K, _MOST_PAIRS = 64, 17  # most K tiles that are told apart; that are paired with each other
+_CUTS = ((0, 2), (1, 2), (0, 4), (1, 4))  # (axis, parts) into which a tile is cut if no pattern fits it whole
 _PROBES = 12  # elements by which places are compared first
 
 
 class Reason(NamedTuple):
-    """What some of the wrong tiles hold."""
+    """What some of the wrong tiles hold, and what to look at."""
 
     text: str
     advice: str
-    guesses: bool  # the advice names one of many places where it may have gone wrong
+    guesses: bool  # the mistake may be in another place than the advice names
 
     def lines(self, way: bool = False) -> list[str]:
-        """way: the way of an element is told instead of a guess."""
+        """The lines to show. `way`: an element's way through the run is shown, which replaces a guess."""
         return [self.text, *([f"  {self.advice}"] if self.advice and not (way and self.guesses) else [])]
 
 
@@ -62,8 +62,8 @@ NO_PATTERN = Reason(
 
 
 def reasons(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-2) -> list[Reason]:
-    """What the wrong elements hold: NO_PATTERN where none fits; of a few elements, at most that they are
-    rounded.
+    """What the wrong elements hold, NO_PATTERN if no pattern fits; of only a few elements, at most that they
+    are rounded.
 
     actual, expected (M, N), A (M, K), B (N, K): numpy arrays of any float dtype. wrong (M, N): which
     elements of actual to look at.
@@ -82,17 +82,17 @@ def reasons(actual, expected, A, B, wrong, rtol: float = 1e-3, atol: float = 1e-
             said.setdefault(found.advice, []).append(found)
     if not said:
         return [] if wrong.sum() < _FEW else [NO_PATTERN]
-    if len(said.get(_EXCHANGED, blocks)) < len(blocks):  # else all tiles but those on the diagonal would be
+    if len(said.get(_EXCHANGED, blocks)) < len(blocks):  # an exchange affects all tiles off the diagonal
         said = {_SAME_TILE: said.pop(_EXCHANGED) + said.pop(_SAME_TILE, []), **said}
     made = []
     for advice, alike in said.items():
-        more = f" (so in {len(alike)} of {len(blocks)} wrong tiles looked at)" if len(blocks) > 1 else ""
+        more = f" (in {len(alike)} of the {len(blocks)} wrong tiles examined)" if len(blocks) > 1 else ""
         made.append(Reason(f"{alike[0].text}{more}", advice, any(one.guesses for one in alike)))
     return made
 
 
 def _first(patterns: tuple, block: Block) -> Reason | None:
-    """What the first pattern that fits says."""
+    """The reason by the first pattern that fits."""
     for pattern in patterns:
         found = pattern(block)
         if found is not None:
@@ -102,8 +102,8 @@ def _first(patterns: tuple, block: Block) -> Reason | None:
 
 
 def _in_parts(block: Block) -> Reason | None:
-    """The same of parts, where the block falls into some that have a pattern each; else of the one half that
-    has one.
+    """The reasons for the block's parts, if some cut gives parts that all fit patterns; else that of one part
+    that does.
     """
     half: Reason | None = None
     for axis, count in _CUTS:
@@ -137,19 +137,19 @@ _TURNED = "are A and B exchanged in the MMA, or rows and columns where D is stor
 
 def _constant(block: Block) -> Found:
     if np.isnan(block.D).mean() >= SHARE:
-        advice = "memory that nobody wrote entered the product, or was stored in its place"
+        advice = "memory that was never written entered the product, or was stored instead of it"
         return advice, f"{block.place} is NaN"
     if (block.D == 0).mean() >= SHARE:
         advice = (
             "was anything multiplied, and stored from the buffer that holds it? Or does a load lie outside "
-            "of A or B, which brings zeros: does each coordinate count along its own axis, once?"
+            "of A or B, which gives zeros: does each coordinate count along its own axis, once?"
         )
         return advice, f"{block.place} is 0"
     return None
 
 
 def _k_tiles(block: Block) -> Found:
-    """A sum of products of single K tiles, each some number of times."""
+    """A sum of products of single K tiles, each of them any number of times."""
     count = block.A.shape[1] // K_TILE
     if block.A.shape[1] % K_TILE or not 1 <= count <= _MOST_K or block.D.size < 4 * count:
         return None
@@ -190,7 +190,7 @@ def _k_sentence(block: Block, times: list[int]) -> Found:
 
 
 def _sliding_k_tiles(block: Block) -> Found:
-    """K tiles that begin one column after the other, not K_TILE columns."""
+    """K tiles that begin one column apart instead of K_TILE columns."""
     count = block.A.shape[1] // K_TILE
     if block.A.shape[1] % K_TILE or not 2 <= count <= _MOST_K:
         return None
@@ -219,7 +219,7 @@ def _mixed_k_tiles(block: Block) -> Found:
     if not odd:
         return None
     shown = ", ".join(f"K tile {i} of A times K tile {j} of B" for i, j in odd[:3])
-    advice = "A and B of one product are of the same K tile: same k_st, same stage, not refilled before"
+    advice = "A and B of one product must be of the same K tile: same k_st, same stage, not refilled before"
     return advice, f"{block.place} holds {shown}"
 
 
@@ -237,7 +237,7 @@ def _swizzled(block: Block) -> Found:
             mine = turned.swapaxes(0, 1).reshape(TILE, K)[lines - number * TILE]
             if block.agrees(mine @ other.T if name == "A" else other @ mine.T):
                 text = f"{block.place} has {name} written as {written} and read as {read}"
-                return f"one layout for {name}smem, its copy and its MMA (tma_shared_layout)", text
+                return f"use one layout for {name}smem, its copy and its MMA (tma_shared_layout)", text
     return None
 
 
@@ -249,12 +249,12 @@ def _turned_load(block: Block) -> Found:
         mine = turned_tile(matrix, first, TILE, K_TILE)[lines - first * TILE]
         if mine.any() and block.agrees(a @ mine.T if number else mine @ b.T):
             text = f"{block.place} has {name} loaded with row and column exchanged"
-            return f"{name}'s slice is [rows, k_st : ..]: look at the copy into {name}smem", text
+            return f"{name}'s slice must be [rows, k_st : ..]: look at the copy into {name}smem", text
     return None
 
 
 def _transposed(block: Block) -> Found:
-    """A tile of the transposed D, or the tile turned in its own place."""
+    """A tile of the transposed D, or this tile transposed in place."""
     R, (r, c) = block.R, (block.tile[0] * TILE, block.tile[1] * TILE)
     places = (
         (r + block.columns - c, c + block.rows - r, "is transposed"),
@@ -267,7 +267,7 @@ def _transposed(block: Block) -> Found:
 
 
 def _same_operand(block: Block) -> Found:
-    """A tile of B @ B.T or A @ A.T: one operand twice."""
+    """A tile of B @ B.T or A @ A.T: the same operand twice."""
     (row, column), place = block.tile, block.place
     down, across = block.rows - row * TILE, block.columns - column * TILE
     for name, other, matrix, smem in (("B", "A", block.B, "Asmem"), ("A", "B", block.A, "Bsmem")):
@@ -278,7 +278,7 @@ def _same_operand(block: Block) -> Found:
                 continue
             pair = (matrix[taken], matrix[own]) if name == "B" else (matrix[own], matrix[taken])
             if block.agrees(pair[0] @ pair[1].T):
-                text = f"{place} is {name} @ {name}.T: {name} stands in for {other}"
+                text = f"{place} is {name} @ {name}.T: {name} is used in place of {other}"
                 return f"look at what is loaded into {smem}, and at the operands of the MMA", text
     return None
 
@@ -293,7 +293,7 @@ def _other_tile(block: Block) -> Found:
 _EXCHANGED = "m_st and n_st, or bx and by, are exchanged"
 _SAME_TILE = (
     "do the loads of a tile, its columns of tensor memory (where they are written and where they are read) "
-    "and its store follow one and the same tile?"
+    "and its store all use the same tile?"
 )
 
 
@@ -320,7 +320,7 @@ def _tile_sentence(block: Block, other: tuple[int, int]) -> Found:
 
 
 def _added(block: Block) -> Found:
-    """The right product plus that of another tile: the accumulator was not started anew."""
+    """The right product plus that of another tile: the accumulator was not overwritten first."""
     rest = block.D - block.of(block.R)
     for other in _same_place(block, rest):
         advice = "the first MMA of each tile must overwrite tensor memory (accum=False), not add to it"
@@ -330,7 +330,7 @@ def _added(block: Block) -> Found:
 
 
 def _same_place(block: Block, values: np.ndarray):
-    """Tiles (row, column) of R, but its own, that hold `values` at the block's place."""
+    """Yields the other tiles (row, column) of R that hold `values` at the block's place in the tile."""
     height, width = (min(TILE, n) for n in block.R.shape)
     down, across = (n // TILE for n in block.R.shape)
     rows, columns = block.rows % height, block.columns % width
@@ -371,7 +371,7 @@ PATTERNS: tuple[Callable[[Block], Found], ...] = (
 )
 
 
-# What their sentence says can come from the loads, the product, its read or the store.
+# Patterns that a mistake in the loads, the product, its read or the store can cause.
 MANY_WAYS = {
     _constant,
     half_lanes,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-CELL = 128  # rows and columns of a cell, more where the matrix would have over MOST of them
+CELL = 128  # rows and columns of a cell; doubled until the matrix has at most MOST cells a side
 MOST = 64  # cells down and across
 ZOOM = 128  # rows and columns that are kept element by element
 
 
 @dataclass
 class MismatchMap:
-    """Plain data. In `zoom` "0" is right, "1" wrong, "2" never written."""
+    """Where D is wrong, as plain data. In `zoom` "0" is right, "1" wrong, "2" never written."""
 
     rows: int
     columns: int
@@ -28,8 +28,10 @@ class MismatchMap:
 
 
 def mismatch_map(wrong: np.ndarray, unwritten: np.ndarray) -> MismatchMap:
-    """wrong, unwritten: (M, N) bool; an unwritten element is wrong too. `zoom` holds the first."""
-    import numpy as np  # those who only read maps do without it
+    """The map of `wrong` and `unwritten`, (M, N) bool; an unwritten element counts as wrong, too. `zoom` is
+    around the first wrong element.
+    """
+    import numpy as np  # not needed by those who only read maps
 
     rows, columns = wrong.shape
     cell = CELL

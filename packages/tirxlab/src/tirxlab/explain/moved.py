@@ -1,4 +1,4 @@
-"""Rows or columns of a tile that stand in another place: shifted, exchanged, repeated or in another order."""
+"""Rows or columns of a tile that are in the wrong place: shifted, exchanged, repeated or reordered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _moved(block: Block, given: np.ndarray, right: np.ndarray, numbers: np.ndarr
 
 
 def _sources(block: Block, given: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """For each line of `given` the line of `right` that it equals; None if one has none."""
+    """For each line of `given` the line of `right` that it equals; None unless nearly all equal one."""
     if given.shape[1] < 4:
         return None
     picked = np.linspace(0, given.shape[1] - 1, _PROBES).astype(int)
@@ -39,12 +39,12 @@ def _sources(block: Block, given: np.ndarray, right: np.ndarray) -> np.ndarray |
     return nearest if np.mean(good) >= SHARE else None
 
 
-_FILLED_AGAIN = "is a buffer filled again before what it holds was stored"
-_FILLED_LATE = "is what a buffer or register held before stored, as its read, cast or copy comes too late"
+_FILLED_AGAIN = "is a buffer filled again before its contents were stored"
+_FILLED_LATE = "are old contents of a buffer or register stored, because a read, cast or copy comes too late"
 
 
 def _movement(numbers: np.ndarray, source: np.ndarray, unit: str) -> tuple[str, str]:
-    """(what moved where, advice)."""
+    """(which lines moved where, advice)."""
     pairs = dict(zip(numbers.tolist(), source.tolist(), strict=True))
     shift = set((source - numbers).tolist())
     if len(shift) == 1:

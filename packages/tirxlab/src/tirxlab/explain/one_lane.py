@@ -1,4 +1,4 @@
-"""Rows of which one in 32 is right: what each lane does for its own row, one lane has done alone."""
+"""Only one row in 32 is right: one lane did its row, though each lane must do its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WARP = 32  # lanes; rows of tensor memory that one warp reads
 
 
 def one_lane(block: Block) -> Found:
-    """Right are the rows of one lane of each warp, or that of one thread; all others are NaN, or 0."""
+    """Only the rows of one lane of each warp, or of one thread, are right; all others are NaN, or 0."""
     if max(np.isnan(block.D).mean(), (block.D == 0).mean()) < SHARE:
         return None
     rows = np.arange(min(TILE, block.R.shape[0] - block.tile[0] * TILE))
@@ -22,6 +22,6 @@ def one_lane(block: Block) -> Found:
     which = f"rows {', '.join(map(str, right))} are" if len(right) > 1 else f"row {right[0]} is"
     advice = (
         "each thread reads, casts and copies its own row: is a part of that under elect_sync, or under a "
-        "test of lane_id or warp_id, though all threads store what it gives?"
+        "test of lane_id or warp_id, though all threads store the result?"
     )
     return advice, f"tile {block.tile}: only {which} right, of {whose}"

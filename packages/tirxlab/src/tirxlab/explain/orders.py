@@ -1,4 +1,4 @@
-"""What orders what, as data: the rows of data/orders.toml. The handbook and the slides show this table."""
+"""What orders what, as data from data/orders.toml. The handbook and the slides show this table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Order:
     first: str
     then: str
     between: str
-    left_out: tuple[str, ...]  # mistakes of the bug corpus that leave out a part; () if it has none
+    left_out: tuple[str, ...]  # the bug corpus's mistakes that leave out a part of `between`
 
 
 @functools.cache

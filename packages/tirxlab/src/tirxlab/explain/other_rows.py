@@ -1,4 +1,4 @@
-"""K tiles of one product that were multiplied with other rows of an operand: its load's rows follow k."""
+"""K tiles of one product that were multiplied with different rows of an operand: its load's rows vary."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from tirxlab.explain.blocks import K_TILE, TILE, Block, Found, times_of
 
-_MOST = 128  # products that are told apart
+_MOST = 128  # most products that are told apart
 
 
 def other_rows(block: Block) -> Found:
-    """Each K tile once, some of them with the rows of another tile of A, or of B."""
+    """Each K tile once, but some with the rows of another tile of A, or of B."""
     for name in ("B", "A"):
         found = _of_operand(block, name)
         if found is not None:

@@ -1,7 +1,7 @@
 """Pieces of a few columns that belong to other rows and columns of the same tile.
 
-So it looks where threads, registers and addresses of a store do not agree on who holds what: a lane that
-stores columns of many rows though its registers hold many columns of one row.
+This happens if threads, registers and addresses of a store do not agree on who holds what: for example, a
+lane stores columns of many rows though its registers hold many columns of one row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PROBES = 32
 
 
 def pieces(block: Block) -> Found:
-    """Every piece of the block is another one of its tile, and no piece stands in for two."""
+    """Every piece of the block is another piece of its tile, and no piece appears twice."""
     (row, column), width = (n * TILE for n in block.tile), min(TILE, block.R.shape[1])
     tile = block.R[row : row + TILE, column : column + width]
     if not np.isfinite(block.D).all():
@@ -41,7 +41,7 @@ def pieces(block: Block) -> Found:
 
 
 def _nearest(given: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The number of the piece of `right` that each of `given` is closest to."""
+    """For each piece of `given`, the index of the closest piece of `right`."""
     return ((given**2).sum(1)[:, None] - 2 * given @ right.T + (right**2).sum(1)).argmin(1)
 
 

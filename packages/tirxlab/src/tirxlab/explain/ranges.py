@@ -1,4 +1,4 @@
-"""Which lines hold which, in few words."""
+"""Ranges of lines, and which of them hold which, as text."""
 
 from __future__ import annotations
 

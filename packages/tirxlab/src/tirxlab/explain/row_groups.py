@@ -1,7 +1,7 @@
-"""Groups of 16 bytes that change places within each row of D, another way in each row.
+"""Groups of 16 bytes that are permuted within each row of D, differently from row to row.
 
-So they do where shared memory is written in one order and stored in another: an order made by hand (XOR,
-rotation) that the layout knows nothing of, or on top of the layout's own.
+This happens if shared memory is written in one order and stored in another: an order made by hand (XOR,
+rotation) that the layout does not have, or that is applied on top of the layout's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PERIODS = (2, 4, 8, 16, 32)  # rows after which the orders repeat
 
 
 def row_groups(block: Block) -> Found:
-    """A permutation of the groups of each row, that follows from the row modulo one of _PERIODS."""
+    """A permutation of the groups of each row that depends on the row modulo one of _PERIODS."""
     groups = block.columns[::_GROUP] // _GROUP
     if not np.array_equal(_columns(groups), block.columns):
         return None
@@ -34,13 +34,13 @@ def row_groups(block: Block) -> Found:
     )
     return advice, (
         f"{block.place}: groups of 8 columns (16 bytes) change places within {_width(groups, source)} "
-        f"columns of each row, another way in each row (mod {period}): "
+        f"columns of each row, differently in each row (mod {period}): "
         f"in row {block.rows[0] % TILE} columns {moved}"
     )
 
 
 def _sources(block: Block, groups: np.ndarray) -> np.ndarray | None:
-    """(rows, groups): which group of the product, in its row, each group of D holds; None if none fits."""
+    """(rows, groups): the group of the product's same row that each group of D holds; None if none fits."""
     right = block.of(block.R).reshape(len(block.rows), -1, _GROUP)
     given = block.D.reshape(right.shape)
     with np.errstate(invalid="ignore"):
@@ -50,7 +50,7 @@ def _sources(block: Block, groups: np.ndarray) -> np.ndarray | None:
 
 
 def _period(rows: np.ndarray, source: np.ndarray, groups: np.ndarray) -> int | None:
-    """One of _PERIODS, seen twice; rows between that are right hold their own. None if all rows are alike."""
+    """The period, one of _PERIODS, if it is seen twice (right rows count); None if all rows are alike."""
     orders = np.tile(groups, (rows[-1] - rows[0] + 1, 1))
     orders[rows - rows[0]] = source
     if (orders == orders[0]).all():
@@ -61,7 +61,7 @@ def _period(rows: np.ndarray, source: np.ndarray, groups: np.ndarray) -> int | N
 
 
 def _width(groups: np.ndarray, source: np.ndarray) -> int:
-    """The fewest columns that no group leaves."""
+    """The smallest number of columns within which all groups stay."""
     width = 2
     while (source // width != groups // width).any():
         width *= 2

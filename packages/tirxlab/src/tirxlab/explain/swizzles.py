@@ -1,8 +1,8 @@
-"""Which element of a tile is read where shared memory is written in one layout and read in another.
+"""Which element of a tile is read in place of which, if shared memory is written and read in two layouts.
 
 The layouts are those of `tma_shared_layout` (PTX ISA 5.5.7): a tile is cut into columns of 16, 32, 64 or
-128 B, each a stack of rows; groups of 16 B change places by their row. A fifth keeps whole rows, one after
-the other, as threads write them that know of no layout. Pieces may be rotated by hand, too.
+128 B, each a stack of rows; groups of 16 B are permuted by their row. A fifth layout is plain row-major, as
+threads write without a layout. Pieces may also be rotated by hand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAMES = ("SWIZZLE_NONE", "SWIZZLE_32B", "SWIZZLE_64B", "SWIZZLE_128B", "rows wit
 
 
 def places(layout: int, rows: int, columns: int) -> np.ndarray:
-    """(rows, columns): where in shared memory, in elements, a layout of NAMES puts each element of a tile."""
+    """(rows, columns): the offset in elements at which a layout of NAMES puts each element of a tile."""
     width, bits = (columns, 0) if layout == len(NAMES) - 1 else (_GROUP << layout, layout)
     row, column = np.indices((rows, columns))
     linear = column // width * rows * width + row * width + column % width
@@ -27,9 +27,9 @@ def places(layout: int, rows: int, columns: int) -> np.ndarray:
 
 @functools.cache
 def exchanges(rows: int, columns: int) -> tuple[tuple[str, str, np.ndarray], ...]:
-    """(written as, read as, which element (flat) is read in the place of each) of all pairs that differ.
+    """(written as, read as, flat index of the element read in place of each) for all pairs that differ.
 
-    The last layout and SWIZZLE_128B come once: they exchange the same elements either way round.
+    The last layout and SWIZZLE_128B come only once: both ways round exchange the same elements.
     """
     found = []
     for written, read in list(itertools.permutations(range(len(NAMES)), 2))[:-1]:
@@ -43,8 +43,8 @@ def exchanges(rows: int, columns: int) -> tuple[tuple[str, str, np.ndarray], ...
 
 
 def rotated(rows: int, columns: int, by: int) -> np.ndarray:
-    """Which element (flat) stands in the place of each where each row is rotated by `by` pieces more than the
-    one before it.
+    """The flat index of the element in place of each, if each row is rotated by `by` pieces more than the row
+    before it.
     """
     row, column = np.indices((rows, columns))
     group = (column // _GROUP - by * row) % (columns // _GROUP)

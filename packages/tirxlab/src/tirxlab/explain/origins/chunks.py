@@ -1,20 +1,20 @@
-"""Which part of A or B a piece of 16 bytes is: found again by what it holds, on whatever way it came."""
+"""Identifies which part of A or B a piece of 16 bytes is, by its contents, whatever way it took."""
 
 from __future__ import annotations
 
 import numpy as np
 
 CHUNK = 16  # bytes
-NOTHING = -1  # code of what stands in neither matrix
-_ROW, _MATRIX = 20, 40  # bits of a code: the number of a chunk in its row, the row, the matrix
+NOTHING = -1  # code of a chunk that is in neither matrix
+_ROW, _MATRIX = 20, 40  # first bit of the row and of the matrix in a code; the chunk starts at bit 0
 _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
 class Chunks:
-    """The chunks of matrices of numbers; where two hold the same, the first one is meant."""
+    """The chunks of matrices; of equal chunks only the first is found."""
 
     def __init__(self, *matrices: np.ndarray):
-        """matrices (rows, K): row-major, of one dtype, K a multiple of what 16 bytes hold."""
+        """`matrices` (rows, K): row-major, of one dtype, K a multiple of the elements in 16 bytes."""
         self.dtype = matrices[0].dtype
         hashes = [_hashes(matrix) for matrix in matrices]
         codes = [_codes(number, *of.shape) for number, of in enumerate(hashes)]
@@ -22,7 +22,7 @@ class Chunks:
         self.codes = np.concatenate([code.ravel() for code in codes])[first]
 
     def of(self, values: np.ndarray) -> np.ndarray:
-        """int64 (rows, K / numbers of a chunk): the code of each chunk of float32 (rows, K)."""
+        """int64 (rows, K / elements of a chunk): the code of each chunk of float32 `values` (rows, K)."""
         with np.errstate(over="ignore", invalid="ignore"):
             hashes = _hashes(values.astype(self.dtype))
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -30,7 +30,7 @@ class Chunks:
 
 
 def place(code: int) -> tuple[int, int, int] | None:
-    """(matrix, row, chunk of the row), or None for what stands in neither."""
+    """(matrix, row, chunk of the row) of a code; None for NOTHING."""
     if code == NOTHING:
         return None
     return code >> _MATRIX, code >> _ROW & (1 << _ROW) - 1, code & (1 << _ROW) - 1
@@ -47,7 +47,7 @@ def _codes(matrix: int, rows: int, chunks: int) -> np.ndarray:
 
 
 def _hashes(matrix: np.ndarray) -> np.ndarray:
-    """uint64 (rows, chunks)."""
+    """uint64 (rows, chunks): a hash of each chunk."""
     words = np.ascontiguousarray(matrix).view(np.uint64).reshape(len(matrix), -1, 2)
     mixed = words[..., 0] * _MIX
     return (mixed ^ mixed >> np.uint64(29)) + words[..., 1] * (_MIX ^ np.uint64(0xABCD))

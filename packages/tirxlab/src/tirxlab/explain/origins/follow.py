@@ -1,4 +1,4 @@
-"""Runs a kernel once more, and follows one of the elements that it gets wrong."""
+"""Runs a kernel once more and follows one of the elements that it gets wrong."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tirxlab.explain.blocks import TILE, wrong_tiles
 if TYPE_CHECKING:
     from tirxlab.artifact import Artifact
 
-_TILES = 6  # wrong tiles of which an element each is followed
-_MOST = 1 << 31  # multiply-adds of a run that is made once more
+_TILES = 6  # in how many wrong tiles an element is followed
+_MOST = 1 << 31  # most multiply-adds of a run that is repeated
 
 
 def follow(
     artifact: Artifact, A: np.ndarray, B: np.ndarray, wrong: np.ndarray, order: str | int
 ) -> list[str]:
-    """Lines that say how a wrong element of D came about on the simulator; none where that is not known.
+    """Lines that say how a wrong element of D came about on the simulator; none if that is not known.
 
-    A (M, K), B (N, K) and wrong (M, N), which elements of D were written wrong: numpy arrays. `order`: of the
-    run that was wrong.
+    A (M, K), B (N, K) and wrong (M, N), which elements of D were written wrong: numpy arrays. `order`: that
+    of the wrong run.
     """
     import ptxsim
     from tirxlab.devices import sim
@@ -42,7 +42,7 @@ def follow(
 
 
 def _elements(wrong: np.ndarray) -> list[tuple[int, int]]:
-    """The first wrong element of each of a few tiles that have some."""
+    """The first wrong element of each of a few wrong tiles."""
     found = []
     for r, c in (wrong_tiles(wrong)[:_TILES] * TILE).tolist():
         rows, columns = np.nonzero(wrong[r : r + TILE, c : c + TILE])

@@ -1,9 +1,9 @@
-"""An observer that follows a few elements of D back: the store, the thread that put it there, the column of
-tensor memory that it was read from, and the rows of A and B that were multiplied into it.
+"""An observer that follows a few elements of D back: to the store, the thread that wrote the value, the
+column of tensor memory from which it was read, and the rows of A and B that were multiplied into it.
 
-What MMAs multiply is read from shared memory as they run, and found again in A and B by its bytes: how it
-came there makes no difference. The registers of a thread are not followed: a number that it stores is the
-one that it has read from tensor memory last and that is the same in D's dtype.
+The operands of MMAs are read from shared memory as they run and identified in A and B by their bytes, however
+they got there. A thread's registers are not followed: a stored number is taken to be the last equal one (in
+D's dtype) that the thread has read from tensor memory.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tirxlab.explain.origins.chunks import CHUNK, Chunks, row_codes
 
 NOBODY = -1
 _COLUMNS = 512  # of a CTA's tensor memory
-_READS = 128  # by a warp, that are remembered
+_READS = 128  # how many reads of a warp are remembered
 
 Element = tuple[int, int]  # row and column of D
 
 
 class Product(NamedTuple):
-    """MMAs that ran as one."""
+    """MMAs that ran together."""
 
     number: int
     line: int | None
@@ -50,14 +50,14 @@ class Cell(NamedTuple):
 
 
 class Sum(NamedTuple):
-    """What MMAs have added up in a column of tensor memory: one object for those that they fill together."""
+    """The sum of products in a column of tensor memory; columns that MMAs fill together share one object."""
 
     products: tuple[Product, ...]
     row: int  # of the product in lane 0
-    column: int  # its first one
+    column: int  # first column of tensor memory
 
     def is_like(self, product: Product, column: int) -> bool:
-        """Whether a product that is added has the same rows and columns of A and B in its cells."""
+        """Whether an added product has the same shape and first column, so that its cells match."""
         shape = len(self.products[-1].a), len(self.products[-1].b), self.column
         return shape == (len(product.a), len(product.b), column)
 
@@ -74,33 +74,33 @@ class Read(NamedTuple):
 
 @dataclass
 class Stored:
-    """How an element of D came to be what it is, as far as it was seen."""
+    """How an element of D got its value, as far as it was seen."""
 
     line: int | None  # of the store
     by_tma: bool
     value: float
-    beside: float | None  # the next number of D's row, where it is at hand
+    beside: float | None  # the next number in D's row, if available
     cluster: int
-    thread: int = NOBODY  # of the cluster; that put it into shared memory, or stored it
-    placed: int | None = None  # the line where it did the former
+    thread: int = NOBODY  # thread of the cluster that wrote it to shared memory, or stored it
+    placed: int | None = None  # line of the write to shared memory
     read: Read | None = None
     cell: Cell | None = None
     sum: Sum | None = None
-    reads: int = 0  # of tensor memory by its warp, before
+    reads: int = 0  # how many reads of tensor memory its warp has made before
     offered: list[tuple[Read, Cell]] = field(default_factory=list)  # reads of the right sum by this thread
 
 
 class Made(NamedTuple):
-    """The product that an element wants, where it was made."""
+    """Where the product that an element should hold was made."""
 
-    product: int  # its number
+    product: int  # number of the Product
     cluster: int
     line: int | None
     cell: Cell
     place: tuple[int, int]  # row and column in the product
 
     def is_in(self, sums: dict[int, Sum]) -> bool:
-        """Whether its column, as somebody has read it, holds the product."""
+        """Whether the sums that were read (by column) hold the product in its column."""
         found = sums.get(self.cell.column)
         return found is not None and any(one.number == self.product for one in found.products)
 
@@ -116,7 +116,7 @@ class Load(NamedTuple):
 
 @dataclass
 class Followed:
-    """What was seen of one element."""
+    """All that was seen of one element."""
 
     stored: Stored | None = None
     made: list[Made] = field(default_factory=list)  # where its product was made, whole or in part
@@ -136,7 +136,7 @@ class Origins(Observer):
         self.wanted = {(r, c): (row_codes(0, r, count), row_codes(1, c, count)) for r, c in elements}
         self.loads: list[Load] = []
         self.count = 0  # of products
-        self.odd = False  # something was done that is not followed: nothing is to be said then
+        self.odd = False  # something happened that is not followed; then nothing is reported
 
     def start(self, cluster) -> None:
         self.sums: dict[tuple[int, int], Sum] = {}  # (rank, column)
@@ -163,7 +163,7 @@ class Origins(Observer):
     def _add(self, cells, product: Product, accumulates: bool, ranks: tuple[int, ...]) -> None:
         height = len(product.a) // len(ranks)
         if (cells.lane, cells.lanes, cells.columns) != (0, height, len(product.b)) or height != 128:
-            self.odd = True  # a layout whose lanes are not the rows, one after the other
+            self.odd = True  # a layout in which lane i does not hold row i
             return
         row = ranks.index(cells.rank) * height
         known: dict[int, Sum] = {}
@@ -188,7 +188,7 @@ class Origins(Observer):
                 followed.made.append(Made(*own, cell, (row + int(lane), int(column))))
 
     def tmem_access(self, cluster: Any, split, cells, write: bool) -> None:
-        if write:  # what stands there is no product any more
+        if write:  # these columns no longer hold products
             for column in np.unique(cells.columns).tolist():
                 self.sums.pop((cells.rank, column), None)
             return
@@ -221,7 +221,7 @@ class Origins(Observer):
         return split.instr.src
 
     def copy_read(self, cluster, token, copy) -> None:
-        """A store takes its bytes from shared memory."""
+        """A TMA store reads its bytes from shared memory."""
         if copy.source is None or copy.kind != "store" or copy.tensor.name != self.names[2]:
             return
         offsets, inside = box_index(copy.tensor, copy.start)
@@ -284,7 +284,7 @@ class Origins(Observer):
         return cluster.program.instrs[row].src if row != NOBODY else None
 
     def _back(self, cluster, stored: Stored, element: Element) -> Stored:
-        """With the read of tensor memory that the number came by, and with those of the right one."""
+        """`stored` with the tensor memory read that its number came from, and the reads of the right sum."""
         if stored.thread == NOBODY:
             return stored
         warp, lane = divmod(stored.thread, 32)
@@ -294,7 +294,7 @@ class Origins(Observer):
             with np.errstate(over="ignore"):
                 numbers = read.values[:, lane].astype(self.dtype).astype(np.float64)
             same = np.flatnonzero((numbers == stored.value) | (np.isnan(numbers) & np.isnan(stored.value)))
-            if stored.beside is not None:  # two numbers of 256 are the same now and then, pairs are not
+            if stored.beside is not None:  # among 256 numbers two are sometimes equal, pairs hardly ever
                 pairs = [n for n in same.tolist() if [*numbers[n + 1 : n + 2]] == [stored.beside]]
                 same = np.array(pairs or same, np.int64)
             places = zip(read.lanes[:, lane].tolist(), read.columns[:, lane].tolist(), strict=True)

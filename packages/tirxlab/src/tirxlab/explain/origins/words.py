@@ -1,4 +1,4 @@
-"""What is said of a wrong element of D whose way back through the run was followed (record.py)."""
+"""The words about a wrong element of D whose way back through the run was followed (record.py)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from tirxlab.explain.origins.chunks import place
 from tirxlab.explain.origins.record import NOBODY, Cell, Element, Followed, Load, Origins, Stored
 
-_SHOWN, _LOADS = 3, 4  # rows or lines that are named; loads
+_SHOWN, _LOADS = 3, 4  # most rows or lines that are named; most loads
 
 
 def told(run: Origins, element: Element) -> list[str]:
-    """Lines about an element: what it wants, what it has instead, where to look. None where its way back
+    """Lines about an element: what it should hold, what it holds instead, where to look. [] if its way back
     shows nothing wrong, or was lost.
     """
     followed, stored = run.followed[element], run.followed[element].stored
@@ -25,8 +25,8 @@ def told(run: Origins, element: Element) -> list[str]:
 
 
 def _is_elsewhere(element: Element, followed: Followed, stored: Stored) -> bool:
-    """Whether the number was taken from where an element of this row and column lies if a product's rows and
-    columns follow each other as those of D do, and the right product lies nowhere like that.
+    """Whether the number was read from the place in a product that this element has if the product's rows and
+    columns are in the order of D's, while the right product was made only at other places.
     """
     if stored.sum is None or stored.cell is None:
         return False
@@ -40,14 +40,14 @@ def _is_elsewhere(element: Element, followed: Followed, stored: Stored) -> bool:
 
 
 def _never_read(run: Origins, element: Element, followed: Followed, stored: Stored) -> list[str]:
-    """A thread that has never read tensor memory puts something in its place."""
+    """For a number written by a thread that has never read tensor memory."""
     if stored.thread == NOBODY or stored.reads:
         return []
     by = _line(stored.placed if stored.by_tma else stored.line)
     readers = {line for lines in followed.readers.values() for line in lines}
     others = f": it is read in other threads ({_lines(list(readers))}), and registers are each thread's own"
     return [
-        f"{run.names[2]}[{element[0]}, {element[1]}] is put in its place ({by}) by a thread that has read "
+        f"{run.names[2]}[{element[0]}, {element[1]}] is written ({by}) by a thread that has read "
         f"nothing from tensor memory{others if readers else ''}"
     ]
 
@@ -56,7 +56,7 @@ def _never_read(run: Origins, element: Element, followed: Followed, stored: Stor
 
 
 def _right_product(run: Origins, element: Element, followed: Followed, stored: Stored) -> list[str]:
-    """It was made, and another number was stored."""
+    """For an element whose product was made, but another number was stored."""
     assert stored.cell is not None and stored.read is not None
     here = [made for made in followed.made if made.cluster == stored.cluster]
     near = [made for made in here if made.cell.rank == stored.cell.rank]
@@ -76,7 +76,7 @@ def _right_product(run: Origins, element: Element, followed: Followed, stored: S
         return [f"{wanted}: {_has_both(stored)}", f"  {_look_behind(stored)}"]
     if any(made.cell == stored.cell for made in near):
         return [
-            f"{wanted}: that product stood in the place that {_line(stored.read.line)} reads for it, but in "
+            f"{wanted}: that product was in the place that {_line(stored.read.line)} reads for it, but in "
             f"another round of the tiles{_holds(run, stored)} in this one",
             "  do all warps and roles, the loads and the store too, take the same tile in the same round: "
             "where each begins (init), its next_tile(), its m_st and n_st?",
@@ -85,14 +85,14 @@ def _right_product(run: Origins, element: Element, followed: Followed, stored: S
     lanes = made.cell.column == stored.cell.column
     nobody = "" if followed.readers.get(made.cell) else ", and nothing reads it there"
     return [
-        f"{wanted}: that product stands in {_cell(made.cell, stored.cell)} ({_line(made.line)}){nobody}",
+        f"{wanted}: that product is in {_cell(made.cell, stored.cell)} ({_line(made.line)}){nobody}",
         f"  {read} reads {_cell(stored.cell, made.cell)} for it{_holds(run, stored)}: look at "
         + _other_cell(stored, _line(made.line), lanes),
     ]
 
 
 def _other_cell(stored: Stored, product: str, lanes: bool) -> str:
-    """Where a number may go wrong that was read from another lane, or another column, than it stands in."""
+    """Where to look if a number was read from another lane, or another column, than the one that holds it."""
     assert stored.read is not None
     put, read = _line(stored.placed if stored.by_tma else stored.line), _line(stored.read.line)
     if lanes:  # a warp reads its own lanes, whatever it does
@@ -107,11 +107,11 @@ def _other_cell(stored: Stored, product: str, lanes: bool) -> str:
 
 
 def _holds(run: Origins, stored: Stored) -> str:
-    """What stands in the cell that was read."""
+    """The product in the cell that was read, as the end of a sentence."""
     found = _multiplied(stored)
     if found is None:
-        return ", where no product stands"
-    return ", where " + " times ".join(_rows(run, side) for side in found[1]) + " stands"
+        return ", where there is no product"
+    return ", where " + " times ".join(_rows(run, side) for side in found[1]) + " is"
 
 
 def _has_both(stored: Stored) -> str:
@@ -129,7 +129,7 @@ def _has_both(stored: Stored) -> str:
 
 
 def _look_behind(stored: Stored) -> str:
-    """Between the read and the store."""
+    """The advice to look between the read and the store."""
     assert stored.read is not None
     first, last = _line(stored.read.line), _line(stored.placed if stored.placed else stored.line)
     store = f", and at which part of D {_line(stored.line)} stores" if stored.placed else ""
@@ -137,7 +137,7 @@ def _look_behind(stored: Stored) -> str:
     again = offered.line == stored.read.line and cell != stored.cell
     columns = f"the columns that {first} reads in each round, at " if again else ""
     return (
-        f"look at {columns}what becomes of these registers from {first} to {last} (their index, the cast, "
+        f"look at {columns}what happens to these registers from {first} to {last} (their index, the cast, "
         f"the order of these lines){store}"
     )
 
@@ -160,7 +160,7 @@ def _wrong_rows(run: Origins, element: Element, stored: Stored) -> list[str]:
 
 
 def _loads(run: Origins, matrix: int, stored: Stored) -> list[Load]:
-    """Of a matrix, by the cluster that stores the element."""
+    """Loads of a matrix by the cluster that stores the element."""
     return [load for load in run.loads if load.matrix == matrix and load.cluster == stored.cluster]
 
 
@@ -169,8 +169,8 @@ def _with_row(loads: list[Load], row: int) -> list[Load]:
 
 
 def _multiplied(stored: Stored) -> tuple[list, tuple[np.ndarray, np.ndarray]] | None:
-    """The lines of the products in the cell that was read, and the codes of all that was multiplied into it,
-    of both sides; None where no product stands.
+    """(lines of the products in the cell that was read, codes of the chunks multiplied into it, for A and B);
+    None if the cell holds no product.
     """
     if stored.sum is None or stored.cell is None:
         return None
@@ -185,11 +185,11 @@ def _is_row(codes: np.ndarray, matrix: int, row: int) -> bool:
 
 
 def _rows(run: Origins, codes: np.ndarray) -> str:
-    """`row 128 of A`"""
+    """`row 128 of A`, or the parts of rows that the codes name."""
     found = dict.fromkeys(p[:2] if p else None for p in map(place, codes.tolist()))
     rows = [key for key in found if key is not None]
     if not rows:
-        return "numbers that stand in neither A nor B"
+        return "numbers that are in neither A nor B"
     if len(found) == 1:
         return f"row {rows[0][1]} of {run.names[rows[0][0]]}"
     more = ", .." if len(rows) > _SHOWN else ""
@@ -198,7 +198,7 @@ def _rows(run: Origins, codes: np.ndarray) -> str:
 
 
 def _look_for(run: Origins, matrix: int, row: int, stored: Stored, lines: list) -> str:
-    """Where the right row is, if it was loaded."""
+    """The advice on where the right row is, if it was loaded."""
     name = run.names[matrix]
     smem = f"{name}'s buffer in shared memory"
     mine = _loads(run, matrix, stored)
@@ -228,7 +228,7 @@ def _wants(run: Origins, element: Element) -> str:
 
 
 def _cell(cell: Cell, other: Cell) -> str:
-    """A place in tensor memory, by what tells it from another."""
+    """A place in tensor memory, named as far as needed to tell it from `other`."""
     parts = [f"column {cell.column}"]
     if cell.lane != other.lane:
         parts.insert(0, f"lane {cell.lane}")

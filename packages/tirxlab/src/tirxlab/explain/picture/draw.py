@@ -30,7 +30,7 @@ from tirxlab.explain.picture.svg import (
 from tirxlab.explain.picture.tiles import CELL
 
 WIDTH = 860
-HEAD = 48  # of the barrier panel: the last line above its columns
+HEAD = 48  # y of the last line above the columns of the barrier panel
 Panel = tuple[float, float, list[Part]]
 KINDS = {"TMA": "tma", "MMA": "mma", "write-back": "threads"}  # role -> colour
 UNIT_KINDS = {"TMA loads": "tma", "tensor core": "mma", "TMA stores": "store"}
@@ -48,7 +48,7 @@ def page(title: str, panels: list[Panel]) -> str:
 
 
 def one(panel: Panel) -> str:
-    """One panel as a document of its own."""
+    """One panel as a document by itself."""
     width, height, inner = panel
     shifted = ['<g transform="translate(5 5)">', *inner, "</g>"]
     return document(width + 10, height + 10, shifted)
@@ -59,11 +59,11 @@ def tile_panel(
 ) -> Panel:
     """D in cells of 128x128, each with the number of the cluster (or CTA) that writes it.
 
-    The cells of cluster `chosen` have a frame and, from `order` (cells), their place in it for a number.
+    The cells of cluster `chosen` have a frame and, instead of its number, their place in `order` (cells).
     """
     what = "CTA" if per_cluster == 1 else "cluster"
     rows, columns = owner.shape
-    side = max(14, min(48, width * 0.6 / columns, 420 / rows)) // 2 * 2  # whole, and its half too
+    side = max(14, min(48, width * 0.6 / columns, 420 / rows)) // 2 * 2  # an even number
     size = min(12, side * 0.5)
     title = f"D in cells of {CELL}x{CELL}: the {what} that writes each"
     owned = {(r, c): cluster for (r, c), cluster in np.ndenumerate(owner) if cluster >= 0}
@@ -85,7 +85,7 @@ def tile_panel(
         *([rects(frames, "none", "ink", width=1.6)] if frames else []),
         text(0, 34 + rows * side, remark, 8.5, fill="grey"),
     ]
-    said = max(6.1 * len(title), 5.2 * len(remark))  # in the widths of the two fonts
+    said = max(6.1 * len(title), 5.2 * len(remark))  # widths in the two fonts
     return max(columns * side, said), rows * side + 40, parts
 
 
@@ -97,7 +97,7 @@ def tile_remark(owner: np.ndarray, what: str, framed: int, ordered: bool) -> str
 
 
 def memory_panel(blocks: list[Block], shared_bytes: int, width: float = WIDTH) -> Panel:
-    """Dynamic shared memory of a CTA to scale, in the parts that the kernel counts (stages, consumers)."""
+    """Dynamic shared memory of a CTA to scale, with its buffers cut into stages or consumers' parts."""
     parts = [text(0, 10, "shared memory of a CTA", 10, bold=True)]
     for i, block in enumerate(b for b in blocks if b.size >= 1024):
         share = width * block.size / shared_bytes / block.parts
@@ -199,7 +199,7 @@ def barrier_name(barrier: Barrier, y: float, several: bool) -> list[Shape]:
 
 def barrier_rows(levels: list[tuple[Barrier, float]], place: dict[Agent, float]) -> list[Part]:
     """A line for each barrier through the columns of its agents, with a dot or an arrowhead at each."""
-    rows: dict[str, list] = {"ink": [], "grey": []}  # of mbarriers, of what threads wait at
+    rows: dict[str, list] = {"ink": [], "grey": []}  # of mbarriers; of barriers of threads
     dots: list[tuple[str, float, float]] = []
     heads = ""
     for barrier, y in levels:
@@ -221,13 +221,13 @@ def barrier_rows(levels: list[tuple[Barrier, float]], place: dict[Agent, float])
 
 
 def dot(letter: str) -> list[Part]:
-    """A dot with a letter, to be used under that name wherever an agent signals."""
+    """A dot with a letter, defined under that name, for use wherever an agent signals."""
     ring = f'<circle r="6" fill="white" stroke="{colour("ink")}"/>'
     return [f'<g id="{letter}">', ring, text(0, 3, letter, 8, "middle"), "</g>"]
 
 
 def arrowhead(x: float, y: float, signals_too: bool, first: float, last: float) -> str:
-    """The path of a triangle that points at a column, from the side that the line comes from."""
+    """The path of a triangle that points at a column from the line's side."""
     if signals_too:  # beside the agent's own dot
         return f"M{number(x + 7)} {number(y)}l8-4v8z"
     turn = 1 if x > first or first == last else -1

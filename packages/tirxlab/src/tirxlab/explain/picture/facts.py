@@ -1,4 +1,4 @@
-"""What a picture of a kernel shows: agents, barriers and their counts, shared memory, TMEM columns."""
+"""The facts that a picture of a kernel shows: agents, barriers and counts, shared memory, TMEM columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Barrier:
     slots: int = 1
     init: int | None = None  # arrivals per phase; None for barriers of threads
     bytes: int = 0  # that TMA brings per phase
-    # who completes it -> "arrives", "bytes", "commit"
+    # agent that helps to complete it -> "arrives", "bytes" or "commit"
     signals: dict[Agent, str] = field(default_factory=dict)
     waiters: list[Agent] = field(default_factory=list)
 
@@ -43,8 +43,8 @@ class Block:
     name: str
     offset: int  # bytes
     size: int
-    parts: int  # stages, consumers: equal parts that are drawn apart
-    swizzle: int  # bytes, of the tensor maps that move it; 0 if none does
+    parts: int  # equal parts that are drawn separately: stages, consumers
+    swizzle: int  # bytes, in the tensor map that moves it; 0 if none does
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def structure(artifact: Artifact, timeline: Timeline) -> Structure:
 
 
 def agents_of(timeline: Timeline) -> dict[tuple[int, str], Agent]:
-    """(cta, lane) -> its agent, in the order of the data's way; write-back warps of a warpgroup are one."""
+    """(cta, lane) -> its agent, in the timeline's order; a warpgroup's write-back warps are one agent."""
     groups: dict[tuple, list] = {}
     for lane in timeline.lanes:
         unit = lane.lane in (LOADS, STORES, TENSOR)
@@ -130,7 +130,7 @@ def barriers_of(artifact: Artifact, timeline: Timeline, agents: dict) -> list[Ba
 
 
 def awaited(timeline: Timeline, wait: Event, barriers: dict[tuple[int, str], Barrier]) -> Barrier | None:
-    """The barrier that an event waits for: that of its phase; without one, what its name says."""
+    """The barrier that an event waits for: that of the phase it waited for, else the one in its name."""
     events = [timeline.events[number] for number in wait.after]
     event = next((e for e in events if e.kind == "phase"), wait)
     name, cta = split(event.name, event.cta)
@@ -138,7 +138,7 @@ def awaited(timeline: Timeline, wait: Event, barriers: dict[tuple[int, str], Bar
 
 
 def split(name: str, cta: int) -> tuple[str, int]:
-    """`tma2mma[1] of CTA 0` -> ("tma2mma", 0); a name without a CTA is of the one given."""
+    """`tma2mma[1] of CTA 0` -> ("tma2mma", 0); a name without a CTA belongs to the one given."""
     match = _PART.match(name)
     return (match[1], int(match[2] or cta)) if match else (name, cta)
 
@@ -149,14 +149,14 @@ def how(signal: Event) -> str:
 
 
 def init_counts(artifact: Artifact) -> dict[str, int]:
-    """Barrier array -> the count that the generated CUDA initialises it with."""
+    """Barrier array -> the count with which the generated CUDA initialises it."""
     at = {int(word) * 8: int(count) for word, count in _INIT.findall(artifact.cuda)}
     named = [n for n in artifact.names if n.dtype == "uint64"]
     return {n.name: count for n in named for offset, count in at.items() if n.offset == offset}
 
 
 def memory_of(artifact: Artifact, timeline: Timeline) -> list[Block]:
-    """The named ranges, by offset; their swizzle is that of the tensor map whose copies the record shows."""
+    """The named ranges, by offset, with the swizzles of the tensor maps that move them in the record."""
     swizzles = {p.buffer: p.swizzle for p in artifact.params if isinstance(p, TensorMapParam)}
     moved: dict[str, int] = {}
     for event in timeline.events:
@@ -173,7 +173,7 @@ def memory_of(artifact: Artifact, timeline: Timeline) -> list[Block]:
 
 
 def columns_of(timeline: Timeline, agents: dict) -> list[Columns]:
-    """Who makes the tensor core write which columns, each once."""
+    """The columns that MMAs write, with their issuers, each once."""
     found: dict[Columns, None] = {}
     for event in timeline.events:
         match = _MMA.match(event.name) if event.kind == "mma" else None

@@ -1,7 +1,7 @@
 """A few SVG shapes. Lengths are in points; colours are names of PALETTE or SVG colours.
 
-Neighbours of one look are written as a group that says it once; `alike` makes neighbours of them. A document
-has a background of its own: on a dark page dark ink would vanish.
+Neighbours with the same look are written as one group that states it once; `alike` sorts shapes so that these
+are neighbours. A document has its own background, because dark ink would vanish on a dark page.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 class Shape(NamedTuple):
     """An element of SVG."""
 
-    place: str  # its name, and the attributes of its own
+    place: str  # its name, and the attributes that only it has
     look: str  # attributes that neighbours may share
-    inside: str = ""  # of text alone
+    inside: str = ""  # content, of text elements only
 
     def markup(self, look: str) -> str:
         end = f">{self.inside}</{self.place.split()[0]}>" if self.inside else "/>"
         return f"<{self.place}{look}{end}"
 
 
-Part = Shape | str  # a string stands as it is
+Part = Shape | str  # a string is written as it is
 
 
 def colour(name: str) -> str:
@@ -39,12 +39,12 @@ def colour(name: str) -> str:
 
 
 def number(value: float) -> str:
-    """At most one decimal, none that says nothing."""
+    """A number with at most one decimal; without it if it is 0."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def box(x, y, w, h) -> str:
-    """A box of a path."""
+    """A box as a part of a path."""
     return f"M{number(x)} {number(y)}h{number(w)}v{number(h)}h{number(-w)}z"
 
 
@@ -53,7 +53,7 @@ def rect(x, y, w, h, fill="light", stroke="white", opacity=1.0, width=0.5) -> Sh
 
 
 def rects(boxes: Iterable[tuple], fill="light", stroke="white", opacity=1.0, width=0.5) -> Shape:
-    """Boxes (x, y, width, height) as one shape: where they overlap, the fill is not laid on twice."""
+    """Boxes (x, y, width, height) as one shape; where they overlap, the fill does not get darker."""
     clear = f' fill-opacity="{opacity:g}"' if opacity != 1 else ""
     edge = _edge(stroke, width) if stroke else ""
     path = "".join(box(*one) for one in boxes)
@@ -65,7 +65,7 @@ def line(x1, y1, x2, y2, stroke="grey", width=0.5) -> Shape:
 
 
 def lines(ends: Iterable[tuple], stroke="grey", width=0.5) -> Shape:
-    """Upright and level lines (x1, y1, x2, y2) as one shape."""
+    """Vertical and horizontal lines (x1, y1, x2, y2) as one shape."""
     path = "".join(
         f"M{number(x1)} {number(y1)}" + (f"V{number(y2)}" if x1 == x2 else f"H{number(x2)}")
         for x1, y1, x2, y2 in ends
@@ -83,13 +83,13 @@ def text(x, y, content, size: float = 9, anchor="start", fill="ink", bold=False)
 
 
 def texts(y, row: Iterable[tuple], size: float = 9, anchor="start", fill="ink", bold=False) -> Shape:
-    """(x, content) of each text of a row."""
+    """Texts (x, content) in one row as one shape."""
     inside = "".join(f'<text x="{number(x)}">{escape(str(content))}</text>' for x, content in row)
     return Shape(f'g transform="translate(0 {number(y)})"', _letters(size, anchor, fill, bold), inside)
 
 
 def _letters(size: float, anchor: str, fill: str, bold: bool) -> str:
-    """What the document says of all text, ink and the letters of 9 points, is not said again."""
+    """Attributes of text, without the document's defaults: ink colour, 9 points."""
     look = f' font-size="{size:g}"' if size != 9 else ""
     look += f' text-anchor="{anchor}"' if anchor != "start" else ""
     look += f' fill="{colour(fill)}"' if fill != "ink" else ""
@@ -99,7 +99,7 @@ def _letters(size: float, anchor: str, fill: str, bold: bool) -> str:
 def mosaic(x, y, side, rows: int, columns: int, looks: Mapping[tuple[str, float], Iterable]) -> list[Part]:
     """The cells (row, column) of each (colour, opacity), and the lines between all cells of the board.
 
-    Neighbours in a row are one stroke, as wide as a cell: lengths are in cells.
+    Neighbours in a row are drawn as one stroke, as wide as a cell, with lengths in cells.
     """
     in_cells = f'<g transform="translate({number(x)} {y + side / 2:g}) scale({side:g})">'
     strokes = [
@@ -113,7 +113,7 @@ def mosaic(x, y, side, rows: int, columns: int, looks: Mapping[tuple[str, float]
 
 
 def _strokes(cells: Iterable[tuple[int, int]]) -> str:
-    """A stroke for each stretch of cells in a row: there a column grows as its place in the list does."""
+    """A stroke for each stretch of adjacent cells in a row."""
     path = ""
     placed = enumerate(sorted(cells))
     for _, stretch in itertools.groupby(placed, lambda item: (item[1][0], item[1][1] - item[0])):
@@ -123,7 +123,7 @@ def _strokes(cells: Iterable[tuple[int, int]]) -> str:
 
 
 def labels(x, y, side, said: Mapping[tuple[int, int], object], size: float, bold=False) -> list[Part]:
-    """What is said in each cell (row, column) of a board; a row that says the same as one above uses it."""
+    """The text in each cell (row, column) of a board; a row equal to one above is a reference to it."""
     rows: dict[int, list] = {}
     for (row, column), content in said.items():
         rows.setdefault(row, []).append((x + (column + 0.5) * side, content))
@@ -141,7 +141,7 @@ def labels(x, y, side, said: Mapping[tuple[int, int], object], size: float, bold
 
 
 def alike(shapes: Iterable[Shape]) -> list[Part]:
-    """The shapes with text above all others, those of one look together where the first of them comes."""
+    """The shapes, texts last (on top), and those with the same look together."""
     looks: dict[str, list[Part]] = {}
     for shape in sorted(shapes, key=lambda shape: shape.inside != ""):
         looks.setdefault(shape.look, []).append(shape)

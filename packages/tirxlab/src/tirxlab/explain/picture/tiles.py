@@ -1,4 +1,4 @@
-"""Which cluster writes which tile of D, and in what order: asked of the simulator, not read off the text."""
+"""Which cluster writes which tile of D, and in what order, by running the simulator, not from the text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ptxsim.tracing import Timeline
 from tirxlab.artifact import Artifact
 from tirxlab.devices import sim
 
-CELL = 128  # rows and columns of D that are told apart
+CELL = 128  # rows and columns of a cell of D
 EMPTY = 0x7E5A  # a NaN that no product has
 _BOX = re.compile(r"(\w+)\[(\d+):\d+, (\d+):\d+\]")
 
 
 def owners(artifact: Artifact, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """Per 128x128 cell of D the number of the cluster that writes it (the first of several); -1 if none does.
+    """For each 128x128 cell of D, the number of the first cluster that writes it; -1 if none does.
 
     `arrays` are the inputs by name. Runs the clusters of the grid one by one, without checks.
     """
@@ -33,7 +33,7 @@ def owners(artifact: Artifact, arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def in_cells(written: np.ndarray) -> np.ndarray:
-    """Whether anything of a cell is written, per cell."""
+    """For each cell, whether any of its elements is written."""
     starts = [range(0, extent, CELL) for extent in written.shape]
     return np.logical_or.reduceat(np.logical_or.reduceat(written, starts[0], 0), starts[1], 1)
 

@@ -1,7 +1,7 @@
 """Small edits of a student's own builder that may repair it, likeliest first; cli/trials.py tries them.
 
-`edits.py` makes them from what stands in the file, `ranking.py` sorts them by what the findings name and by
-how well they fit the rest of the file (`fit.py`), `wording.py` says what one changes.
+`edits.py` makes them from the text of the file, `ranking.py` sorts them by what the findings name and by how
+well they fit the rest of the file (`fit.py`), and `wording.py` describes what an edit changes.
 """
 
 from tirxlab.explain.repairs.ranking import ranked

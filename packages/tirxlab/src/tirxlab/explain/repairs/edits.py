@@ -1,7 +1,7 @@
-"""Single edits of a builder, by family: expressions here, statements in moves.py. Many are nonsense.
+"""Single edits of a builder, by family: expressions here, statements in moves.py. Many make no sense.
 
-What takes an expression's place is a neighbour of it in number or in use: one more or less, what stands in
-the same kind of place elsewhere, another name of the same use.
+An expression is replaced by something near it in value or in use: one more or less, an expression from the
+same kind of place elsewhere, another name with the same use.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Edits:
         self.scope, self.riddles = Scope(builder), Riddles(builder)
 
     def __iter__(self) -> Iterator[Edit]:
-        """Each once."""
+        """Yields each edit once."""
         known: set[Splice] = set()
         of_statements = [(name, make(self.builder)) for name, make in MOVES.items()]
         of_expressions = [(name, make(self)) for name, make in FAMILIES.items()]
@@ -66,7 +66,7 @@ class Edits:
 
     @cached_property
     def constants(self) -> set[str]:
-        """Those, and the file's own: F16_BYTES."""
+        """`numbers`, and those that the file's header defines: F16_BYTES."""
         header = [node for node in ast.walk(_tree(self.builder.header)) if isinstance(node, ast.Assign)]
         values = [(node, list(ast.walk(node.value))) for node in header]
         made = [node for node, parts in values if any(whole(one) for one in parts) and _plain(parts)]
@@ -75,7 +75,7 @@ class Edits:
 
     @cached_property
     def siblings(self) -> dict[str, set[str]]:
-        """Name -> those of the same use: made by the same call, or between the same two words somewhere."""
+        """Name -> names with the same use: made by the same call, or found between the same two words."""
         here = set(NAME.findall(re.sub(r"#[^\n]*", "", self.builder.own)))
         groups = [self.numbers, *self._made(), *self._between()]
         found: dict[str, set[str]] = defaultdict(set)
@@ -85,7 +85,7 @@ class Edits:
         return found
 
     def _made(self) -> list[set[str]]:
-        """Names that are assigned what the same function makes; ids and barriers are one group each."""
+        """Groups of names assigned from calls of the same function; ids are one group, barriers another."""
         groups: dict[str, set[str]] = defaultdict(set)
         for node in self.builder.nodes:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
@@ -105,7 +105,7 @@ class Edits:
 
     @cached_property
     def indices(self) -> set[str]:
-        """Names that stand alone as an index or an argument: stage, warp_id."""
+        """Names that are used alone as an index, loop variables, and ids: stage, warp_id."""
         found = {
             part.id
             for slot, part in slots(self.builder.tree)
@@ -117,9 +117,9 @@ class Edits:
         return found | {name for group in self._made() if "warp_id" in group for name in group}
 
 
-LETTERS = {"A", "B", "D", "S"}  # buffers and the layouts' word
-FEW = 10  # below it a number may be a count that has a name
-MANY = 12  # names between two words: these say nothing of their use
+LETTERS = {"A", "B", "D", "S"}  # buffers, and S of the layouts
+FEW = 10  # a number below this may be replaced by a named constant
+MANY = 12  # if more names than this occur between two words, these say nothing about their use
 
 
 def _tree(text: str) -> ast.AST:
@@ -134,7 +134,7 @@ def _plain(nodes: list[ast.AST]) -> bool:
 
 
 def trimmed(text: str, start: int, end: int, new: str) -> Splice:
-    """The least splice that does the same."""
+    """The smallest splice with the same effect."""
     same = len(os.path.commonprefix([text[start:end], new]))
     start, new = start + same, new[same:]
     same = len(os.path.commonprefix([text[start:end][::-1], new[::-1]]))
@@ -142,7 +142,9 @@ def trimmed(text: str, start: int, end: int, new: str) -> Splice:
 
 
 def constants(edits: Edits) -> Iterator[Splice]:
-    """A ring of one stage mends much, and is none: a number with a name stays above 1."""
+    """Another number near by, or a named one. A constant above 1 is never set below 2: a ring of one stage
+    would hide many mistakes without repairing them.
+    """
     named = {id(node.value) for node in edits.builder.nodes if isinstance(node, ast.Assign)}
     for node in edits.builder.nodes:
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -160,19 +162,19 @@ def constants(edits: Edits) -> Iterator[Splice]:
 
 
 def names(edits: Edits) -> Iterator[Splice]:
-    """Another name of the same use: at one place, at all of a slice or argument, at all of the statement."""
+    """Another name with the same use, in one place or in all places of a slice or of a simple statement."""
     for node, (start, end) in _pieces(edits.builder):
         text = edits.builder.text[start:end]
         for name in dict.fromkeys(NAME.findall(text)):
             places = [match.span() for match in re.finditer(rf"(?<![\w\"]){name}(?!\w)", text)]
             if len(places) > 1 and not isinstance(node, ast.stmt | ast.Slice):
-                continue  # each is a piece of its own
+                continue  # each occurrence is a piece of its own
             for other in sorted(edits.siblings.get(name, ())):
                 yield start, end, re.sub(rf"(?<![\w\"]){name}(?!\w)", other, text)
 
 
 def _pieces(builder: Builder) -> Iterator[tuple[ast.AST, tuple[int, int]]]:
-    """Names and attributes' ends, slices, and simple statements, with their places."""
+    """Names, last parts of attributes, slices, and simple statements, with their spans."""
     for node in builder.nodes:
         if isinstance(node, ast.Name):
             yield node, builder.span(node)
@@ -184,7 +186,7 @@ def _pieces(builder: Builder) -> Iterator[tuple[ast.AST, tuple[int, int]]]:
 
 
 def expressions(edits: Edits) -> Iterator[Splice]:
-    """What stands in the same kind of place elsewhere."""
+    """An expression from the same kind of place elsewhere."""
     for slot, node in slots(edits.builder.tree):
         mine = ast.unparse(node)
         for other in edits.places[slot]:
@@ -193,7 +195,7 @@ def expressions(edits: Edits) -> Iterator[Splice]:
 
 
 def steps(edits: Edits) -> Iterator[Splice]:
-    """One more, one less, the other parity."""
+    """One more, one less, or the other parity."""
     for slot, node in slots(edits.builder.tree):
         if isinstance(node, ast.Constant | ast.Slice | ast.Compare | ast.Tuple | ast.List | ast.Dict):
             continue
@@ -206,7 +208,7 @@ def steps(edits: Edits) -> Iterator[Splice]:
 
 
 def operands(edits: Edits) -> Iterator[Splice]:
-    """One operand alone, other brackets, or the operation of a sibling."""
+    """One operand alone, other brackets, or another operator."""
     builder = edits.builder
     for node in builder.nodes:
         if not isinstance(node, ast.BinOp):
@@ -240,7 +242,7 @@ def _bracketed(builder: Builder, node: ast.AST) -> str:
 
 
 def factors(edits: Edits) -> Iterator[Splice]:
-    """A name scaled as the same name, or one of the same place, is elsewhere: `i` to `i * EPI_N`."""
+    """A name scaled as it, or one in the same kind of place, is scaled elsewhere: `i` to `i * EPI_N`."""
     builder = edits.builder
     for node in builder.nodes:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
@@ -298,7 +300,7 @@ def comparisons(edits: Edits) -> Iterator[Splice]:
 
 
 def exchanges(edits: Edits) -> Iterator[Splice]:
-    """Two arguments, two indices or the sides of a difference change places."""
+    """Two arguments, two indices or two operands swapped."""
     builder = edits.builder
     for node in builder.nodes:
         if isinstance(node, ast.Call):
@@ -318,7 +320,7 @@ def exchanges(edits: Edits) -> Iterator[Splice]:
 
 
 def ends(edits: Edits) -> Iterator[Splice]:
-    """The same keyword as its sibling calls, which is missing here."""
+    """A keyword added that other calls of the same function have."""
     builder = edits.builder
     words: dict[str, set[str]] = defaultdict(set)
     for tree in edits.trees:

@@ -1,7 +1,7 @@
-"""What speaks for an edit: features, whose weights are in data/repairs.json (research/advice/fit.py).
+"""The evidence for an edit: features, with weights in data/repairs.json (made by research/advice/fit.py).
 
-They tell of what kind an edit is, how near it is to what the findings and their hints name,
-and how much it changes. Products of them were tried, and ranked slips that they were not fitted to no better.
+They describe the kind of an edit, how near it is to what the findings and their hints name, and how much it
+changes. Products of features were tried; they ranked slips that they were not fitted to no better.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tirxlab.explain.repairs.text import Builder, Edit
 
 _NAME = re.compile(r"[A-Za-z_]\w+")
 _NUMBER = re.compile(r"\b\d+\b")
-_HIGH = 12  # words that are put in or taken out, beyond which more say nothing
+_HIGH = 12  # more words put in or taken out than this make no further difference
 
 
 class Evidence:
-    """Features of the edits of one builder, for what one run has found."""
+    """The features of the edits of one builder, given the findings of one run."""
 
     def __init__(self, builder: Builder, findings: list[dict], message: str):
         self.builder, self.near = builder, Near(builder, findings, message)
@@ -29,7 +29,7 @@ class Evidence:
         self.hinted = set(_NAME.findall(first.get("hint") or "")) & used - self.said
 
     def of(self, edit: Edit) -> dict[str, float]:
-        """Name -> value, but for what Fit adds."""
+        """Name -> value of an edit's features, without those that Fit adds."""
         start, end, _ = edit.splices[0]
         old = " ".join(self.builder.text[a:b] for a, b, _ in edit.splices)
         new = " ".join(one for _, _, one in edit.splices)
@@ -55,7 +55,7 @@ class Evidence:
         return found
 
     def _given(self, edit: Edit) -> bool:
-        """Whether nothing but lines of the handout would change."""
+        """Whether the edit would change only lines of the handout."""
         first = self.builder.before + 1
         return all(
             all(

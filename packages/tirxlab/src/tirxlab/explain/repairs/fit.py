@@ -1,8 +1,8 @@
-"""How well an edit fits the rest of the file: what the student's own steps say elsewhere.
+"""How well an edit fits the rest of the file: how usual its words are in the student's own steps.
 
-A slip reads unlike its neighbours: one copy of two, one step of ten. So the words around an edit are looked
-up in the step and in the steps before it, in runs of one to four; an edit fits if it leaves fewer that are
-found nowhere else.
+A slip differs from similar code: one copy of two, one step of ten. So runs of one to four words around an
+edit are looked up in the step and in the steps before it; an edit fits if it leaves fewer runs that occur
+nowhere else.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from collections import Counter
 from tirxlab.explain.repairs.text import Builder, Edit
 
 RUN = 4  # words
-BACK = 1.3  # bits for each word that a run has to be shortened by
-MOST = 60.0  # bits: what is unusual beyond says no more
-USUAL = 1.5  # bits that any word may cost
+BACK = 1.3  # bits for each word by which a run must be shortened until it is found
+MOST = 60.0  # most bits that count
+USUAL = 1.5  # bits of a word that do not count
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+|\"[^\"\n]*\"|[-+*/%<>=!^&|@]+|[^\w\s]|\n[ ]*")
 _DROPPED = re.compile(r"[ ]*#[^\n]*|\n(?=\s*\n)|(?<=[\[(,])\s*\n\s*|,?\s*\n\s*(?=[\])])")
 
 
 def words(text: str) -> list[str]:
-    """The words of some lines; a line's end says whether the next is indented more, less or as much."""
+    """The words of some lines; a line end is a word that says if the next line is indented more, less or
+    equally.
+    """
     found, depth = [], 0
     for word in _WORD.findall(_DROPPED.sub("", text)):
         if word[0] == "\n":
@@ -35,7 +37,7 @@ def words(text: str) -> list[str]:
 
 
 class Fit:
-    """The runs of words of a builder and of the steps before it."""
+    """Counts of the runs of words in a builder and in the steps before it."""
 
     def __init__(self, builder: Builder):
         self.builder = builder
@@ -51,7 +53,7 @@ class Fit:
             self.runs.update(zip(*(words[i:] for i in range(n)), strict=False))
 
     def features(self, edit: Edit) -> dict[str, float]:
-        """How unusual the words around the edit are now, and would be: tens of bits."""
+        """How unusual the words around the edit are before and after it, in tens of bits."""
         pairs = [self._weighed(*splice) for splice in edit.splices]
         was, now = (min(MOST, sum(one)) / 10 for one in zip(*pairs, strict=True))
         return {
@@ -71,7 +73,7 @@ class Fit:
         return self._bits(was, same - first, True), self._bits(now, same - first, False)
 
     def _windows(self, start: int, end: int, new: str) -> tuple[list[str], list[str]]:
-        """The words of a splice's lines and of two more on each side, before and after it."""
+        """The words of a splice's lines and of two more lines on each side, without and with the edit."""
         text = self.builder.text
         first, last = _lines_up(text, start, 2), _lines_down(text, end, 2)
         if (first, last) not in self.there:
@@ -79,7 +81,7 @@ class Fit:
         return self.there[first, last], words(text[first:start] + new + text[end:last])
 
     def _bits(self, words: list[str], first: int, own: bool) -> float:
-        """What is unusual from the word `first` on. `own`: they are counted among the runs themselves."""
+        """How unusual the words from `first` on are, in bits. `own`: the runs' counts include these words."""
         total = 0.0
         for i in range(first, len(words)):
             total += max(0.0, self._surprise(words[max(0, i - RUN + 1) : i + 1], own) - USUAL)

@@ -1,7 +1,7 @@
-"""Edits by likeness: a statement as its counterpart has it, and one change at all of its places.
+"""Edits by likeness: a statement made like its counterpart, and one change in all of its places.
 
-What a file says of A, M and rows it says of B, N and columns; what one role does to a barrier, another
-undoes. A slip in one of two counterparts shows beside the other.
+Code for A, M and rows has a counterpart for B, N and columns, and a slip in one of the two shows by
+comparison with the other.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ PAIRS = (
     {"A": "B"},
     {"M": "N"},
 )
-CLOSE = 0.7  # likeness from which two statements are counterparts
+CLOSE = 0.7  # least likeness of two counterparts
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def mirrored(text: str, pair: dict[str, str]) -> str:
-    """`text` with the parts of its names exchanged: n_st for m_st, Bsmem for Asmem, BLK_M for BLK_N."""
+    """`text` with the pair exchanged in its names: n_st for m_st, Bsmem for Asmem, BLK_M for BLK_N."""
     both = pair | {other: one for one, other in pair.items()}
     both |= {one.lower(): other.lower() for one, other in both.items()}
 
@@ -39,7 +39,7 @@ def mirrored(text: str, pair: dict[str, str]) -> str:
 
 
 def counterparts(builder: Builder) -> Iterator[Splice]:
-    """A statement as the mirror of another that is like it."""
+    """A statement replaced by the mirror image of another that is like it."""
     simple = [node for node in builder.nodes if isinstance(node, ast.Expr | ast.Assign) and _short(node)]
     texts = [builder.of(node) for node in simple]
     for pair in PAIRS:
@@ -60,8 +60,8 @@ def _short(node: ast.stmt) -> bool:
 def everywhere(
     builder: Builder, siblings: dict[str, set[str]], places: dict[Slot, dict[str, int]]
 ) -> Iterator[tuple[Splice, ...]]:
-    """A name that becomes another, or two that change places, wherever they are used; one index of a buffer
-    in all of its uses; all `if` that may be `while`.
+    """One name replaced by another, or two names swapped, wherever they are used; one index of a buffer
+    replaced in all its uses; `if` and `while` with the same test exchanged.
     """
     yield from _indices(builder, siblings, places)
     used: dict[str, list[tuple[int, int]]] = {}
@@ -94,7 +94,7 @@ def _indices(
             for slot, part in slots(ast.Module([ast.Expr(node)], [])):
                 if slot[0] == "index":
                     text = ast.unparse(part)
-                    for whose in (ast.unparse(node.value), ""):  # of one buffer, or of its siblings too
+                    for whose in (ast.unparse(node.value), ""):  # one buffer, or all of its kind
                         uses.setdefault((whose, slot, text), []).append(builder.span(part))
     loops = {n.target.id for n in builder.nodes if isinstance(n, ast.For) and isinstance(n.target, ast.Name)}
     ids = {name for names in siblings.values() for name in names if name.endswith("_id")}
@@ -105,7 +105,7 @@ def _indices(
 
 
 def _moves_on(node: ast.If | ast.While) -> bool:
-    """Is it a loop that moves on what its test asks, as `while scheduler.valid(): .. next_tile()`?"""
+    """Whether a loop advances the object that its test asks, as `while scheduler.valid(): .. next_tile()`."""
 
     def called(parts: list) -> set[str]:
         calls = (n for part in parts for n in ast.walk(part) if isinstance(n, ast.Call))
@@ -115,7 +115,7 @@ def _moves_on(node: ast.If | ast.While) -> bool:
 
 
 def _loops(builder: Builder) -> Iterator[tuple[Splice, ...]]:
-    """Several blocks with the same test that are guards and may be loops, or the other way round."""
+    """Blocks with the same test turned from `if` into `while` or back: all of them, or each alone."""
     tests: dict[tuple[str, type], list[int]] = {}
     for node in builder.nodes:
         if isinstance(node, ast.If | ast.While) and not node.orelse and not _moves_on(node):

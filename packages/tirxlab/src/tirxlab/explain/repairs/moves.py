@@ -1,4 +1,4 @@
-"""Edits of whole statements: left out, moved, put in, or written as in the steps before."""
+"""Edits of whole statements: left out, moved, put in, or written as in an earlier step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from tirxlab.explain.repairs.text import Builder, Splice, code
 
 SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign)
-# Calls that order or show what others did; what may be forgotten whole.
+# Calls that order or publish the effects of others, and are easily forgotten.
 SYNCHRONISING = (
     "Tx.cuda.cta_sync()",
     "Tx.cuda.cluster_sync()",
@@ -23,16 +23,16 @@ SYNCHRONISING = (
     "Tx.ptx.cp_async.bulk.commit_group()",
     "Tx.ptx.cp_async.bulk.wait_group(0)",
 )
-LONG = 12  # lines of a statement that is not moved
-RUN = 3  # statements that are moved together
-FAR = 5  # statements that one is moved by, or to what orders others, however far
+LONG = 12  # statements of more lines are not moved
+RUN = 3  # most statements that are moved together
+FAR = 5  # most statements that one is moved past; to those that match ORDERS, any number
 ORDERS = re.compile(r"sync|fence|\.wait\(|\.arrive\(|commit|\.init\(")
-HUNK = 6  # lines that differ from a step before as one
-CLOSE = 0.6  # likeness from which a line of a step before is the same line
+HUNK = 6  # most lines of one difference from another text
+CLOSE = 0.6  # least likeness of two versions of a line
 
 
 def left_out(builder: Builder) -> Iterator[Splice]:
-    """A statement, a short branch or loop, or only the guard or loop around its block."""
+    """A statement or a short branch or loop left out, or only the guard or loop around its block."""
     for _, block in builder.blocks:
         for statement in block:
             if builder.defines(statement):
@@ -49,7 +49,7 @@ def left_out(builder: Builder) -> Iterator[Splice]:
 
 
 def moved(builder: Builder) -> Iterator[tuple[Splice, Splice]]:
-    """One to three statements to another place of the block, out of it, or into one beside it."""
+    """One to three statements moved to another place in the block, out of it, or into an adjacent block."""
     for owner, block in builder.blocks:
         for i, statement in enumerate(block):
             for j in range(i, min(i + RUN, len(block))):
@@ -70,11 +70,11 @@ def moved(builder: Builder) -> Iterator[tuple[Splice, Splice]]:
 def _places(
     builder: Builder, owner: ast.AST, block: list[ast.stmt], run: tuple[int, int]
 ) -> Iterator[tuple[int, ast.stmt]]:
-    """Where the statements from one to another of a block may go: (offset, a statement that is as deep)."""
+    """Where the run of statements of a block may go: (offset, a statement with the indentation there)."""
     i, last = run
     for j in range(len(block)) if i == last else ():
         near = abs(j - i) <= FAR or ORDERS.search(builder.of(block[j]).partition("\n")[0])
-        if near and j != i and j != i - 1:  # in front of the next one but one it changes nothing
+        if near and j != i and j != i - 1:  # j == i - 1 comes below
             yield (builder.rows(block[j], block[j])[j > i]), block[j]
     if i > 0:
         yield builder.rows(block[i - 1], block[i - 1])[0], block[i - 1]
@@ -93,13 +93,13 @@ def _places(
 
 
 def _excludes(outer: ast.stmt, inner: ast.stmt) -> bool:
-    """Whether `if name == 3:` would stand around `if name == 2:`."""
+    """Whether the inner statement could never run inside the outer: `if name == 2:` in `if name == 3:`."""
     around, own = _equal_to(outer), _equal_to(inner)
     return around is not None and own is not None and around[0] == own[0] and around[1] != own[1]
 
 
 def _equal_to(statement: ast.stmt) -> tuple[str, object] | None:
-    """(name, number) of `if name == number:`"""
+    """(name, number) of `if name == number:`; None for other statements."""
     if not isinstance(statement, ast.If) or not isinstance(statement.test, ast.Compare):
         return None
     test = statement.test
@@ -109,7 +109,7 @@ def _equal_to(statement: ast.stmt) -> tuple[str, object] | None:
 
 
 def put_in(builder: Builder) -> Iterator[Splice]:
-    """A synchronising call, or a wait, arrival or step of a state that stands elsewhere in the builder."""
+    """A synchronising call put in, or another call or step that the builder or the step before has."""
     before = [ast.parse(text) for text in builder.earlier[-1:]]
     others = [
         ast.unparse(node)
@@ -129,14 +129,14 @@ def put_in(builder: Builder) -> Iterator[Splice]:
 
 
 def _may_be_missing(node: ast.stmt) -> bool:
-    """A call, or a step of a variable: `phase = phase ^ 1`."""
+    """Whether the statement is a call, or a step of a variable: `phase = phase ^ 1`."""
     if isinstance(node, ast.Assign):
         return isinstance(node.value, ast.BinOp) and ast.unparse(node.targets[0]) in ast.unparse(node.value)
     return not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call)
 
 
 def guarded(builder: Builder) -> Iterator[Splice]:
-    """A statement under a guard that stands elsewhere: one warp, one lane, one CTA of a pair."""
+    """A statement put under a guard that is used elsewhere: one warp, one lane, one CTA of a pair."""
     trees = [builder.tree, *(ast.parse(text) for text in builder.earlier[-1:])]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     guards = {f"if {ast.unparse(node.test)}:" for node in nodes if isinstance(node, ast.If)}
@@ -152,17 +152,17 @@ def guarded(builder: Builder) -> Iterator[Splice]:
 
 
 def as_given(builder: Builder) -> Iterator[Splice]:
-    """A line, or a run of lines, as the handout has it."""
+    """A line, or a run of lines, restored as in the handout."""
     return _as_in(builder, [builder.handout], least=1)
 
 
 def as_before(builder: Builder) -> Iterator[Splice]:
-    """A line, or a run of lines, as a step before has it."""
+    """A line, or a run of lines, replaced by that of one of the three steps before."""
     return _as_in(builder, builder.earlier[:-4:-1], least=0)
 
 
 def _as_in(builder: Builder, others: list[str], least: int) -> Iterator[Splice]:
-    """Differences of the text from `others` undone, where those have `least` lines."""
+    """Differences of the text from `others` undone, if those have at least `least` lines there."""
     (first, *_) = builder.blocks[0][1]
     rows = [i for i in range(first.lineno - 1, len(builder.lines)) if code(builder.lines[i])]
     mine = [code(builder.lines[i]) for i in rows]
@@ -205,7 +205,7 @@ def _text(builder: Builder, block: list[ast.stmt]) -> str:
 
 
 def _at(builder: Builder, beside: ast.stmt, text: str) -> str:
-    """`text`, as deep as the statement `beside`."""
+    """`text` with the indentation of the statement `beside`."""
     return textwrap.indent(textwrap.dedent(text), " " * beside.col_offset)
 
 

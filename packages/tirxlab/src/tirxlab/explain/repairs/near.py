@@ -1,4 +1,4 @@
-"""How near each line of a builder is to what the findings name: lines, barriers, buffers."""
+"""How near each line of a builder is to the lines, barriers and buffers that the findings name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable
 
 from tirxlab.explain.repairs.text import Builder, Edit, code
 
-LESS = 0.6  # what one step away is worth
+LESS = 0.6  # factor for one step further away
 _NAME = re.compile(r"[A-Za-z_]\w+")
 
 
 class Near:
-    """How near a line is to what findings name: 1 for the first finding's own, 0 for all others."""
+    """How near lines are to what the findings name: from 1 for the first finding's line down to 0."""
 
     def __init__(self, builder: Builder, findings: list[dict], message: str):
         self.builder = builder
@@ -37,7 +37,7 @@ class Near:
         self.lines[line] = max(weight, self.lines.get(line, 0))
 
     def _spread(self) -> None:
-        """To the lines that name the same objects, make what a named line uses, or stand around it."""
+        """Spread nearness to lines that name the same objects, enclose a named line, or set what it uses."""
         objects = {node.id for node in self.builder.nodes if isinstance(node, ast.Name)}
         for number, line in enumerate(self.builder.lines, self.first):
             for name in set(_NAME.findall(code(line))) & self.names.keys() & objects:
@@ -53,7 +53,7 @@ class Near:
         self._values()
 
     def _values(self) -> None:
-        """To the assignments whose value a named line uses, twice removed."""
+        """Spread nearness to assignments of what a near line uses, over two steps."""
         for _ in range(2):
             used: dict[str, float] = {}
             for number, line in enumerate(self.builder.lines, self.first):
@@ -71,7 +71,7 @@ class Near:
                     self._line(node.lineno + self.first - 1, best * LESS)
 
     def of(self, edit: Edit) -> float:
-        """Of the nearest line that an edit touches."""
+        """The nearness of the nearest line that an edit touches."""
         best = 0.0
         for start, end, _ in edit.splices:
             first, last = self.builder.line(start), self.builder.line(max(start, end - 1))
@@ -80,7 +80,7 @@ class Near:
 
 
 def _said(findings: list[dict], message: str) -> Iterable[tuple[float, str, int | None]]:
-    """(weight, text, line) of what the findings say, the first weighs most."""
+    """(weight, text, line) of the findings' texts; the first weighs most."""
     for i, finding in enumerate(findings[:3]):
         sentence, _, more = finding["message"].partition("\n")
         weight = 1.0 if i == 0 else LESS

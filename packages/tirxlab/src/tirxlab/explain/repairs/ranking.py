@@ -1,6 +1,6 @@
-"""Which edits to try first: what speaks for each (evidence.py, fit.py), weighed by data/repairs.json.
+"""Ranks edits by their features (evidence.py, fit.py), with the weights of data/repairs.json.
 
-All edits are weighed by what is quick to see; the best of them by how they fit the file, too.
+All edits are weighed by features that are quick to compute; the best of them also by how they fit the file.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from tirxlab.explain.repairs.fit import Fit
 from tirxlab.explain.repairs.text import Builder, Edit
 from tirxlab.steps import sections
 
-AGAIN = 0.15  # that each edit of a line costs the next
-FITTED = 2500  # edits that are looked up in the file
+AGAIN = 0.15  # cost of an edit for each one already ranked in the same line
+FITTED = 2500  # how many edits are weighed by how they fit
 WEIGHTS = Path(__file__).parents[2] / "data" / "repairs.json"
 Weights = dict[str, float]
 
 
 @cache
 def weights() -> dict[str, Weights]:
-    """ "first": for all edits; "all": for those that are looked up."""
+    """The weights: "first" for all edits, "all" for those that are also weighed by how they fit."""
     return json.loads(WEIGHTS.read_text())
 
 
 def ranked(text: str, step: int, findings: list[dict], message: str) -> list[Edit]:
-    """The edits of hgemm_v`step`, the likeliest to repair it first; none if it has no `def`."""
+    """The edits of hgemm_v`step`, those likeliest to repair it first; none if it has no `def`."""
     if step not in sections(text):
         return []
     builder = Builder(text, step)
@@ -42,7 +42,7 @@ def ranked(text: str, step: int, findings: list[dict], message: str) -> list[Edi
 
 
 def likely(builder: Builder, evidence: Evidence, first: Weights) -> list[tuple[Edit, Weights]]:
-    """The best FITTED edits and what speaks for them."""
+    """The best FITTED edits, with their features."""
     found = ((edit, evidence.of(edit)) for edit in Edits(builder))
     return heapq.nlargest(FITTED, found, key=lambda one: weighed(one[1], first))
 
@@ -52,7 +52,7 @@ def weighed(features: Weights, by: Weights) -> float:
 
 
 def _spread(builder: Builder, scored: Iterable[tuple[float, Edit]]) -> Iterator[Edit]:
-    """Best first, but the more of a line have come before, the less its next is worth."""
+    """Yields edits best first; each edit already yielded in a line lowers the rank of the line's next."""
     had: Counter[int] = Counter()
     waiting = [(-score, n, 0, edit) for n, (score, edit) in enumerate(scored)]
     heapq.heapify(waiting)

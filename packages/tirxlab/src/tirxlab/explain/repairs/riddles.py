@@ -1,4 +1,4 @@
-"""Edits that would pass and mend nothing: they take what is wrong out of use, and leave a riddle."""
+"""Edits that would pass but repair nothing: they put the faulty code out of use, and explain nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOOP = re.compile(r"\bfor (\w+) in range\((\w+)\):")
 
 
 class Riddles:
-    """Those of one builder."""
+    """Recognises such edits of one builder."""
 
     def __init__(self, builder: Builder):
         self.builder = builder
@@ -24,13 +24,13 @@ class Riddles:
 
     @cached_property
     def _only_steps(self) -> list[re.Match[str]]:
-        """Where a ring's stage moves on, if nothing else in the builder moves it."""
+        """The statements that advance a ring's stage, if no other in the builder advances it."""
         found = [*_RING_STEP.finditer(self.builder.text, self.builder.begin, self.end)]
         moved = [match.groups() for match in found]
         return [match for match in found if moved.count(match.groups()) == 1]
 
     def _stops_a_ring(self, splice: Splice) -> bool:
-        """Whether its stage would stay: a ring of which one stage is used is none."""
+        """Whether a ring's stage would no longer advance, so that only one stage is used."""
         start, end, _ = splice
         for step in self._only_steps:
             if start < step.end() and end > step.start():
@@ -44,7 +44,7 @@ class Riddles:
         return {match.groups() for match in _LOOP.finditer(self.builder.text, self.builder.begin, self.end)}
 
     def _never_comes_true(self, splice: Splice) -> bool:
-        """Whether a test would ask whether a loop's number is the one that it ends before."""
+        """Whether a test would compare a loop's variable with the bound that it never reaches."""
         start, end, _ = splice
         first = self.builder.text.rfind("\n", 0, start) + 1
         last = self.builder.text.find("\n", end)
@@ -52,7 +52,7 @@ class Riddles:
         return any(test.groups() in self._loops for test in tests)
 
     def _after(self, splice: Splice, first: int, last: int) -> str:
-        """The text from one offset to another, and what the splice touches, with the splice."""
+        """The text from one offset to another, and what the splice touches, with the splice applied."""
         start, end, new = splice
         text = self.builder.text
         return text[min(first, start) : start] + new + text[end : max(last, end)]

@@ -1,4 +1,4 @@
-"""Where an edit may put in a name: where it stands for something that is not said more simply."""
+"""Where an edit may put in a name: only where it is defined, and not known to be a constant."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Scope:
         self.builder = builder
 
     def allows(self, splice: Splice, lines: bool) -> bool:
-        """Whether no name is put in that is a loop's or a function's own elsewhere, or another step's, or one
-        that a branch has made a constant.
+        """Whether no name is put in that is local to a loop or function elsewhere, of another step, or
+        has one constant value in this branch.
         """
         start, end, new = splice
         names = set(NAME.findall(new))
@@ -32,7 +32,7 @@ class Scope:
 
     @cached_property
     def local(self) -> dict[str, list[tuple[int, int]]]:
-        """Names of loops, and of the arguments of inner functions -> where they stand for something."""
+        """Loop variables and arguments of inner functions -> the spans in which they are defined."""
         found: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for node in self.builder.nodes[1:]:
             names: list[str] = []
@@ -46,7 +46,7 @@ class Scope:
 
     @cached_property
     def settled(self) -> dict[str, list[tuple[int, int]]]:
-        """Names -> the branches in which they have one value: that of `if warp_id == 0:`."""
+        """Names -> the branches in which they have one value, as in `if warp_id == 0:`."""
         found: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for node in self.builder.nodes:
             if isinstance(node, ast.If):
@@ -63,7 +63,7 @@ def _among(place: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _is_one(test: ast.AST) -> str:
-    """The name of which a test says that it is a certain number; "" of other tests."""
+    """The name that a test compares for equality with a number; "" for other tests."""
     if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1:
         return test.left.id if isinstance(test.ops[0], ast.Eq) and whole(test.comparators[0]) else ""
     return ""

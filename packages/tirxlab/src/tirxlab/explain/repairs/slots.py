@@ -1,4 +1,4 @@
-"""What stands in the same kind of place elsewhere: the second argument of a wait, a range's bound, ..."""
+"""Kinds of places of expressions, to find others in the same kind: second argument of a wait, a bound, ..."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ Slot = tuple[str, ...]
 
 
 def tail(node: ast.AST) -> str:
-    """The last name of a dotted one; "" for what is none."""
+    """The last part of a dotted name; "" for other nodes."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def kind(node: ast.AST) -> str:
-    """A buffer's name without what tells it from its sibling: Asmem and Bsmem are one kind."""
+    """A buffer's name without its letter, so that Asmem and Bsmem are one kind."""
     name = tail(node)
     return name[1:] if name[:1] in ("A", "B", "D") and name[1:].islower() else name
 
 
 def slots(tree: ast.AST) -> Iterator[tuple[Slot, ast.expr]]:
-    """(kind of place, the expression there) of all expressions that have one."""
+    """(kind of place, the expression there), for all expressions that have one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = tail(node.func)
@@ -50,7 +50,7 @@ def slots(tree: ast.AST) -> Iterator[tuple[Slot, ast.expr]]:
 
 
 def seen(*trees: ast.AST) -> dict[Slot, dict[str, int]]:
-    """Kind of place -> how often each text stands there."""
+    """Kind of place -> expression's text -> how often it occurs there."""
     found: dict[Slot, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for tree in trees:
         for slot, expression in slots(tree):

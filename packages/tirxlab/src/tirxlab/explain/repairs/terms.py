@@ -1,4 +1,4 @@
-"""Edits of numbers that are made of terms and factors: one put in, one left out, or written anew.
+"""Edits of numbers made of terms and factors: one is put in or left out, or the sum is written anew.
 
 A row, a column, a count or a slot is a sum of products of the names in scope. So any product of two names of
 the file may be missing in any sum, and any number may be missing as a factor or a divisor.
@@ -13,11 +13,11 @@ from functools import cached_property
 from tirxlab.explain.repairs.slots import slots
 from tirxlab.explain.repairs.text import Builder, Splice
 
-MOST = 60  # terms of a builder that are tried as missing ones
+MOST = 60  # most terms of a builder that are tried as missing
 
 
 class Terms:
-    """What sums and products of a builder and of the steps before it are made of."""
+    """The terms and factors of a builder and of the steps before it, and the edits made of them."""
 
     def __init__(self, builder: Builder, trees: list[ast.AST], numbers: set[str], indices: set[str]):
         self.builder, self.trees, self.numbers, self.indices = builder, trees, sorted(numbers), indices
@@ -47,7 +47,7 @@ class Terms:
 
     @cached_property
     def terms(self) -> list[str]:
-        """Of which sums are made somewhere, then those that an index and a factor of the file would make."""
+        """Terms of sums in the file, then the products of an index and a factor that the file has."""
         found: dict[str, None] = {}
         factors: dict[str, None] = {}
         for tree in self.trees:
@@ -68,13 +68,13 @@ class Terms:
 
     @cached_property
     def bases(self) -> set[str]:
-        """Names to which a sum adds something."""
+        """Names that are the left side of a sum."""
         sums = [n for n in self.builder.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add)]
         return {node.left.id for node in sums if isinstance(node.left, ast.Name)}
 
     @cached_property
     def values(self) -> set[tuple[int, int]]:
-        """Places of what a name is set to."""
+        """Spans of assigned values (of a call, its first argument)."""
         found = set()
         for node in self.builder.nodes:
             if isinstance(node, ast.Assign):
@@ -85,7 +85,7 @@ class Terms:
         return found
 
     def _sums(self, start: int, end: int, node: ast.expr) -> Iterator[Splice]:
-        """One more term, or a sum of one name that stands here and one term."""
+        """One more term, or a sum of one name used here and one term."""
         text = self.builder.text[start:end]
         here = dict.fromkeys(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
         if (start, end) in self.values:

@@ -1,4 +1,4 @@
-"""What an edit changes, for a person: the line, what it says and what it would say."""
+"""Describes what an edit changes: the line, its text, and its new text."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from tirxlab.explain.repairs.text import Edit
 
-LONGEST = 100  # characters of a line that are shown
+LONGEST = 100  # most characters of a line that are shown
 
 
 @dataclass(frozen=True)
 class Repair:
-    """Lines of a file that make it right: `new` from `line` on, in place of `old`."""
+    """Lines of a file that make the step pass: `new` from `line` on, in place of `old`."""
 
     line: int
     old: tuple[str, ...]
     new: tuple[str, ...]
-    review: bool = False  # what was under review still is
+    review: bool = False  # whether a review remains
 
     @classmethod
     def of(cls, edit: Edit, text: str, review: bool = False) -> Repair:
@@ -33,7 +33,7 @@ class Repair:
 
     @property
     def said(self) -> str:
-        """One sentence for one line; a small difference for several."""
+        """One phrase for a change of one line; a small diff for more."""
         old, new = (_stripped(part) for part in (self.old, self.new))
         if len(old) == len(new) == 1 and old != new:
             return f"with `{new[0]}` instead of `{old[0]}` in line {self.line}"
@@ -49,7 +49,7 @@ class Repair:
 
 
 def told(repairs: list[Repair]) -> str:
-    """One or two repairs that were tried, as a finding says it."""
+    """One or two repairs that were tried, in the words of a finding's hint."""
     first, *others = (repair.said for repair in repairs[:2])
     right = "all runs of this step are right"
     right += "; what is under review stays" if any(repair.review for repair in repairs[:2]) else ""
@@ -60,7 +60,7 @@ def told(repairs: list[Repair]) -> str:
 
 
 def _near_changes(lines: list[str]) -> list[str]:
-    """Lines of a difference that change, with one on either side; `..` stands for others between them."""
+    """The changed lines of a diff, with one on either side; `..` for lines left out in between."""
     changed = [n for n, line in enumerate(lines) if line[0] != " "]
     kept = {near for n in changed for near in (n - 1, n, n + 1)}
     marked = [line if n in kept else "  .." for n, line in enumerate(lines)]
