@@ -122,7 +122,7 @@ WRONG = {
     ),
     "no clusters": (
         'tiles = ClusterPersistentScheduler2D("t", 4, 4, 0)',
-        "num_clusters is 0, so that next_tile() never comes to another tile",
+        "num_clusters is 0, so that next_tile() never reaches another tile",
     ),
     "depth": ('b = TMABar(pool, 0, "b")', "depth is a positive integer, not 0"),
     "pipeline without name": ("p = PipelineState(2)", "PipelineState"),
@@ -144,8 +144,8 @@ WRONG = {
         "Tx.ptx.fence.proxy_async",
         "a call needs parentheses: Tx.ptx.fence.proxy_async(...)",
     ),
-    "a value that goes nowhere": ("p = 0\np ^ 1  # here", "goes nowhere: write p = p ^ 1"),
-    "a comparison that assigns nothing": ("p = 0\np == 1  # here", "`=` gives a variable a value"),
+    "a value that goes nowhere": ("p = 0\np ^ 1  # here", "is not used: write p = p ^ 1"),
+    "a comparison that assigns nothing": ("p = 0\np == 1  # here", "`=` assigns a value to a variable"),
     "an element that goes nowhere": ("R[tid]", "this statement does nothing"),
     **{
         f"{head} try_wait": (

@@ -34,7 +34,7 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
     "a name that is not ASCII": (
         1, (128, 128, 64),
         "pool = Tx.PoolAllocator()", "größe = Tx.alloc_local((4,), F32); pool = Tx.PoolAllocator()",
-        "letters of ASCII alone in names: rename größe", "größe = Tx.alloc_local(",
+        "only ASCII letters in names: rename größe", "größe = Tx.alloc_local(",
     ),
     "a barrier's buffer asked to wait": (
         1, (128, 128, 64), "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), 0)", "mma_bar.wait(0, 0)",
@@ -93,7 +93,7 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         "the registers of all 128 threads together are a view", "Tx.copy(Dreg[:], tmem",
     ),
     "a transposed operand": (
-        1, (128, 128, 64), "Bsmem[:, :],\n", "Bsmem.T,\n", "takes B as it lies",
+        1, (128, 128, 64), "Bsmem[:, :],\n", "Bsmem.T,\n", "takes B as stored",
         "Tx.gemm_async(",
     ),
     "an id asked for again": (
@@ -155,7 +155,7 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
     ),
     "one name twice": (
         7, (256, 256, 192), "tma_phase = PipelineState", "mma = 0; tma_phase = PipelineState",
-        "`mma` is defined before with another meaning", "def mma(stage, accum):",
+        "`mma` is already defined with another meaning", "def mma(stage, accum):",
     ),
     "an accumulator of another width": (
         4, (256, 256, 192), "tmem[:, :BLK_N], Asmem", "tmem[:, :64], Asmem",
@@ -267,7 +267,7 @@ def test_a_scope_in_front_of_an_operation_is_that_of_a_with(tmp_path, name):
     [
         ("Tx.gemm_async(", "Tx.tile.wg.gemm_async(", "is issued by one thread"),
         ("accum=False,", "acum=False,", "did you mean 'accum'"),
-        ("with Tx.kernel():", "Tx.device_entry()\n        if True:", "stands in `with Tx.kernel():`"),
+        ("with Tx.kernel():", "Tx.device_entry()\n        if True:", "goes into `with Tx.kernel():`"),
         ("A: Tx.Buffer(", "A: Tx.Tensor(", "the type of a parameter is Tx.Buffer"),
     ],
 )

@@ -125,7 +125,7 @@ return 7"""
             "os.urandom(5 << 20)",
             "gave an answer of more than 4 MiB",
         ),  # noise, kept for each size of each step
-        ("(b'PK\\1\\2' + bytes(43)) * 85_000", "gave something that is no kernel"),  # files of a zip
+        ("(b'PK\\1\\2' + bytes(43)) * 85_000", "gave something that is not a kernel"),  # files of a zip
     ],
 )
 def test_a_draft_is_small_whatever_it_is(data, said):

@@ -1,9 +1,9 @@
-"""The lab's front door for kernels: `from tirxlab import Tx, TMABar, PipelineState, ...`.
+"""The names that kernels import: `from tirxlab import Tx, TMABar, PipelineState, ...`.
 
-The dialect needs TVM, which costs seconds to import; it is loaded on first use, so that
+The dialect needs TVM, which takes seconds to import. It is loaded on first use, so that
 `import tirxlab.artifact` works on a machine that has no TVM at all.
 
-The simulator's own settings follow the lab's: LAB_JOBS, and its compiled code stands in the lab's cache.
+The simulator takes its settings from the lab: LAB_JOBS, and the lab's cache for its compiled code.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import os
 
 
 def _settings() -> None:
-    """Of ptxsim. Where the environment is damaged they are left out: what needs the package says so."""
+    """Sets ptxsim's environment variables; skipped if a package is missing: who needs it will report that."""
     if os.environ.get("LAB_JOBS"):
         os.environ.setdefault("PTXSIM_JOBS", os.environ["LAB_JOBS"])
     with contextlib.suppress(ImportError, OSError):

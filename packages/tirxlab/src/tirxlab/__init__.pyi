@@ -1,4 +1,4 @@
-# For editors: what `from tirxlab import ...` finds at run time by importing the dialect on first use.
+# For editors: the names that `from tirxlab import ...` loads at run time from the dialect, on first use.
 from tirxlab.dialect import (
     ClusterPersistentScheduler2D as ClusterPersistentScheduler2D,
 )

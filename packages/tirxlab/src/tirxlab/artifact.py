@@ -1,6 +1,6 @@
-"""A compiled kernel as plain data: what every device, inspector and grader reads.
+"""A compiled kernel as plain data, which every device, inspector and grader reads.
 
-An artifact is one zip of JSON, text and the cubin; no pickle, no TVM, no GPU is needed to load it.
+An artifact is one zip of JSON, text and the cubin. Loading it needs no pickle, no TVM and no GPU.
 Dimensions of tensor maps are innermost first and strides are in bytes, as in `cuTensorMapEncodeTiled`.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 FORMAT = 1
 ROLES = ("in", "out", "inout")
 ARCHS = re.compile(r"sm_\d+[af]?")
-_META, _MEMBER = 2 << 20, 64 << 20  # bytes at most: of artifact.json, of each other part
+_META, _MEMBER = 2 << 20, 64 << 20  # most bytes of artifact.json, of each other member
 _TEXT, _NAME, _MANY = 1 << 20, 200, 4096  # characters of the source text and of a name; entries of a list
 _SHARED = 228 << 10  # bytes of shared memory of an SM: more than any launch can get
 _GRID = (2**31 - 1, 65535, 65535)  # CUDA C++ Programming Guide, compute capabilities
@@ -28,7 +28,7 @@ _BUFFER = 1 << 40  # bytes
 
 
 class ArtifactError(ValueError):
-    """The file is no artifact, or one that this version cannot use; the message is one line."""
+    """The file is not an artifact, or not one that this version can use; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class SharedName:
 class Artifact:
     """One kernel, compiled for one architecture. `params` are in the order of the PTX entry.
 
-    A draft is what lowering gives: CUDA text and launch, PTX and cubin still empty. No device runs it.
+    A draft is the result of lowering: CUDA text and launch, without PTX and cubin. No device runs it.
     """
 
     arch: str  # "sm_100a"
@@ -132,7 +132,7 @@ class Artifact:
         return replace(self, source={"file": file, "text": text})
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the artifact to `path` in one step: a reader never sees half a file."""
+        """Write the artifact to `path` atomically: a reader never sees half a file."""
         path = Path(path)
         scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
@@ -245,7 +245,7 @@ def _need(condition: bool, message: str) -> None:
 
 
 def _whole(values, low: int, count: int | None = None) -> bool:
-    """Are these `count` whole numbers, none below `low`?"""
+    """Whether `values` is a tuple of whole numbers, none below `low`, and `count` of them if given."""
     return (
         isinstance(values, tuple)
         and all(isinstance(v, int) and not isinstance(v, bool) and v >= low for v in values)
@@ -254,7 +254,7 @@ def _whole(values, low: int, count: int | None = None) -> bool:
 
 
 def _word(value, limit: int = _NAME) -> bool:
-    """Is this a short name of printable characters?"""
+    """Whether this is a short name of printable characters."""
     return isinstance(value, str) and 0 < len(value) <= limit and value.isprintable()
 
 
@@ -328,7 +328,7 @@ def _validate_param(p, buffers: dict[str, BufferInfo]) -> None:
 
 
 def _validate_notes(a: Artifact) -> None:
-    """The source text and the tools' versions: for people."""
+    """Checks the source text and the tools' versions, which are only shown to people."""
     source, tools = a.source, a.tools
     _need(isinstance(source, dict) and {*source} <= {"file", "text"}, "source has unknown keys")
     file, text = source.get("file", ""), source.get("text", "")

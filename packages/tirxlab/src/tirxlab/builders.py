@@ -1,4 +1,4 @@
-"""The builder of one step of a kernels file, hgemm_vN(M, N, K), though other steps may be broken."""
+"""The builder of one step of a kernels file, hgemm_vN(M, N, K), even if other steps are broken."""
 
 import contextlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from tirxlab.steps import (
 def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
     """The function hgemm_vN of a kernels file; StepError if unknown, missing, broken or still a skeleton.
 
-    sm_count: the SM_COUNT for which it builds, unless the step writes the number out itself.
+    sm_count: the SM_COUNT to build for, unless the step writes the number of SMs out itself.
     """
     if step not in STEPS:
         raise StepError(f"step {step} does not exist; the steps are 1 to 10")
@@ -39,6 +39,6 @@ def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
 
 
 def compile_ahead(path: Path) -> None:
-    """What copies of this process need to load a kernels file, which nothing of is run here."""
-    with contextlib.suppress(Exception):  # what is wrong with it is told where it is loaded
+    """Compiles a kernels file, so that forks of this process can load it; nothing of it is run here."""
+    with contextlib.suppress(Exception):  # errors are reported when it is loaded
         code_of(runnable(read_text(path), path.name).text, str(path), None)

@@ -1,4 +1,4 @@
-"""Where this lab lies: the folder with `packages/`, `gemm_kernels.py` and the rest, whatever is installed."""
+"""Where this copy of the lab is: the folder with `packages/`, `gemm_kernels.py` and the rest."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ IMPORTED = (ROOT, *SOURCES)  # what goes on sys.path, in this order
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, for a Python that shall import this copy of the lab."""
+    """This process's environment, changed so that a Python started with it imports this copy of the lab."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, IMPORTED))}

@@ -1,4 +1,4 @@
-"""A package of the environment that cannot be imported: one line that says so, wherever it comes up."""
+"""The one-line message for a package of the environment that cannot be imported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ OURS = ("tirxlab", "ptxsim", "tracks", "instructor", "utils", "inspect_cuda")
 
 
 def told(error: Exception) -> str:
-    """`the environment .venv is damaged: No module named 'numpy'; ...`, or of another Python the remedy."""
+    """`the environment .venv is damaged: No module named 'numpy'; ...`; outside it, how to activate it."""
     said = " ".join(str(error).split())[:300] or type(error).__name__
     if sys.prefix == sys.base_prefix:
         return f"{said}: {sys.executable} is not the lab's Python; run `. .venv/bin/activate` first"
@@ -16,5 +16,5 @@ def told(error: Exception) -> str:
 
 
 def is_ours(error: ImportError) -> bool:
-    """Whether it is the lab's own code that is missing, or does not fit together: an error of the lab."""
+    """Whether the import that failed is of the lab's own code, which makes it a bug in the lab."""
     return (error.name or "").split(".")[0] in OURS

@@ -1,6 +1,6 @@
-"""What an artifact would take on a chip: a prediction by ptxsim.timing, as plain data. Never a measurement.
+"""The predicted time of an artifact on a chip, by ptxsim.timing, as plain data. Never a measurement.
 
-Nothing is computed: one cluster of the grid is run on zeros, recorded and replayed with the chip's costs.
+One cluster of the grid is run on zeros and recorded; the record is replayed with the chip's costs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ CHIPS = ("b200", "h200")
 
 
 class NoForecast(ValueError):
-    """No time can be predicted; the message is one line that says why."""
+    """No time can be predicted; the message says why in one line."""
 
 
 @dataclass
@@ -23,19 +23,19 @@ class Forecast:
     chip: str  # "NVIDIA B200"
     ms: float
     tflops: float  # 2 * M * N * K over the time; 0 without a size
-    bound: str  # what most of the time goes to: of ptxsim.timing.critical.KINDS, or "launch"
+    bound: str  # what takes most of the time: one of ptxsim.timing.critical.KINDS, or "launch"
     spent: dict[str, float]  # kind -> share of the critical path of one SM, the largest first
     tensor_busy: float  # share of the time in which the tensor cores multiply
-    ghz: float  # clock of the SMs that the model expects
+    ghz: float  # SM clock that the model expects
     watts: float
-    waves: int  # of CTAs, on an SM
-    sms: int  # that have work
-    hbm_share: float  # of the bandwidth of HBM
+    waves: int  # waves of CTAs on an SM
+    sms: int  # how many SMs have work
+    hbm_share: float  # used share of HBM's bandwidth
     notes: list[str] = field(default_factory=list)
 
 
 def launch_of(artifact: Artifact):
-    """The artifact's launch on arrays of zeros, prepared and not run."""
+    """The artifact's launch on arrays of zeros, prepared but not run."""
     import numpy as np
 
     from tirxlab.devices import sim
@@ -45,7 +45,7 @@ def launch_of(artifact: Artifact):
 
 
 def forecast(artifact: Artifact, chip: str = "b200", flops: float = 0.0) -> Forecast:
-    """Records a cluster and replays it. flops: of the whole launch. NoForecast where that is not possible."""
+    """Records a cluster and replays it. `flops`: of the whole launch. NoForecast if that is not possible."""
     from ptxsim.forecasting import chip as chip_of
 
     found, _ = replayed(artifact, chip)
@@ -53,7 +53,7 @@ def forecast(artifact: Artifact, chip: str = "b200", flops: float = 0.0) -> Fore
 
 
 def timed(artifact: Artifact, chip: str = "b200", flops: float = 0.0):
-    """(Forecast, Timeline of the cluster that was replayed, in nanoseconds). NoForecast as above."""
+    """(Forecast, Timeline of the replayed cluster in nanoseconds); arguments and NoForecast as `forecast`."""
     from ptxsim.forecasting import chip as chip_of
     from ptxsim.forecasting import timeline
     from ptxsim.observing import SHARED_START, Reporter
@@ -66,7 +66,7 @@ def timed(artifact: Artifact, chip: str = "b200", flops: float = 0.0):
 
 
 def replayed(artifact: Artifact, chip: str):
-    """(Prediction, the launch that it is of)."""
+    """(Prediction, the launch that it is for)."""
     import ptxsim
     from ptxsim.forecasting import Unpredictable, assembled, predict, sample
     from ptxsim.forecasting import chip as chip_of
@@ -80,7 +80,7 @@ def replayed(artifact: Artifact, chip: str):
         raise NoForecast(f"no time is predicted: {error}") from None
 
 
-BUSY = 0.85  # of the time: from here on nothing but the tensor core bounds a kernel
+BUSY = 0.85  # share of the time; a tensor core that is busier than this bounds the kernel
 
 
 def told(prediction, chip, flops: float, artifact: Artifact) -> Forecast:

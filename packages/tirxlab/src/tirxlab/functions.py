@@ -1,7 +1,7 @@
-"""A compiled kernel as a function: `D = function(A, B)`, of numpy, PyTorch or JAX arrays (in `jax.jit` too).
+"""A compiled kernel as a function `D = function(A, B)` of numpy, PyTorch or JAX arrays (in `jax.jit`, too).
 
-Outputs are allocated here. On a GPU the call joins the caller's stream and returns at once; arrays that are
-not on a GPU run on the simulator. JAX reaches the kernel through `jax-tvm-ffi`; nothing here needs TVM.
+Outputs are allocated here. On a GPU the launch goes into the caller's stream and the call returns at once;
+arrays that are not on a GPU run on the simulator. JAX uses `jax-tvm-ffi`; nothing here needs TVM.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Function:
     def _jax(self, arrays) -> list:
         import jax
 
-        # jit may trace on one platform and run on the other: both handlers are there
+        # jit may trace on one platform and run on the other, so both handlers are registered
         for platform in ("cpu", "cuda") if driver.capabilities() else ("cpu",):
             self._register(platform)
         shapes = [jax.ShapeDtypeStruct(b.shape, np.dtype(b.dtype)) for b in self.outputs]
@@ -137,11 +137,11 @@ class Function:
         _REGISTERED.add((platform, self._target))
 
 
-_REGISTERED: set[tuple[str, str]] = set()  # what this process has told XLA, which cannot forget it
+_REGISTERED: set[tuple[str, str]] = set()  # what this process has registered with XLA, for good
 
 
 def _framework(array) -> str:
-    """ "torch", "jax" or "numpy": whose array it is; a tracer of jax.jit counts as JAX's."""
+    """The array's framework, "torch", "jax" or "numpy"; a tracer of jax.jit counts as JAX's."""
     root = type(array).__module__.split(".")[0]
     if root in ("jax", "jaxlib"):
         return "jax"

@@ -1,7 +1,7 @@
-"""What a Dask cluster runs: a task as bytes, which nobody reads but the worker that makes it.
+"""Tasks for a Dask cluster, as bytes that only the worker that runs them unpickles.
 
-A scheduler and its workers know what is installed beside them, this module too. The course's own modules they
-find only here: `dask worker` no longer looks in the folder where it starts.
+The scheduler and its workers can import what is installed, this module included, but not the course's own
+modules, because `dask worker` does not look in the folder where it starts. `made` puts those on the path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def task(function: Callable, *arguments: object) -> bytes:
 
 
 def made(given: bytes) -> bytes:
-    """What the function of a task gives, as bytes."""
+    """Runs a task on a worker; its result as bytes."""
     sys.path[:0] = [str(folder) for folder in IMPORTED if str(folder) not in sys.path]
     function, arguments = pickle.loads(given)
     return pickle.dumps(function(*arguments))

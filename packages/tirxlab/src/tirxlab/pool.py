@@ -1,10 +1,10 @@
-"""Processes that run tasks under a time and memory limit and may die: the lab goes on without them.
+"""Processes that run tasks under a time and memory limit; the lab survives their death.
 
     with Pool(2) as pool:
         pool.submit("a", function, 1, 2)
         for key, result in pool.results(): ...        # Failed, if the process died, or took too long
 
-Leaving the `with` block kills what is running, at once: so does Ctrl-C.
+Leaving the `with` block kills at once what is running; so does Ctrl-C.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Failed:
 
     message: str
     late: bool = False  # it took too long
-    lost: bool = False  # the process died, or the machine was too busy: another try may go better
-    memory: bool = False  # it asked for more memory than there is
+    lost: bool = False  # the process died, or the machine was too busy: another try may succeed
+    memory: bool = False  # it needed more memory than it may use
 
 
 @dataclass
@@ -50,17 +50,17 @@ class _Worker:
     process: SpawnProcess
     pid: int
     pipe: Connection
-    task: tuple = ()  # nothing to do
+    task: tuple = ()  # (key, function, args); empty when idle
     clock: Clock = field(init=False)  # of its task
 
 
 @dataclass
 class Pool:
-    """`count` processes at most, started when there is work for them."""
+    """At most `count` processes, started when there is work for them."""
 
     count: int
-    seconds: float = 600.0  # for a task, as clock.py counts them
-    memory: int = 16 << 30  # bytes of address space of a process
+    seconds: float = 600.0  # limit of a task, as clock.py counts
+    memory: int = 16 << 30  # limit of a process's address space, in bytes
     workers: list[_Worker] = field(default_factory=list)
 
     def __post_init__(self):
@@ -74,7 +74,7 @@ class Pool:
         return self
 
     def __exit__(self, *_) -> None:
-        """Kill the processes. May be called from another thread: `results` then ends there, by an OSError."""
+        """Kill the processes. May be called from another thread; then `results` ends with an OSError."""
         with self.lock:
             self.ended = True
         self.waker.send_bytes(b".")
@@ -82,7 +82,7 @@ class Pool:
             self._end(worker)
 
     def _end(self, worker: _Worker) -> None:
-        """Once for each: who ends the pool and who waits for its results may both see it gone."""
+        """Kill a worker, only once: the thread that ends the pool and the one in `results` may both try."""
         with self.lock:
             if worker in self.workers:
                 self.workers.remove(worker)
@@ -100,12 +100,12 @@ class Pool:
         self.waker.send_bytes(b".")
 
     def expect(self, more: bool) -> None:
-        """Whether another thread will submit more: `results` goes on as long as it may."""
+        """Say whether another thread will submit more; while it may, `results` does not end."""
         self.open = more
         self.waker.send_bytes(b".")
 
     def results(self) -> Iterator[tuple[Any, Any]]:
-        """(key, what the function returned, or Failed), as they come, until nothing is left to do."""
+        """Yields (key, what the function returned, or Failed) as tasks finish, until no task is left."""
         while self.unfinished or self.open:
             if self.ended:
                 raise _ended()
@@ -129,7 +129,7 @@ class Pool:
                 idle = self._start()
             idle.task = self.waiting.popleft()
             idle.clock = Clock(idle.pid, self.seconds)
-            with contextlib.suppress(OSError):  # it died while it had nothing to do: `results` sees its end
+            with contextlib.suppress(OSError):  # it died while idle; `results` will notice
                 idle.pipe.send(idle.task[1:])
 
     def _start(self, prepare: tuple | None = None) -> _Worker:
@@ -168,7 +168,7 @@ def _ended() -> OSError:
 
 
 def _late(worker: _Worker) -> Failed | None:
-    """Why a task has to be stopped, if it has to."""
+    """Why a task has to be stopped; None if it may run on."""
     if worker.clock.left():
         return None
     try:
@@ -180,11 +180,11 @@ def _late(worker: _Worker) -> Failed | None:
 
 @contextlib.contextmanager
 def _no_interrupt():
-    """A process started meanwhile is deaf to Ctrl-C from its first instruction on, not only in `_work`."""
+    """A process started in this block ignores Ctrl-C from its first instruction on, not only in `_work`."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # the first start would do it, and let the signal through again
+    resource_tracker.ensure_running()  # else the first start would do this, and unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -200,7 +200,7 @@ def _status(code: int | None) -> str:
 
 
 def _kill(worker: _Worker) -> None:
-    """The process and what it has forked."""
+    """Kill the process and what it has forked."""
     with contextlib.suppress(OSError):
         os.killpg(worker.pid, signal.SIGKILL)
     worker.process.kill()
@@ -209,7 +209,7 @@ def _kill(worker: _Worker) -> None:
 
 
 def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> None:
-    """A worker's life."""
+    """The main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     os.setpgid(0, 0)
     if sys.platform == "linux":  # die with the parent
@@ -217,13 +217,13 @@ def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> N
     if resource:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    # Each one's matrix products and forks on its own share of the cores.
+    # Each worker's matrix products and forks use its share of the cores.
     share = str(max(1, (os.cpu_count() or 1) // count))
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "PTXSIM_JOBS"):
         os.environ.setdefault(name, share)
     if prepare is not None:
-        gc.disable()  # what imports make stays
-        with contextlib.suppress(Exception):  # what goes wrong shows where it is needed
+        gc.disable()  # objects made by imports live to the end
+        with contextlib.suppress(Exception):  # an error will come up again where the import is needed
             prepare[0](*prepare[1])
         gc.freeze()
         gc.enable()

@@ -1,7 +1,7 @@
-"""Kernels that were written for TVM, its preview wheel or a later release: their imports, for this lab.
+"""Rewrites the imports of kernels written for TVM (its preview wheel or a later release) for this lab.
 
-Names are looked up, not modules: whatever `from tvm... import` brings in and this lab has too then comes from
-`tirxlab`. The rest of the file stays as it is, byte for byte.
+Names are looked up, not modules: every name of a `from tvm... import` that this lab has too is then imported
+from `tirxlab`. The rest of the file stays as it is, byte for byte.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 
 from tirxlab import DIALECT_NAMES
 
-PACKAGES = ("tvm", "tvm_tirx")  # the second, of newer documentation, holds the language alone
+PACKAGES = ("tvm", "tvm_tirx")  # the second, in newer documentation, holds only the language
 _FROM_TVM = re.compile(rf"^[ \t]*(?:from|import)[ \t]+(?:{'|'.join(PACKAGES)})\b", re.MULTILINE)
-# TVM's name for a thing that this lab calls otherwise; `script` is one of the language itself.
+# TVM's name -> this lab's, where they differ; `script` is another of TVM's names for the language.
 RENAMED = {"tirx": "Tx", "script": "Tx", "tid_in_wg": "axis_tid_in_wg"}
 
 
@@ -23,9 +23,9 @@ def of_the_wheel(text: str) -> bool:
 
 
 def port(text: str, keep_lines: bool = False) -> tuple[str, list[str]]:
-    """The text with its imports rewritten, and remarks `LINE: what` on those with no counterpart here.
+    """The text with its imports rewritten, and remarks `LINE: what` on those without a counterpart here.
 
-    `keep_lines`: an import of several lines leaves empty ones. SyntaxError if the text is no Python.
+    `keep_lines`: empty lines take the place of an import's further lines. SyntaxError if it is not Python.
     """
     lines, remarks = text.encode().splitlines(keepends=True), []  # the tree's columns count bytes
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -48,7 +48,7 @@ def port(text: str, keep_lines: bool = False) -> tuple[str, list[str]]:
 
 
 def replace(lines: list[bytes], node: ast.stmt, statements: list[str], keep_lines: bool) -> None:
-    """Put statements where one stands, keeping what shares its lines."""
+    """Replace a statement by others, keeping other text on its lines."""
     before = lines[node.lineno - 1][: node.col_offset]
     end = node.end_lineno or node.lineno
     after = lines[end - 1][node.end_col_offset :]
@@ -58,7 +58,7 @@ def replace(lines: list[bytes], node: ast.stmt, statements: list[str], keep_line
 
 
 def split(names: list[ast.alias]) -> tuple[list[ast.alias], list[ast.alias]]:
-    """Imported names that this lab has, under its own name, and those that it has not."""
+    """(the imported names that this lab has, under its own names; those that it does not have)."""
     ours, theirs = [], []
     for alias in names:
         name = RENAMED.get(alias.name, alias.name)

@@ -22,13 +22,13 @@ Size = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Shares:
-    """What part of a step's points goes to what, and what becomes of speed that was not measured."""
+    """How a step's points are shared out, and how speed counts that was not measured."""
 
     correctness: float
     implementation: float
     speed: float
     without_speed: str  # "apart" or "scaled"
-    result_alone: float  # what a right result keeps if the kernel lacks what the step before demands
+    result_alone: float  # factor for a right result whose kernel lacks what the previous step demands
 
     def __post_init__(self):
         if abs(self.correctness + self.implementation + self.speed - 1) > 1e-9:
@@ -39,7 +39,7 @@ class Shares:
             raise ValueError("rubric.toml: result_alone is a part, from 0 to 1")
 
     def result(self, complete: bool) -> float:
-        """The share of a right result; `complete`: with what the step before demands."""
+        """The share for a right result; `complete`: the kernel has what the previous step demands."""
         return self.correctness * (1 if complete else self.result_alone)
 
 
@@ -63,7 +63,7 @@ class Rubric:
         return [*self.reference_ms[step], *self.uneven[step]]
 
     def orders(self, step: int, size: Size) -> tuple[str, ...]:
-        """In which orders the simulator runs a size by default: both extremes where mistakes show best."""
+        """The orders in which the simulator runs a size by default; both extremes for the uneven ones."""
         return ("program", "adverse") if size in self.uneven[step] else ("program",)
 
     def quick_sizes(self, step: int) -> list[Size]:

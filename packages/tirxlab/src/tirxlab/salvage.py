@@ -1,7 +1,7 @@
-"""What of a kernels file can run: all of it, or with a syntax error in it what the error does not touch.
+"""The part of a kernels file that can run: all of it or, with syntax errors, what they leave intact.
 
-A section is taken apart into its top-level statements; what does not compile gives way to empty lines, so
-that all other lines keep their numbers. A file for TVM's preview wheel has its imports rewritten on the way.
+A section is split into its top-level statements; those that do not compile are replaced by empty lines, so
+that all other lines keep their numbers. The imports of a file for TVM's preview wheel are rewritten, too.
 """
 
 from __future__ import annotations
@@ -13,27 +13,29 @@ from dataclasses import dataclass, field
 from tirxlab.porting import of_the_wheel, port
 from tirxlab.steps import StepError, refuse_syntax_errors, sections
 
-STATEMENTS = 200  # of a section that are tried one by one
+STATEMENTS = 200  # how many of a section are tried one by one
 _TOP = re.compile(r"^(?=[A-Za-z_@])", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Runnable:
-    """A text that compiles, and the steps that are not in it: why, in one line each."""
+    """A text that compiles, and the steps that are not in it, with the reason in one line each."""
 
     text: str
     broken: dict[int, str] = field(default_factory=dict)
 
 
 def runnable(text: str, name: str) -> Runnable:
-    """StepError if the part before the first step, used by all, cannot be read, or one stands twice."""
+    """The runnable part of a text; StepError if the part before the first step, which all steps use, has a
+    syntax error, or if a step is defined twice.
+    """
     try:
         refuse_syntax_errors(text, name)
     except StepError as error:
         try:
             parts = sections(text, broken=True)
         except StepError:
-            raise error from None  # the syntax first: half of a paste may be why a step stands twice
+            raise error from None  # report the syntax error first: a half-done paste may double a step
         return _without_errors(parts, name)
     return Runnable(port(text, keep_lines=True)[0] if of_the_wheel(text) else text)
 
@@ -67,7 +69,7 @@ def _statements(part: str) -> str:
 
 
 def _with_decorators(pieces: list[str]) -> list[str]:
-    """A decorator belongs to what follows it."""
+    """The pieces, with each decorator joined to the statement that follows it."""
     found: list[str] = []
     for piece in pieces:
         if found and found[-1].rpartition("\n@")[2].startswith("@"):

@@ -1,7 +1,7 @@
-"""The ten steps of a kernels file: find their text, run it as a module, tell what is still a skeleton.
+"""The ten steps of a kernels file: find their text, run it as a module, recognise untouched skeletons.
 
 A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section of step N is the text from its
-`def` up to the next step's `def` (or the end): a file with syntax errors can be taken apart too. No TVM here.
+`def` up to the next step's `def` (or the end), so that a file with syntax errors can be split, too. No TVM.
 """
 
 import ast
@@ -48,7 +48,7 @@ def size_text(size: tuple[int, int, int]) -> str:
 
 
 def read_text(path: Path) -> str:
-    """The file's text, without a byte order mark; StepError for every way in which reading can fail."""
+    """The file's text, without a byte order mark; StepError if it cannot be read for any reason."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def read_text(path: Path) -> str:
 
 @functools.lru_cache(maxsize=4)
 def refuse_syntax_errors(text: str, name: str) -> None:
-    """StepError, with the line and its text, for what is not Python. Nothing of it is run."""
+    """StepError, with the line and its text, if the text is not Python. Nothing of it is run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -79,8 +79,8 @@ def refuse_syntax_errors(text: str, name: str) -> None:
 def sections(text: str, broken: bool = False) -> dict[int, str]:
     """Step -> its text; the text before the first step is under 0. All values joined give the file.
 
-    Where a step stands twice, an old version that is kept in a string is none; but not in a text that is
-    `broken`, no Python: what is a string there, nobody can tell.
+    If a step is defined twice, a version inside a string does not count. In a `broken` text, which is not
+    valid Python, strings cannot be recognised, so every version counts.
     """
     starts = [(int(match[1]), match.start()) for match in _DEF.finditer(text)]
     if not broken and len(dict(starts)) < len(starts):
@@ -101,8 +101,8 @@ def sections(text: str, broken: bool = False) -> dict[int, str]:
 
 @functools.lru_cache(maxsize=4)
 def _strings(text: str) -> list[tuple[int, int]]:
-    """(begin, end) of the strings of several lines, behind (0, 0); none more if one does not end: such a text
-    is no Python.
+    """(0, 0), then (begin, end) of each string that spans lines. Just (0, 0) if a string does not end: such a
+    text is not Python.
     """
     found, at = [(0, 0)], 0
     while opened := _OPENS.search(text, at):
@@ -121,7 +121,7 @@ def _strings(text: str) -> list[tuple[int, int]]:
 
 
 def may_have(text: str, step: int) -> bool:
-    """Whether a step is defined, or may be in another way: `hgemm_v8 = partial(ringed, 4)`, in a loop, .."""
+    """Whether a step is or may be defined, also in other ways: `hgemm_v8 = partial(ringed, 4)`, in a loop."""
     return step in sections(text) or bool(re.search(rf"\bhgemm_v(?:{step}\b|[{{%])", text))
 
 
@@ -152,8 +152,8 @@ def _squeezed(text: str) -> list[str]:
 def load_kernels(path: Path, sm_count: int | None = None, text: str | None = None) -> ModuleType:
     """Run a kernels file as a module, from its present text. StepError names the line of an error in it.
 
-    sm_count: what its SM_COUNT is to be, where another number than the file's is wanted. text: what is run in
-    place of the file's, with the same lines.
+    sm_count: the SM_COUNT to use instead of the file's. text: the text to run instead of the file's, with the
+    same line numbers.
     """
     path = Path(path).resolve()
     text = read_text(path) if text is None else text
@@ -173,14 +173,14 @@ def load_kernels(path: Path, sm_count: int | None = None, text: str | None = Non
 
 @functools.lru_cache(maxsize=4)
 def code_of(text: str, path: str, sm_count: int | None) -> CodeType:
-    """A kernels file compiled, once for a process and its copies."""
+    """The compiled code of a kernels file; made once for a process and its forks."""
     return compile(with_sm_count(text, sm_count), path, "exec")
 
 
 def with_sm_count(text: str, sm_count: int | None) -> ast.Module:
     """A kernels file's syntax tree with another number in its line `SM_COUNT = 148`.
 
-    Few SMs make many tiles for each CTA: what goes wrong in the fifth shows at small sizes.
+    Few SMs give each CTA many tiles, so that a mistake in the fifth tile shows at small sizes.
     """
     tree = ast.parse(text)
     for node in tree.body if sm_count is not None else ():
@@ -198,8 +198,8 @@ def _number_of_sms(node: ast.stmt) -> ast.Constant | None:
 
 
 def names_sm_count(text: str, step: int) -> bool:
-    """Whether the number of SMs or of pairs is written out in a step, or beside the steps where helpers and
-    constants stand: another SM_COUNT would contradict it.
+    """Whether a step, or the helpers and constants outside the steps, write out the number of SMs (148) or of
+    SM pairs (74), which another SM_COUNT would contradict.
     """
     others = {f"hgemm_v{other}" for other in STEPS if other != step}
     body = [node for node in ast.parse(text).body if getattr(node, "name", "") not in others]
@@ -209,13 +209,13 @@ def names_sm_count(text: str, step: int) -> bool:
 
 
 def _remedy(error: Exception) -> str:
-    """What to do about an error at the top of a kernels file, where that is known."""
+    """The remedy for an error in the top level of a kernels file, if one is known."""
     if isinstance(error, ModuleNotFoundError) or "relative import" in str(error):
         return (
             ": all of your code goes into this file, which may import the standard library, numpy and tirxlab"
         )
     if isinstance(error, EOFError):
-        return ": nobody can answer input() here"
+        return ": input() has nobody to answer it here"
     name = re.match(r"cannot import name '(\w+)' from 'tirxlab'", str(error))
     near = get_close_matches(name[1], sys.modules["tirxlab"].DIALECT_NAMES, 1) if name else []
     return f"; did you mean {near[0]}?" if near else ""

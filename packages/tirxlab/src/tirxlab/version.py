@@ -1,4 +1,4 @@
-"""Which lab this is: tirxlab's version and, in a handout, what `./lab release` stamped."""
+"""The version of this lab: tirxlab's and, in a handout, the stamp of `./lab release`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The kernel language of the course, on top of TVM 0.26's TIRX.
 
-Students write against these names; TVM renames its own from release to release. Only this
+Students write against these names, because TVM changes its own from release to release. Only this
 package and `tirxlab.toolchain.build` import TVM.
 """
 

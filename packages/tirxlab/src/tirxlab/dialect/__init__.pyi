@@ -18,13 +18,13 @@ class KernelError(Exception):
 
     Lowers to: nothing, it stops the build.
     Who: raised by `@Tx.prim_func` and by `build`.
-    Then: mend the line that it shows.
+    Then: fix the line that it shows.
     """
 
     reason: str
 
 class SwizzleMode:
-    """How 16-byte pieces of a shared-memory tile change places, so that column reads hit all banks.
+    """How 16-byte pieces of a shared-memory tile are permuted, so that column reads hit all banks.
 
     Lowers to: the swizzle field of the tensor map and of the MMA's matrix descriptor.
     Who: Python code outside the kernel, as an argument of `tma_shared_layout`.

@@ -1,7 +1,7 @@
-"""`Tx.ptx` and `Tx.cuda`: TVM's instruction namespaces, with names and arguments checked on the way in.
+"""`Tx.ptx` and `Tx.cuda`: TVM's instruction namespaces, with names and arguments checked first.
 
-TVM passes many wrong arguments on (a buffer for a pointer, 500 TMEM columns) and reports the others
-by its internal function names; here each mistake is named as the student wrote it.
+TVM lets many wrong arguments through (a buffer for a pointer, 500 TMEM columns) and reports the others
+with its internal function names; here each mistake is reported with the names that the student wrote.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ _POINTER_FIRST = {
     "ptx.tcgen05.commit": "bar.ptr_to([i])",
     "ptx.tcgen05.alloc": "Tx.address_of(tmem_addr)",
 }
-_OURS = {"cuda.printf": printf}  # in place of TVM's
-_NUMBERS = {  # position and name of a number, what checks it, how that calls the instruction
+_OURS = {"cuda.printf": printf}  # used instead of TVM's
+_NUMBERS = {  # position and name of a number, its check, the instruction's name in that check's messages
     "ptx.mbarrier.init": (1, "thread_count", countable, "Tx.ptx.mbarrier.init(bar, thread_count)"),
     "ptx.tcgen05.commit": (2, "cta_mask", signalled, "Tx.ptx.tcgen05.commit"),
 }
@@ -84,7 +84,7 @@ class Checked:
     def _check_group(self, args: tuple, kwargs: dict):
         """All tcgen05 instructions of a kernel take the same cta_group (PTX ISA 9.7.16.2.1)."""
         if self._path.startswith("ptx.tcgen05.") and "cta_group" in _names(self._target):
-            with contextlib.suppress(TypeError):  # said by the call itself
+            with contextlib.suppress(TypeError):  # the call itself reports wrong arguments
                 given = inspect.signature(self._target).bind_partial(*args, **kwargs)
                 given.apply_defaults()
                 one_group(f"Tx.{self._path}", given.arguments["cta_group"])
@@ -99,7 +99,7 @@ def _names(function) -> tuple[str, ...]:
 
 @functools.cache
 def _everything() -> dict[str, list[str]]:
-    """The last word of each documented name -> the whole names that end in it."""
+    """The last part of each documented name -> the full names that end in it."""
     found: dict[str, list[str]] = {}
     for path in documented():
         if path.startswith("Tx."):
@@ -108,7 +108,7 @@ def _everything() -> dict[str, list[str]]:
 
 
 def meant(path: str, name: str, here: Iterable[str] = ()) -> str:
-    """`; did you mean Tx.cuda.cta_sync?`: a longer word here, the same one elsewhere, one spelt like it."""
+    """`; did you mean Tx.cuda.cta_sync?`: a longer name here, else the same elsewhere, else a similar one."""
     longer = [known for known in here if known.endswith(f"_{name}") and not known.startswith("_")]
     if longer:
         return f"; did you mean Tx.{path}.{longer[0]}?"
@@ -125,7 +125,7 @@ def meant(path: str, name: str, here: Iterable[str] = ()) -> str:
 
 
 def _nearest(paths: list[str], path: str) -> str:
-    """Of several names the one that begins most like `Tx.path`; the shorter of equals."""
+    """The name with the longest common beginning with `Tx.path`; of equals, the shortest."""
     return min(paths, key=lambda p: (-len(os.path.commonprefix([p, f"Tx.{path}."])), len(p)))
 
 
@@ -138,7 +138,7 @@ def _parameters(function) -> str:
 
 
 def _tmem(path: str, function, args: tuple, kwargs: dict) -> tuple:
-    """Checks of tcgen05.alloc and dealloc; a buffer that holds the address stands for the address."""
+    """Checks arguments of tcgen05.alloc and dealloc; dealloc may take the buffer that holds the address."""
     if path not in ("ptx.tcgen05.alloc", "ptx.tcgen05.dealloc"):
         return args
     given = inspect.signature(function).bind_partial(*args, **kwargs).arguments.get("n_cols")

@@ -1,4 +1,4 @@
-"""`and` and `or` take numbers as Python does: `if warp_id == 0 and Tx.ptx.elect_sync():` is not 0."""
+"""`and` and `or` take numbers, true unless 0, as in Python: `if warp_id == 0 and Tx.ptx.elect_sync():`."""
 
 from tvm import tirx
 from tvm.script.parser._core import doc
@@ -8,7 +8,7 @@ _tvm = {op: dispatch.get_op(tirx.Expr, op, 0, None) for op in (doc.And, doc.Or)}
 
 
 def _condition(value):
-    """A number as the question whether it is 0; conditions as they are."""
+    """The condition that a number is not 0; a condition unchanged."""
     dtype = str(getattr(getattr(value, "ty", None), "dtype", ""))
     return value != 0 if dtype.startswith(("int", "uint")) else value
 

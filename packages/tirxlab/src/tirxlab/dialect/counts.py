@@ -6,7 +6,7 @@ WANTED = "count is a number of arrivals from 1 to 1048575"
 
 
 def countable(where: str, count) -> None:
-    """ValueError where a number that is known here is no count of arrivals; ptxas crashes over a 0."""
+    """ValueError if a number known at parse time is not a valid arrival count; ptxas would crash on 0."""
     known = int(count) if isinstance(count, int | IntImm) else None
     if isinstance(count, bool) or known is not None and not 1 <= known < 1 << 20:
         raise ValueError(f"{where}: {WANTED}, not {count!r}")

@@ -1,4 +1,4 @@
-"""`Tx.cuda.printf`: TVM puts its own into a function that is not inlined; this one prints from the kernel."""
+"""`Tx.cuda.printf` that prints from the kernel itself; TVM's sits in a function that is not inlined."""
 
 import hashlib
 import json

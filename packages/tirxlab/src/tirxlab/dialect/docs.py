@@ -1,4 +1,4 @@
-"""The docstrings of the language, read from the stubs beside this file: editors and `help()` show one text.
+"""The docstrings of the language, read from the stubs beside this file: editors and `help()` show the same.
 
 `documented()` maps a dotted name as students write it (`Tx.ptx.tcgen05.commit`) to its docstring.
 """
@@ -8,12 +8,12 @@ import functools
 from pathlib import Path
 
 STUBS = ("__init__.pyi", "namespace.pyi", "tile_ops.pyi", "instructions.pyi", "sync.pyi")
-PARTS = ("Lowers to:", "Who:", "Then:")  # what every docstring says, but for those of mere groups
+PARTS = ("Lowers to:", "Who:", "Then:")  # in every docstring, except those of mere groups
 
 
 @functools.cache
 def documented() -> dict[str, str]:
-    """Dotted name -> docstring ("" where there is none), for everything public in the stubs."""
+    """Dotted name -> docstring ("" if there is none), for everything public in the stubs."""
     classes: dict[str, ast.ClassDef] = {}
     modules: dict[str, str] = {}
     for name in STUBS:
@@ -40,7 +40,7 @@ def _top_level(body: list[ast.stmt]) -> dict[str, str]:
 
 
 def _members(prefix: str, node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> dict[str, str]:
-    """A class, its methods and, through `name: OtherClass`, what lies below; bases included."""
+    """Docstrings of a class, its methods and, through `name: OtherClass`, its nested names; with bases."""
     found = {prefix: ast.get_docstring(node) or ""}
     for base in node.bases:
         if isinstance(base, ast.Name) and base.id in classes:

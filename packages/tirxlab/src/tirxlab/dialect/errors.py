@@ -1,7 +1,7 @@
 """One-screen errors: what is wrong, on which line of the student's own file.
 
 TVM reports the innermost line it was parsing, which is often inside TVM or inside this package.
-Its traceback still holds every line on the way there; the deepest one that belongs to the student wins.
+Its traceback still holds all outer lines, too; the innermost one in the student's file is reported.
 """
 
 import ast
@@ -21,8 +21,8 @@ from .docs import documented
 
 _OUR_ROOTS = tuple(os.path.dirname(os.path.abspath(str(path))) + os.sep for path in (tvm.__file__, __file__))
 _MAX_MESSAGE = 600
-_MAX_ERRORS = 5  # of one kernel that are shown
-# What TVM says by the name of an internal check -> what it means for the student.
+_MAX_ERRORS = 5  # how many of one kernel are shown
+# Part of a message of TVM, often the name of an internal check -> what it means for the student.
 _EXPLAINED = {
     "MatchesCode(DLDataTypeCode::kDLBool)": "`not` takes a condition, and this is a number: "
     "write `Tx.ptx.elect_sync() == 0`; a phase flips with `phase = phase ^ 1`",
@@ -34,7 +34,7 @@ _EXPLAINED = {
     "Mismatched type on argument": "an argument is not a number or an expression of numbers (a list, "
     "a string or None?)",
     "Function must be decorated": "a function inside a kernel needs a decorator: write @Tx.inline above it",
-    "Invalid context expression in the with-statement": "this is no scope: write it with parentheses, "
+    "Invalid context expression in the with-statement": "this is not a scope: write it with parentheses, "
     "`with Tx.cta():` or `with Tx.thread():`",
     "unsupported operand type(s) for -: 'NoneType' and 'NoneType'": "a whole slice cannot be assigned or "
     "computed with: Tx.copy(dst, src) copies it, Tx.cast(dst, src) converts it",
@@ -42,7 +42,7 @@ _EXPLAINED = {
     "write Tx.ptx.mbarrier.try_wait(bar.ptr_to([i]), phase); TMABar, TCGen05Bar and MBarrier have bar.wait",
     "'Var' object has no attribute 'arrive'": "a buffer of barriers has no arrive: "
     "write Tx.ptx.mbarrier.arrive(bar.ptr_to([i])); TMABar, TCGen05Bar and MBarrier have bar.arrive",
-    "'Var' object has no attribute 'T'": "a buffer has no .T: Tx.gemm_async(C, A, B) takes B as it lies and "
+    "'Var' object has no attribute 'T'": "a buffer has no .T: Tx.gemm_async(C, A, B) takes B as stored and "
     "multiplies by its transpose",
     "Expect the for loop to be one of": "a loop goes over range(n), or Tx.unroll(n), not over a number",
     "gemm() missing 1 required positional argument: 'C'": "the tensor core's product is "
@@ -51,7 +51,7 @@ _EXPLAINED = {
     "Tx.cta_id([m, n], parent=..) gives as many numbers as its list has extents",
     "object of type 'int' has no len()": "a list is needed here, not a number: for example ptr_to([0])",
 }
-# The same for messages with a part that is worth keeping, as regular expressions.
+# The same as regular expressions, for messages of which a part is kept.
 _REWORDED = {
     r"(?:invalid syntax|unexpected indent) \(<unknown>, line \d+\)": "a line of this kernel begins "
     "further left than its def (a comment?): indent it",
@@ -69,7 +69,7 @@ _REWORDED = {
     r"gives a \1): a call needs parentheses",
     r"^(\w+_id)\(\) (missing .*)": r"Tx.\1(shape, parent=..): \2; the skeleton calls it once, at the top, "
     "and names the result",
-    r"Variable (\w+) already defined in current scope": r"`\1` is defined before with another meaning: "
+    r"Variable (\w+) already defined in current scope": r"`\1` is already defined with another meaning: "
     "rename one of the two",
 }
 
@@ -77,7 +77,7 @@ _REWORDED = {
 class KernelError(ValueError):
     """A kernel that cannot be built. `file`, `line` (1-based) name the student's line; `reason` says why.
 
-    others: what else is wrong with the same kernel; the message shows the first few of them.
+    others: further errors of the same kernel; the message shows the first few of them.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class _Place:
 
 
 def is_students(file: str | None) -> bool:
-    """True for a source file that is neither TVM's nor this package's."""
+    """Whether a source file is neither TVM's nor this package's."""
     return bool(file and not os.path.abspath(file).startswith(_OUR_ROOTS))
 
 
@@ -120,8 +120,8 @@ def _places(error: BaseException) -> Iterator[_Place]:
 
 
 def _place(source, node) -> _Place:
-    """Where a node of the syntax tree stands: TVM counts from the kernel's first line, or (functions inside
-    a kernel) from the file's.
+    """The place of a node of the syntax tree: TVM counts lines from the kernel's first or (for functions
+    inside a kernel) from the file's.
     """
     file, line = source.source_name, source.location(node)[0]
     if line > len(linecache.getlines(file)):
@@ -130,7 +130,7 @@ def _place(source, node) -> _Place:
 
 
 def short(error: BaseException) -> str:
-    """TVM's message without its own location block, cut to what fits a screen."""
+    """TVM's message without its own location block, reworded where possible and cut to fit a screen."""
     text = str(error)
     if text.startswith("error: "):
         text = text[len("error: ") :].split("\n --> ")[0]
@@ -144,7 +144,7 @@ def _matches(text: str) -> Iterator[tuple[re.Match, str]]:
     return ((found, plain) for form, plain in _REWORDED.items() for found in [re.search(form, text)] if found)
 
 
-_CUDA = {  # what CUDA C++ calls it -> what the language does
+_CUDA = {  # CUDA C++'s name -> the language's
     "__syncthreads": "Tx.cuda.cta_sync()",
     "printf": "Tx.cuda.printf(...)",
     "threadIdx": "Tx.thread_id, Tx.warp_id or Tx.warpgroup_id, which the skeleton calls at the top",
@@ -153,7 +153,7 @@ _CUDA = {  # what CUDA C++ calls it -> what the language does
 
 
 def _known_as(name: str, place: _Place) -> str:
-    """`; write Tx.ptx.fence.proxy_async` for the tail of an instruction's name; for CUDA's names, ours."""
+    """`; write Tx.ptx.fence.proxy_async` for the last parts of an instruction's name, or for CUDA's name."""
     if name in _CUDA:
         return f"; write {_CUDA[name]}"
     written = re.search(rf"\b{name}(\.\w+)*", place.text)
@@ -163,10 +163,10 @@ def _known_as(name: str, place: _Place) -> str:
 
 
 def _spelt_like(name: str, place: _Place) -> str:
-    """`; did you mean BLK_N?` where the file, or the builder around the place, has a name nearly the same."""
+    """`; did you mean BLK_N?` if the file's top level or the builder around the place has a similar name."""
     try:
         tree = ast.parse("".join(linecache.getlines(place.file)))
-    except SyntaxError:  # not a file
+    except SyntaxError:  # no such file
         return ""
     known = set()
     for node in tree.body:
@@ -178,7 +178,7 @@ def _spelt_like(name: str, place: _Place) -> str:
 
 
 def _bound(node: ast.AST) -> list[str]:
-    """Names that a node of a syntax tree gives a meaning."""
+    """Names that a node of a syntax tree defines."""
     if isinstance(node, ast.FunctionDef | ast.alias):
         return [getattr(node, "asname", None) or node.name]
     if isinstance(node, ast.arg):

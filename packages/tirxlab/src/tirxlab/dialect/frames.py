@@ -1,6 +1,7 @@
-"""TVM asks for every outer frame with its source line: for each macro, buffer and function that it parses.
+"""Replacements for TVM functions that look up every outer frame with its source line.
 
-That is a third of a build. The functions below do the same with the frames alone, and stand in for TVM's
+TVM calls them for each macro, buffer and function that it parses, which takes a third of a build. These give
+the same result from the frames alone.
 from the import on.
 """
 
@@ -20,7 +21,7 @@ def _frames(frame: types.FrameType | None):
 
 
 class Frame:
-    """What inspect.stack() gives of a frame; its file and line are looked up when they are asked for."""
+    """A frame as inspect.stack() gives it; its file and line are looked up only when they are asked for."""
 
     def __init__(self, frame: types.FrameType):
         self.frame = frame
@@ -41,12 +42,12 @@ class Inspect(types.ModuleType):
 
 
 def outer_frames(skip: int = 1) -> list[Frame]:
-    """The frames from the caller's on, the innermost first."""
+    """The frames from the caller's outwards, the innermost first."""
     return list(map(Frame, _frames(sys._getframe(skip))))
 
 
 def find_parser(macro: ScriptMacro):
-    """The parser that is at work: the first frame whose globals hold one."""
+    """The parser at work: the one in the globals of the innermost frame that has one."""
     for frame in _frames(sys._getframe(1)):
         parser = frame.f_globals.get(ScriptMacro.parser_object_name)
         if parser is not None:
@@ -55,7 +56,7 @@ def find_parser(macro: ScriptMacro):
 
 
 def record_meta_resource(value, skip_frames: int = 2) -> None:
-    """Note where an object of shared memory is made: the first frame outside TVM's builder."""
+    """Record where an object of shared memory is made: the innermost frame outside TVM's builder."""
     scope = ir._current_meta_construction_scope()
     if scope is not None:
         outside = (f for f in _frames(sys._getframe(1)) if f.f_code.co_filename != ir._THIS_FILE)

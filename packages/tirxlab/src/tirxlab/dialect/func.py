@@ -1,4 +1,4 @@
-"""`@Tx.prim_func(tirx=True)`: parse a kernel, and remember what later stages want to know about it.
+"""`@Tx.prim_func(tirx=True)`: parses a kernel, and records what later stages need to know about it.
 
 The result is TVM's PrimFunc. `info_of(kernel)` gives the names of its shared-memory objects and the
 roles of its parameters, kept as JSON in the attribute `tirxlab.info`, which survives TVM's passes.
@@ -51,7 +51,7 @@ class SharedName:
 
 @dataclass(frozen=True)
 class BufferRole:
-    """A buffer parameter of the kernel. role: "in", "out" or "inout" ("in" also if it is never used)."""
+    """A buffer parameter of the kernel. `role`: "in", "out" or "inout" ("in" also if it is never used)."""
 
     name: str
     dtype: str
@@ -61,7 +61,7 @@ class BufferRole:
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """What the dialect knows about a kernel. file, line: where its source starts (line 1-based)."""
+    """What the dialect knows about a kernel. `file`, `line`: where its source starts (line 1-based)."""
 
     name: str
     file: str
@@ -90,7 +90,8 @@ def prim_func(func=None, *, tirx: bool = True, private: bool = False, check_well
 prim_func.dispatch_token = "tirx"  # type: ignore[attr-defined]
 
 
-# CPython counts the depth of a syntax tree for all threads together: two may raise SystemError (gh-106905)
+# CPython counts the depth of a syntax tree for all threads together, so two threads that parse at the same
+# time may raise SystemError (gh-106905).
 _ONE_TREE = threading.RLock()
 
 
@@ -138,7 +139,7 @@ def _definition(name: str, file: str, line: int) -> int:
 
 
 def _ill_formed(kernel: PrimFunc) -> str | None:
-    """What TVM's own check of the kernel objects to."""
+    """What TVM's own check finds wrong with the kernel; None if nothing."""
     try:
         verify_tirx_well_formed(IRModule({kernel.attrs["global_symbol"]: kernel}))
     except Exception as error:  # TVM raises several types
@@ -153,7 +154,7 @@ def _ints(shape) -> tuple[int, ...] | None:
 
 
 def _shared_names(kernel: PrimFunc, parsed: ParseState) -> list[SharedName]:
-    """Pool buffers by their Python variable, barriers by their `name` argument or variable; in order."""
+    """Pool buffers named by their Python variable, barriers by their `name` or variable; by offset."""
     found: list[SharedName] = []
 
     def visit(node):
@@ -174,11 +175,11 @@ def _shared_names(kernel: PrimFunc, parsed: ParseState) -> list[SharedName]:
 
 
 _SOURCES = {"tirx.ptx.cp_async": 1}  # instruction -> which argument is a pointer that it only reads from
-_TARGETS = {"tirx.ptx.st": 0}  # .. that it only writes to
+_TARGETS = {"tirx.ptx.st": 0}  # instruction -> which argument is a pointer that it only writes to
 
 
 def _pointers(kernel: PrimFunc) -> tuple[list, list]:
-    """(pointers that an instruction only reads from, what stands in pointers that one only writes to)."""
+    """(pointers that an instruction only reads from, the arguments of pointers that one only writes to)."""
     sources, targets = [], []
 
     def find(node):
@@ -186,14 +187,14 @@ def _pointers(kernel: PrimFunc) -> tuple[list, list]:
             sources.append(node.args[_SOURCES[node.op.name]])
         elif isinstance(node, Call) and node.op.name in _TARGETS:
             pointer = node.args[_TARGETS[node.op.name]]
-            targets.extend(getattr(pointer, "args", ()))  # address_of stands around a load
+            targets.extend(getattr(pointer, "args", ()))  # the load inside address_of(..)
 
     post_order_visit(kernel.body, find)
     return sources, targets
 
 
 def _roles(kernel: PrimFunc) -> list[BufferRole]:
-    """Which parameters the body reads and writes, also through views and pointers (a pointer may do both)."""
+    """Each parameter's role, by what the body reads and writes, also through views and pointers."""
     owners = [(param, param.name) for param in kernel.params if is_buffer_var(param)]
     reads: set[str | None] = set()
     writes: set[str | None] = set()

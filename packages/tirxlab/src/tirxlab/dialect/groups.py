@@ -1,10 +1,10 @@
-"""All tcgen05 instructions of a kernel take the same cta_group (PTX ISA 9.7.16.2.1); ptxas names no line."""
+"""All tcgen05 instructions of a kernel take one cta_group (PTX ISA 9.7.16.2.1); ptxas names no line."""
 
 from .state import state
 
 
 def one_group(what: str, group) -> None:
-    """ValueError if an instruction names another cta_group than one before it in the kernel."""
+    """ValueError if an instruction has a different cta_group than an earlier one in the kernel."""
     known = state().group
     if known is None:
         state().group = (group, what)

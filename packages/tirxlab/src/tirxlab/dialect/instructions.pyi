@@ -49,7 +49,7 @@ class _Tcgen05Fence:
 
         Says nothing about generic writes to shared memory: those need `fence.proxy_async`.
         Lowers to: `tcgen05.fence::after_thread_sync`.
-        Who: each thread that goes on to read TMEM or to issue an MMA, after its wait or barrier.
+        Who: each thread that then reads TMEM or issues an MMA, after its wait or barrier.
         Then: the read, or the MMA.
         """
 
@@ -57,7 +57,7 @@ class _Tcgen05Fence:
         """Order this thread's earlier tcgen05 work before the synchronisation that follows.
 
         Lowers to: `tcgen05.fence::before_thread_sync`.
-        Who: each thread that has read TMEM, before the arrive or barrier that says so.
+        Who: each thread that has read TMEM, before the arrive or barrier that announces it.
         Then: the barrier or the arrive.
         """
 
@@ -98,11 +98,11 @@ class _Tcgen05:
 
         Lowers to: `tcgen05.dealloc.cta_group::N.sync.aligned.b32`.
         Who: all 32 lanes of the warp that allocated.
-        Then: nothing may touch those columns; so `cta_sync` (clusters: `cluster_sync`) comes before it.
+        Then: nothing may touch those columns; so put `cta_sync` (clusters: `cluster_sync`) before it.
         """
 
     def relinquish_alloc_permit(self, cta_group: int = 1) -> None:
-        """Promise that this CTA allocates no more, so that the next CTA on the SM may.
+        """Promise that this CTA allocates no more TMEM, so that the next CTA on the SM may.
 
         Lowers to: `tcgen05.relinquish_alloc_permit.cta_group::N.sync.aligned`.
         Who: all 32 lanes of the warp that allocated.
@@ -118,7 +118,7 @@ class _Tcgen05:
         """
 
 class _Fence:
-    """Fences between the proxies (ways to memory) of threads and of asynchronous units."""
+    """Fences between the proxies (paths to memory) of threads and of asynchronous units."""
 
     def proxy_async(self, space: str = "") -> None:
         """Make this thread's own writes visible to TMA and the tensor core: `proxy_async("shared::cta")`.
@@ -204,7 +204,7 @@ class Ptx:
     def __getattr__(self, name: str) -> Any: ...
 
 class Cuda:
-    """What CUDA C++ calls by functions: barriers between threads, printf.
+    """What CUDA C++ has as functions: barriers between threads, printf.
 
     Lowers to: the CUDA function or the PTX behind it.
     Who: see each.
@@ -236,7 +236,7 @@ class Cuda:
         """
 
     def printf(self, fmt: str, *args: Any) -> None:
-        """Print from the kernel; on the simulator each line comes with CTA, warp and lane.
+        """Print from the kernel; the simulator puts CTA, warp and lane before each line.
 
         Lowers to: `vprintf`.
         Who: each executing thread prints; put it under a condition.

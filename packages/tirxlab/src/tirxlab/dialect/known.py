@@ -1,12 +1,12 @@
-"""What is known of variables that are assigned once: `no_st = no * 8` is `no * 8` wherever it is read.
+"""The values of variables that are assigned once: `no_st = no * 8` is `no * 8` wherever it is read.
 
-TVM keeps every variable in a register and forgets where its value came from; then a slice from `no_st` on has
-no known place, length or alignment, and tile operations refuse it. A slice bound here becomes
+TVM keeps every variable in a register and forgets where its value came from. A slice that starts at `no_st`
+then has no known place, length or alignment, and tile operations refuse it. A variable in a bound becomes
 
     its expression          if that reads only ids, loop variables and constants, which never change;
-    floordiv(x, c) * c      if it reads more, but is a multiple of c: the same number, and provably one.
+    floordiv(x, c) * c      if it reads more, but is a multiple of c: the same number, now provably aligned.
 
-A dimension of extent 1 has one index: `Asmem[stage]` of a ring of one stage is `Asmem[0]`.
+A dimension of extent 1 has one index: with one stage, `Asmem[stage]` is `Asmem[0]`.
 """
 
 import ast
@@ -27,7 +27,7 @@ _bind = _tvm.bind_assign_value
 
 
 def assignments(function) -> Counter:
-    """How often each name gets a value in a kernel's source, loops and parameters of functions included."""
+    """How often each name is assigned in a kernel's source, by loops and as a parameter included."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):
@@ -37,7 +37,7 @@ def assignments(function) -> Counter:
 
 
 def _bind_and_remember(parser, node, name, value, **options):
-    """TVM's binding of a name, which also notes the value of a variable that gets no other."""
+    """TVM's binding of a name; also records the value of a variable that is assigned only once."""
     bound = _bind(parser, node, name, value, **options)
     current = state_or_none()
     if (
@@ -54,9 +54,9 @@ _tvm.bind_assign_value = _bind_and_remember
 
 
 def settled(value, starts: bool = True):
-    """A slice whose bounds are written in what never changes; anything else as it is.
+    """A slice with its bounds rewritten as above; any other value unchanged.
 
-    starts: also where only the start is a variable, not the length.
+    starts: rewrite also if only the start depends on a variable, not the length.
     """
     if not isinstance(value, BufferRegion) or not state().values and 1 not in map(_size, value.buffer.shape):
         return value
@@ -76,7 +76,7 @@ def _size(extent) -> int | None:
 
 
 def _expanded(value, divisors: bool = False):
-    """The expression with its variables replaced by what is known of them."""
+    """The expression with its variables replaced by their known values."""
     return value if isinstance(value, int) else _Expand(divisors).visit_expr(value)
 
 
@@ -99,7 +99,7 @@ class _Expand(ExprMutator):
 
 
 def _fixed(expression) -> bool:
-    """Whether it reads no variable and calls nothing."""
+    """Whether an expression reads no variable and calls nothing."""
     found: list = []
     post_order_visit(expression, lambda n: found.append(n) if isinstance(n, BufferLoad | Call) else None)
     return not found

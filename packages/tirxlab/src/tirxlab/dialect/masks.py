@@ -4,8 +4,8 @@ from tvm.tirx import IntImm
 
 
 def signalled(where: str, mask) -> None:
-    """ValueError for a mask of one bit that is not CTA 0's: TVM makes a commit without a mask of it, and this
-    signals the own CTA, whichever it is.
+    """ValueError for a mask with a single bit other than CTA 0's: TVM compiles it to a commit without a mask,
+    which signals the issuing thread's own CTA.
     """
     bits = int(mask) if isinstance(mask, int | IntImm) and not isinstance(mask, bool) else 0
     if bits > 1 and bits.bit_count() == 1:

@@ -21,7 +21,7 @@ SHARED_LIMIT = 227 * 1024
 class PoolAllocator(SMEMPool):
     """Hands out shared memory in the order of the calls; `commit()` fixes the total size.
 
-    ptr: data of a buffer of your own to hand out instead; then its size is yours to choose.
+    ptr: the data of your own buffer to hand out instead, whose size you choose.
     """
 
     def __init__(self, ptr=None):
@@ -34,7 +34,7 @@ class PoolAllocator(SMEMPool):
             state().pools.append(self)
 
     def alloc(self, shape, dtype="float32", *, align=0, layout="default", scope="shared.dyn"):
-        """Next buffer of the pool, aligned to `align` bytes (swizzled: to 1024, the swizzle's period)."""
+        """The pool's next buffer, aligned to `align` bytes (if swizzled, to 1024, the swizzle's period)."""
         if self.committed:
             raise ValueError("pool.alloc() after pool.commit(): the buffer would lie outside the pool")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -64,7 +64,7 @@ _tvm_view = _buffer_view.view
 
 
 def _view(buffer, *shape, **options):
-    """`buf.view(shape, layout=...)`: TVM takes the extents one by one, the course's table writes a shape."""
+    """`buf.view(shape, layout=...)`: TVM takes the extents as separate arguments, the course also a tuple."""
     if len(shape) == 1 and isinstance(shape[0], tuple | list):
         shape = tuple(shape[0])
     return _tvm_view(buffer, *shape, **options)
@@ -92,7 +92,7 @@ def tma_shared_layout(dtype: str, swizzle_mode: SwizzleMode, shape):
 
 
 def alloc_local(shape, dtype="float32", **options):
-    """Registers of one thread; `.view(rows, cols, layout=...)` makes the warpgroup's tile of them."""
+    """Registers of one thread; `.view(rows, cols, layout=...)` is the warpgroup's tile made of them."""
     return T.alloc_local(shape, dtype, **options)
 
 

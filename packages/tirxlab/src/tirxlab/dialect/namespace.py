@@ -1,4 +1,4 @@
-"""The `Tx` object: the course's spelling of TIRX. What is not listed here is TVM's own, unchanged."""
+"""The `Tx` object: the course's spelling of TIRX. Names not listed here are TVM's own, unchanged."""
 
 import difflib
 import inspect
@@ -26,12 +26,12 @@ _NAMES = {
     "gemm_async": ops.gemm_async,
 }
 _TILE_OPS = (*ops.TILE_OPS, "copy", "copy_async", "cast", "gemm_async")
-# What TVM's documentation writes in another way than the course.
+# Names from TVM's documentation that the course writes differently.
 _OTHERWISE = {
-    "device_entry": "the body of a kernel stands in `with Tx.kernel():`, with no Tx.device_entry()",
+    "device_entry": "the body of a kernel goes into `with Tx.kernel():`, without Tx.device_entry()",
     "Tensor": 'the type of a parameter is Tx.Buffer((M, K), "float16")',
 }
-# Python's own words, which a kernel writes as they are.
+# Python's own names, which a kernel uses without `Tx.`.
 _PYTHONS = {"range": "; write range(n), or Tx.unroll(n)"}
 
 
@@ -54,7 +54,7 @@ class _Tx:
                 value.__doc__ = documented().get(f"Tx.{name}", value.__doc__)
 
     def _spell_scopes_in_front(self):
-        """`Tx.cta.copy` and `Tx.tile.cta.copy`, as TVM has them; `Tx.tile.copy` is one thread's."""
+        """Defines `Tx.cta.copy` and `Tx.tile.cta.copy`, as in TVM; `Tx.tile.copy` is a single thread's."""
         self.wg = scope_maker("warpgroup")
         scopes = {name: getattr(self, name) for name in (*_SCOPES[1:], "wg")}
         for name, maker in scopes.items():

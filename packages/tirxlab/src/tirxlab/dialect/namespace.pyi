@@ -7,11 +7,11 @@ from .instructions import Cuda, Ptx
 from .tile_ops import TileOps
 
 class Scope(AbstractContextManager[Any]):
-    """What `Tx.cta()` and its like return: `with` says who executes the block."""
+    """What `Tx.cta()` and the other scopes return: `with` says which threads execute the block."""
 
     def __exit__(self, *error: Any) -> None: ...
     def __getitem__(self, condition: Any) -> Scope:
-        """`[condition]`: only the threads for which it holds execute the block.
+        """`[condition]`: only the threads for which the condition holds execute the block.
 
         Lowers to: an `if`.
         Who: all threads evaluate the condition.
@@ -62,7 +62,7 @@ class Pool:
         """
 
     def move_base_to(self, offset: int) -> None:
-        """Go on allocating at byte `offset`: `1024` aligns, and going back makes buffers overlap.
+        """Continue allocating at byte `offset`: `1024` aligns, and a smaller offset makes buffers overlap.
 
         Lowers to: nothing.
         Who: kernel code before `commit()`.
@@ -154,7 +154,7 @@ class _Tx(TileOps):
         """
 
     def evaluate(self, value: Any) -> None:
-        """Keep an expression for what it does.
+        """Keep an expression for its side effect.
 
         Lowers to: the expression as a statement.
         Who: kernel code.
@@ -186,7 +186,7 @@ class _Tx(TileOps):
         """
 
     def warpgroup(self, *, parent: str | None = None) -> Scope:
-        """The 128 threads of a warpgroup work together; TMEM is read and written so.
+        """The 128 threads of a warpgroup work together, as reading and writing TMEM requires.
 
         Lowers to: `tcgen05.ld` / `.st` for TMEM, loops otherwise.
         Who: all 128 threads of the warpgroup.
@@ -203,7 +203,7 @@ class _Tx(TileOps):
 
     @property
     def tile(self) -> Any:
-        """TVM's spelling, the scope in front: `Tx.tile.cta.copy(dst, src)`; `Tx.tile.copy` is one thread's.
+        """TVM's spelling, with the scope first: `Tx.tile.cta.copy(dst, src)`; `Tx.tile.copy` is one thread's.
 
         Lowers to: what the operation gives under `with Tx.cta():`, and so on.
         Who: the threads of the scope that is named.
@@ -283,7 +283,7 @@ class _Tx(TileOps):
         allocated_addr: Any = None,
         **options: Any,
     ) -> TxBuffer:
-        """Name hardware-managed memory: TMEM at the address which `alloc` wrote, `scope="tmem"`.
+        """Declare hardware-managed memory: `scope="tmem"`, at the address that `tcgen05.alloc` wrote.
 
         Lowers to: nothing; the layout decides how copies become `tcgen05.ld`.
         Who: all threads, after the `cta_sync` that follows the allocation.
@@ -299,7 +299,7 @@ class _Tx(TileOps):
         """
 
     def copy(self, dst: Any, src: Any, dispatch: str | None = None) -> None:
-        """Synchronous copy, shared out among the threads of the scope; both sides have one shape.
+        """Synchronous copy, split among the threads of the scope; both sides have the same shape.
 
         Lowers to: 16-byte `ld` / `st` per thread; with TMEM, `tcgen05.ld` or `.st` and its wait.
         Who: all threads of the enclosing scope; with TMEM, `with Tx.warpgroup():`.

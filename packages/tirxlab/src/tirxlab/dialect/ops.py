@@ -71,7 +71,7 @@ def _shape(value) -> str:
 
 
 def _differ(op: str, dst, src) -> ValueError:
-    """Operands of other shapes; a thread's registers beside tensor memory are the usual case."""
+    """The error for operands whose shapes differ; usually a thread's registers and tensor memory."""
     said = f"Tx.{op}: dst is {_shape(dst)}, src is {_shape(src)}; both must cover the same shape"
     if sorted((_memory(dst), _memory(src))) == ["local", "tmem"]:
         said += ": the registers of all 128 threads together are a view, buf.view(128, n, layout=...)"
@@ -83,7 +83,7 @@ def _is_tile(value) -> bool:
 
 
 def _extents(value) -> list:
-    """Extents of a buffer or slice, without those that are 1; an int where it is constant."""
+    """Extents of a buffer or slice, without those that are 1; constant ones as ints."""
     parts = [r.extent for r in value.region] if isinstance(value, BufferRegion) else value.shape
     sizes = [int(p) if isinstance(p, int | IntImm) else p for p in parts]
     return [s for s in sizes if not isinstance(s, int) or s != 1]
@@ -106,7 +106,7 @@ def _tiles(op: str, **operands) -> None:
 
 
 def _inside(op: str, value) -> None:
-    """A slice with constant bounds lies in its buffer; TMA may leave an array in global memory."""
+    """ValueError if a slice is known to leave its buffer; in global memory it may, for TMA clips there."""
     if not isinstance(value, BufferRegion) or _memory(value) == "global":
         return
     for dim, (part, size) in enumerate(zip(value.region, value.buffer.shape, strict=True)):
@@ -135,7 +135,7 @@ def _one_issuer(op: str, scopes: tuple[str, ...] = ("thread", "warp")) -> None:
 
 
 def _no_warpgroup_view(op: str, **operands) -> None:
-    """A tile spread over the warpgroup's threads has no meaning for one thread."""
+    """ValueError if a single thread uses a tile that is spread over the warpgroup's threads."""
     for name, value in operands.items():
         if _scope(op) == "thread" and "tid_in_wg" in str(_buffer(value).layout):
             raise ValueError(
@@ -145,7 +145,7 @@ def _no_warpgroup_view(op: str, **operands) -> None:
 
 
 def _one_kind_of_registers(dst, src) -> None:
-    """A warpgroup converts its view, one thread its own registers."""
+    """ValueError if a warpgroup casts single threads' registers: it casts views, a thread its registers."""
     if _scope("cast") == "warpgroup":
         for value in filter(_is_tile, (dst, src)):
             if _memory(value) == "local" and "tid_in_wg" not in str(_buffer(value).layout):
@@ -168,7 +168,7 @@ def _call(op: str, *args, **kwargs):
 
 
 def copy(dst, src, dispatch: str | None = None, **options):
-    """Synchronous copy, shared out among the threads of the enclosing scope; shapes must match.
+    """Synchronous copy, split among the threads of the enclosing scope; shapes must match.
 
     Reading or writing TMEM needs `with Tx.warpgroup():` and returns after tcgen05.wait.
     """
@@ -248,7 +248,7 @@ def cast(dst, src=None, dispatch: str | None = None, **options):
 def gemm_async(C, A, B, accum=False, dispatch: str | None = None, cta_group: int = 1, **options):
     """tcgen05.mma: C (TMEM, fp32) = or += A @ B.T, with A (m, k) and B (n, k) in shared memory.
 
-    accum: False (overwrite), True (add) or a condition. One thread issues it; a commit tells its end.
+    accum: False (overwrite), True (add) or a condition. One thread issues it; a commit signals completion.
     """
     _check_options("gemm_async", options)
     C, A, B = settled(C), settled(A), settled(B)
@@ -273,7 +273,7 @@ def _boolean(accum):
 
 
 def other(op: str):
-    """TVM's remaining tile operations, with the enclosing scope; on scalars they stay expressions."""
+    """One of TVM's other tile operations, in the enclosing scope; on scalars it stays an expression."""
 
     def call(*args, **kwargs):
         if args and _is_tile(args[0]):

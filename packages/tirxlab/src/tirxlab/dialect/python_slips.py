@@ -1,4 +1,4 @@
-"""Python that would run when a kernel is parsed, or do nothing at all: refused, with line and remedy."""
+"""Refuses Python in a kernel that would run at parse time or do nothing at all, with line and remedy."""
 
 import ast
 import inspect
@@ -18,15 +18,15 @@ TRY_WAIT = (
     "Tx.ptx.mbarrier.try_wait blocks until the phase has completed and gives no value: "
     "write it as a statement of its own, without a loop or a condition"
 )
-OPERATORS = {ast.BitXor: "^", ast.Add: "+", ast.Sub: "-"}  # of what is often meant to change a variable
+OPERATORS = {ast.BitXor: "^", ast.Add: "+", ast.Sub: "-"}  # often meant to change a variable
 
 
 def slips(function, file: str) -> list[KernelError]:
-    """What a kernel's source holds of these, in the order of the lines."""
+    """The errors for such statements in a kernel's source, in the order of the lines."""
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError):  # no source: TVM says so itself
+    except (OSError, SyntaxError):  # no source: TVM reports that itself
         return []
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Call)]
     found = sorted((node.lineno, reason) for node in nodes if (reason := problem(node)))
@@ -34,7 +34,7 @@ def slips(function, file: str) -> list[KernelError]:
 
 
 def problem(node: ast.AST) -> str:
-    """What is wrong with a statement or a call, or ""."""
+    """What is wrong with a statement or a call; "" if nothing."""
     if isinstance(node, ast.Expr):
         return _without_effect(node.value)
     if isinstance(node, ast.While | ast.If):
@@ -58,9 +58,9 @@ def _without_effect(value: ast.expr) -> str:
     if isinstance(value, ast.Name | ast.Attribute):
         return f"this names `{text}` and does nothing; a call needs parentheses: {text}(...)"
     if isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq):
-        return f"`{text}` compares, and its value goes nowhere; `=` gives a variable a value"
+        return f"`{text}` compares, and the result is not used; `=` assigns a value to a variable"
     if isinstance(value, ast.BinOp) and isinstance(value.left, ast.Name) and type(value.op) in OPERATORS:
-        return f"the value of `{text}` goes nowhere: write {value.left.id} = {text}"
+        return f"the value of `{text}` is not used: write {value.left.id} = {text}"
     if isinstance(value, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript):
-        return f"the value of `{text}` goes nowhere: this statement does nothing"
+        return f"the value of `{text}` is not used: this statement does nothing"
     return ""

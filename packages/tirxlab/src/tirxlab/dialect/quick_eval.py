@@ -1,11 +1,11 @@
-"""Kernels are parsed in three quarters of the time: TVM's parser does less for each expression.
+"""Makes TVM's parser do less for each expression, so that kernels are parsed in three quarters of the time.
 
-For every node of an expression TVM builds Python's tree, compiles it and runs it once. Most are a name, a
-number or a call of names: a name is looked up, and what is compiled is kept by its text. Names, numbers and
-operators make nothing, so nobody notes their place in the source; a value goes to a name without a program
-that assigns it. Its own trees are copied from Python's without asking a registry for each node, a macro finds
-the parser without reading the source of every frame above, and where a function ends in its file is looked
-for once. Importing this file changes TVM and `inspect`; what they give is the same.
+For every node of an expression TVM builds a Python syntax tree, compiles it and runs it once. Here a name is
+just looked up, and compiled code is cached by its text. Names, numbers and operators create nothing, so their
+place in the source is not recorded; a name gets its value without running an assignment. TVM's trees are
+copied from Python's without a registry look-up for each node, a macro finds the parser without reading the
+source of every outer frame, and the end of a function in its file is searched for only once.
+Importing this file patches TVM and `inspect`; their results stay the same.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tvm.script.parser._core import doc
 from tvm.script.parser.core import evaluator
 from tvm.script.parser.core.parser import ScriptMacro
 
-_KEPT = 4096  # compiled expressions
-_FUNCTIONS = 64  # whose source is known
+_KEPT = 4096  # compiled expressions in the cache
+_FUNCTIONS = 64  # functions whose source is cached
 _LEAVES = frozenset((int, str, bytes, float, complex, bool, type(None), type(...)))  # of Python's trees
-_PLAIN = (int, str, bytes, type(None))  # constants whose text gives the same again
+_PLAIN = (int, str, bytes, type(None))  # constants that their repr() gives back
 
 _of_tvm = evaluator._eval_expr
 _visit_of_tvm = evaluator.ExprEvaluator._visit
@@ -37,7 +37,7 @@ _GIVEN_BACK = (
     doc.boolop,
     doc.unaryop,
     doc.cmpop,
-)  # by TVM's visit
+)  # which TVM's visit returns unchanged
 _AS_THEY_ARE = frozenset(
     kind for kind in vars(doc).values() if isinstance(kind, type) and issubclass(kind, _GIVEN_BACK)
 )
@@ -71,7 +71,7 @@ _TEXT: dict[type, Callable] = {
 
 
 def text_of(node) -> str:
-    """An expression as Python text; KeyError for those of other kinds."""
+    """An expression as Python text; KeyError for kinds that _TEXT does not have."""
     return _TEXT[type(node)](node)
 
 
@@ -81,7 +81,7 @@ def _compiled(text: str):
 
 
 def evaluated(node, names: dict | None):
-    """What TVM's `_eval_expr` gives: the value of an expression whose names stand for `names`."""
+    """Replaces TVM's `_eval_expr`: the value of an expression, with its names' values from `names`."""
     if names is None:
         return _of_tvm(node, names)
     if type(node) is doc.Name and node.id in names:
@@ -94,7 +94,7 @@ def evaluated(node, names: dict | None):
 
 
 def visited(self, node):
-    """What TVM's `_visit` gives, of a part of an expression."""
+    """Replaces TVM's `_visit` of a part of an expression."""
     kind = type(node)
     if kind in _AS_THEY_ARE or (kind is doc.Name and node.id in self.value_table):
         return node
@@ -102,7 +102,7 @@ def visited(self, node):
 
 
 def assigned(target, source) -> dict:
-    """What TVM's `_eval_assign` gives: the names that get a value, and theirs."""
+    """Replaces TVM's `_eval_assign`: assigned name -> its value."""
     if type(target) is doc.Name and not target.id.startswith("__tvm"):
         return {target.id: source}
     return _assign_of_tvm(target, source)
@@ -115,13 +115,13 @@ def _block(lines: tuple[str, ...]) -> list[str]:
 
 @functools.lru_cache(None)
 def _fields_of(kind: type) -> tuple:
-    """(TVM's class for a kind of node, its fields); (None, ()) of what is no node."""
+    """(TVM's class for a kind of node, its fields); (None, ()) for a type that is not a node."""
     made = getattr(doc, kind.__name__) if issubclass(kind, ast.AST) else None
     return made, getattr(made, "_FIELDS", ())
 
 
 def copied(node):
-    """What TVM's `to_doc` gives: its own tree of a Python tree."""
+    """Replaces TVM's `to_doc`: TVM's tree of a Python tree."""
     kind = type(node)
     if kind is list or kind is tuple:
         return kind([copied(one) for one in node])
@@ -136,7 +136,7 @@ def copied(node):
 
 
 def parser_above(_):
-    """The parser that calls a macro: the nearest frame that names it."""
+    """The parser that calls a macro: the one in the globals of the innermost frame that has one."""
     frame = sys._getframe(1)
     while frame is not None:
         parser = frame.f_globals.get(ScriptMacro.parser_object_name)

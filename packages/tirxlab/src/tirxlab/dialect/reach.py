@@ -1,4 +1,4 @@
-"""How far an expression goes at the point that is being parsed: over the ids and the loops around it."""
+"""The largest value of an expression at the point being parsed, over the ids and the enclosing loops."""
 
 from tvm import arith
 from tvm.ir import Range
@@ -10,10 +10,10 @@ from .state import state
 
 
 def furthest(value, ids: bool = True) -> tuple[int, list[str]] | None:
-    """(the largest value of an expression, the names in it); None where it is not known.
+    """(the largest value of an expression, the names in it); None if it is not known.
 
-    A condition around it on one of these names may keep it smaller: not known. Nor is it, without `ids`,
-    where it depends on an id.
+    It is not known if an enclosing condition depends on one of these names, because that may keep it smaller,
+    nor, without `ids`, if it depends on an id.
     """
     names, loads = _parts(value)
     guarded = [name for guard in _guards() for name in _parts(guard)[0]]
@@ -27,7 +27,7 @@ def furthest(value, ids: bool = True) -> tuple[int, list[str]] | None:
 
 
 def ever_comes_here() -> bool:
-    """No condition around this point is plainly false."""
+    """Whether no enclosing condition is a constant that is false."""
     return not any(isinstance(guard, bool | int | IntImm) and not int(guard) for guard in _guards())
 
 
@@ -36,7 +36,7 @@ def _guards() -> list:
 
 
 def _ranges(ids: bool) -> dict[Var, Range]:
-    """Of the loops around this point, and of ids."""
+    """Variable -> range, for the enclosing loops and, with `ids`, for ids."""
     loops = [frame for frame in IRBuilder.current().frames if hasattr(frame, "doms")]
     pairs = [pair for frame in loops for pair in zip(frame.vars, frame.doms, strict=True)]
     known = state().extents if ids else ()

@@ -1,7 +1,7 @@
 """Execution scopes: `with Tx.cta():` says which threads execute a block together.
 
-TVM spells the scope on every operation, `Tx.cta.copy` or `Tx.tile.cta.copy`. Here an operation takes it from
-the innermost `with`, also inside `@Tx.inline` helpers; TVM's spelling means the same as a `with` of one line.
+TVM writes the scope on every operation, `Tx.cta.copy` or `Tx.tile.cta.copy`. Here an operation takes it from
+the innermost `with`, also inside `@Tx.inline` helpers; TVM's spelling means the same as a one-line `with`.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def scope_maker(name: str):
     def make(*conditions, parent: str | None = None) -> Scope:
         if conditions:
             raise TypeError(
-                f"a condition goes in brackets behind the scope: `with Tx.{name}(...)[condition]:`"
+                f"a condition goes in brackets after the scope: `with Tx.{name}(...)[condition]:`"
             )
         if parent is not None and parent not in SCOPES[: SCOPES.index(name)]:
             raise ValueError(f"Tx.{name}(parent={parent!r}): parent is one of {SCOPES[: SCOPES.index(name)]}")
@@ -81,7 +81,7 @@ def scope_maker(name: str):
 
 
 def within(scope: str, operation: Callable) -> Callable:
-    """`operation` as `Tx.<scope>.<its name>`: in that scope, whichever `with` stands around it."""
+    """`operation` as `Tx.<scope>.<its name>`: in that scope, whatever the enclosing `with`."""
 
     def call(*args, **options):
         with Scope(scope):

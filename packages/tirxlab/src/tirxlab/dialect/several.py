@@ -1,7 +1,8 @@
-"""All refused statements of a kernel at once: the parser goes on after one that it cannot take.
+"""Reports all refused statements of a kernel at once: the parser continues after an error.
 
-TVM's parser ends at the first error. Here each statement of the student's own source is tried; the error of
-one is kept, and the names that it would have defined are `lost`: who reads them has done nothing wrong.
+TVM's parser stops at the first error. Here each statement of the student's own source is tried. The error of
+a refused one is kept, and the names that it would have defined are `lost`: errors of statements that read
+these are not reported.
 """
 
 from tvm.script.parser.core import doc
@@ -14,7 +15,7 @@ _visit_body = Parser.visit_body
 
 
 def visit_body(parser: Parser, statements: list) -> None:
-    """Stands in for TVM's: the statements of a block, each by itself where the source is the student's."""
+    """Replaces TVM's method: visits the statements of a block, each on its own in the student's source."""
     source = parser.diag.source
     current = state_or_none()
     if current is None or not is_students(source.source_name):
@@ -36,7 +37,7 @@ def _keep(error: Exception, file: str, statement) -> None:
 
 
 def _names(statement, context: type) -> set[str]:
-    """The names that a statement reads (doc.Load) or gives a meaning to (doc.Store), its blocks included."""
+    """The names that a statement reads (doc.Load) or defines (doc.Store), its blocks included."""
     found, waiting = set(), [statement]
     while waiting:
         node = waiting.pop()
@@ -53,7 +54,7 @@ def _names(statement, context: type) -> set[str]:
 
 
 def raise_all(errors: list[KernelError]) -> None:
-    """One KernelError with all of them, in the order of the lines; the same reason is said once."""
+    """Raises one KernelError with all errors in the order of the lines; equal reasons are given once."""
     alike: dict[str, list[KernelError]] = {}
     for error in sorted(errors, key=lambda e: e.line):
         alike.setdefault(error.reason, []).append(error)

@@ -1,4 +1,4 @@
-"""What the dialect remembers while one kernel is parsed; each parse has its own, so threads do not mix."""
+"""The dialect's state while one kernel is parsed; each parse has its own, so that threads do not mix."""
 
 from collections import Counter
 from contextlib import contextmanager
@@ -9,13 +9,15 @@ from typing import Any
 
 @dataclass
 class ParseState:
-    """scopes: the open `with` blocks, outermost first. barriers: (buffer, name given or None).
+    """The state of one parse.
+
+    scopes: the open `with` blocks, outermost first. barriers: (buffer, name given or None).
 
     ids: (function, parent) -> extents, of the declared ids. extents: (an id's variable, its extent).
-    pools: those to be committed.
-    assigned: how often the source gives each name a value. values: (a variable's buffer, its only value).
-    errors: of the statements that are refused. lost: the names that these would have given a value.
-    group: (cta_group, the instruction) of the first one that names it.
+    pools: the shared-memory pools, to be committed.
+    assigned: how often the source assigns each name. values: (a variable's buffer, its only value).
+    errors: of the refused statements. lost: the names that these would have defined.
+    group: (cta_group, the instruction) of the first instruction that names a cta_group.
     """
 
     scopes: list[str] = field(default_factory=list)

@@ -64,7 +64,7 @@ class BarrierArray(_Supplied):
         return super().ptr_to(indices)
 
     def _slot(self, stage):
-        """`stage`, which must not lie behind the last barrier, as far as that is known here."""
+        """`stage`; ValueError if it is known to lie beyond the last barrier."""
         last, names = furthest(stage, ids=False) or (-1, [])
         if isinstance(stage, int | IntImm):
             last = int(stage) if int(stage) >= 0 else self.depth
@@ -104,8 +104,8 @@ class TCGen05Bar(BarrierArray, _tvm.TCGen05Bar):
     """`depth` mbarriers on which the tensor core arrives when the MMAs committed so far are complete."""
 
     def arrive(self, stage, cta_group=1, cta_mask=0, pred=None):
-        """Commit this thread's MMAs: to the own CTA's barrier (mask 0), else to CTA i's for each bit i."""
-        # TVM 0.26 hands a missing mask on as None when cta_group is 2, and crashes on it.
+        """Commit this thread's MMAs: to its own CTA's barrier (mask 0), else to CTA i's for each bit i."""
+        # With cta_group 2, TVM 0.26 passes a missing mask on as None and crashes on it.
         mask = 0 if cta_mask is None else cta_mask
         if isinstance(mask, list | tuple):
             raise TypeError("cta_mask is one number, a bit for each CTA of the cluster: 3 for CTAs 0 and 1")
@@ -162,7 +162,7 @@ class ClusterPersistentScheduler2D(_tvm_scheduler.ClusterPersistentScheduler2D):
         if isinstance(num_clusters, int) and num_clusters < 1:
             raise ValueError(
                 f"ClusterPersistentScheduler2D: num_clusters is {num_clusters}, so that next_tile() never "
-                "comes to another tile: it is the number of clusters in the grid (SM_COUNT may be as "
+                "reaches another tile: it is the number of clusters in the grid (SM_COUNT may be as "
                 "small as the CTAs of one cluster)"
             )
         self.m_idx = T.local_scalar("int32")

@@ -7,7 +7,7 @@ class _BarrierArray:
         """Expect `count` arrivals per phase on every barrier of the array.
 
         Lowers to: `mbarrier.init.shared.b64` per barrier, under `thread_rank() == 0`.
-        Who: all threads, at top level: under `if wg_id == 1:` thread 0 never comes, and nothing is done.
+        Who: all threads, at top level: thread 0 does it, which never enters `if wg_id == 1:`.
         Then: `Tx.ptx.fence.mbarrier_init()` and `cta_sync` (clusters: `cluster_sync`) before its first use.
         """
 
@@ -65,11 +65,11 @@ class TMABar(_BarrierArray):
     """
 
     def arrive(self, stage: Any, bytes: Any = None, cta_id: Any = None, pred: Any = None) -> None:
-        """Arrive once and expect `bytes` from TMA in this phase; the phase ends when they have come.
+        """Arrive once and expect `bytes` from TMA in this phase; the phase completes when they have arrived.
 
         Lowers to: `mbarrier.arrive.expect_tx.shared.b64` (with `mapa` on a remote view).
         Who: the one thread that issued the loads, once per phase, before or after them.
-        Then: the bytes must be exactly what the loads on this barrier bring, those of the peer CTA included.
+        Then: `bytes` must be exactly what the loads on this barrier bring, those of the peer CTA included.
         """
 
 class TCGen05Bar(_BarrierArray):
@@ -146,9 +146,9 @@ class ClusterPersistentScheduler2D:
         """
 
     def next_tile(self) -> None:
-        """Go on by `num_clusters` tiles.
+        """Move on by `num_clusters` tiles.
 
         Lowers to: integer arithmetic.
         Who: every role, at the end of each turn of its loop.
-        Then: barrier phases go on from where they are; they do not start again.
+        Then: barrier phases carry on from where they are; do not initialise states again.
         """

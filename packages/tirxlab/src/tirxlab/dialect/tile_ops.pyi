@@ -45,7 +45,7 @@ class TileOps:
         """
 
     def max(self, *args: Any, **options: Any) -> Any:
-        """Tile operation of TVM: dst = the larger, or of two values.
+        """Tile operation of TVM: dst = the maximum over axes; on scalars, the larger of two values.
 
         Lowers to: a loop over the elements that each thread holds.
         Who: all threads of the enclosing scope.
@@ -53,7 +53,7 @@ class TileOps:
         """
 
     def min(self, *args: Any, **options: Any) -> Any:
-        """Tile operation of TVM: dst = the smaller, or of two values.
+        """Tile operation of TVM: dst = the minimum over axes; on scalars, the smaller of two values.
 
         Lowers to: a loop over the elements that each thread holds.
         Who: all threads of the enclosing scope.

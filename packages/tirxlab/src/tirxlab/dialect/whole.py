@@ -1,4 +1,4 @@
-"""What can only be judged once the whole kernel has been read: thread counts, a committed pool, states."""
+"""Checks that need the whole kernel: thread counts, a committed pool, initialised states."""
 
 from math import prod
 
@@ -32,15 +32,15 @@ def problem(parsed: ParseState, parameters: list[str]) -> str | None:
     return None
 
 
-# Suffix of the variable that an object keeps -> what is missing if nothing ever sets it.
+# Suffix of a variable inside an object -> the message if nothing ever initialises it.
 _UNSET = {
-    "_phase": "{0} is never initialised: {0}.init(is_producer=True) where one may go ahead, else False",
+    "_phase": "{0} is never initialised: {0}.init(is_producer=True) for a producer, False for a consumer",
     "_linear_idx": "{0} is never initialised: {0}.init(...) takes the number of this CTA or cluster",
 }
 
 
 def never_set(kernel: PrimFunc) -> tuple[str, str] | None:
-    """(name, problem) of the first PipelineState or scheduler that is used and only ever set from itself."""
+    """(name, problem) of the first PipelineState or scheduler that is read but only ever set from itself."""
     read: dict[str, BufferLoad] = {}
     fresh: set[str] = set()
 

@@ -1,12 +1,12 @@
-"""Building code that nobody has read: student Python runs in a confined child whose only product is data.
+"""Builds untrusted code: student Python runs in a confined child whose only product is data.
 
     with Builder(text) as builder:
         built = builder.build(4, (512, 512, 512))      # Built: an artifact, or one line that says why not
 
-The child (child.py) lowers a step to CUDA text and a launch. A second one, which runs no student code,
-compiles it. The parent (session.py) takes bytes of limited size from them, within limited time, and validates
-them. What a child may touch: levels.py.
-The names below come from their modules on first use: a child is started before all of this is imported.
+The child (child.py) lowers a step to CUDA text and a launch. A second child, which runs no student code,
+compiles these. The parent (session.py) takes bytes of limited size from them, within limited time, and
+validates them. levels.py says what a child may access.
+The names below are imported on first use, so that a child can be started before all of this is imported.
 """
 
 import importlib

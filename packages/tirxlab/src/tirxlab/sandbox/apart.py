@@ -1,7 +1,7 @@
-"""One piece of work in a forked process, which is thrown away with all that the work has changed there.
+"""Does one piece of work in a forked process, which is thrown away with all that the work changed there.
 
-The answer comes back through a file that has no name; a process that dies without one takes this one with it,
-under the same exit status. Linux; elsewhere the work is done here.
+The answer comes back through a file without a name. If the process dies without an answer, this process ends
+with the same exit status. Only on Linux; elsewhere the work is done in this process.
 """
 
 import contextlib
@@ -19,18 +19,18 @@ except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _SUBREAPER = 36  # prctl(2)
-_FIRST = 200  # of the descriptors that may be taken; a child has 256
+_FIRST = 200  # least number for the file's descriptor; a child has 256
 Answer = tuple[dict, bytes]
 
 
 def adopt_orphans() -> None:
-    """What a piece of work leaves running becomes a child of this process, so that `left_over` sees it."""
+    """Processes that a piece of work leaves running become children of this one, so `left_over` sees them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 def left_over() -> bool:
-    """Whether a piece of work that is done has left a process behind."""
+    """Whether a finished piece of work has left a process behind."""
     with contextlib.suppress(ChildProcessError):
         while True:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
@@ -39,7 +39,7 @@ def left_over() -> bool:
 
 
 def apart(work: Callable[[], Answer], *ours: int) -> Answer:
-    """What `work` gives, done in a process of its own, in which the descriptors `ours` are closed."""
+    """The answer of `work`, done in a forked process in which the descriptors `ours` are closed."""
     if sys.platform != "linux":
         return work()
     with _file() as kept:
@@ -56,14 +56,14 @@ def apart(work: Callable[[], Answer], *ours: int) -> Answer:
 
 
 def _file() -> BinaryIO:
-    """Without a name, under a number that code which plays with descriptors does not hit by chance."""
+    """A file without a name, under a descriptor number that code tampering with descriptors hardly hits."""
     assert fcntl is not None  # there are no forks on Windows
     with tempfile.TemporaryFile() as made:
         return os.fdopen(fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST), "w+b")
 
 
 def _do(work: Callable[[], Answer], kept: int, ours: tuple[int, ...]) -> None:
-    """The forked process: it writes its answer and ends, whatever the work has made of the interpreter."""
+    """The forked process: writes its answer and ends, whatever the work has done to the interpreter."""
     status = 1
     write, leave, encode = os.write, os._exit, json.dumps
     try:
@@ -76,7 +76,7 @@ def _do(work: Callable[[], Answer], kept: int, ours: tuple[int, ...]) -> None:
         while rest:
             rest = rest[write(kept, rest) :]
         status = 0
-    except BaseException as error:  # noqa: BLE001 (the copy of the interpreter must not go on from here)
+    except BaseException as error:  # noqa: BLE001 (the forked interpreter must not continue from here)
         with contextlib.suppress(BaseException):
             write(2, f"{type(error).__name__}: {error}\n".encode())
     finally:
@@ -84,7 +84,7 @@ def _do(work: Callable[[], Answer], kept: int, ours: tuple[int, ...]) -> None:
 
 
 def _head(text: bytes) -> dict:
-    """The student's process has written this; what it says is judged by the lab, outside."""
+    """The answer's first line as a dict. The student's process wrote it; the parent checks what it says."""
     try:
         head = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Steps of one kernels file to artifacts: a step that kills the child costs no other step."""
+"""Builds steps of one kernels file to artifacts; a step that kills the child costs no other step."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from tirxlab.toolchain import cache, nvrtc
 
 Size = tuple[int, int, int]
 REFUSALS = ("file", "untouched", "misfit", "build", "raised", "limit")
-LEAST_SECONDS = 10  # that a step gets after others that took too much
-DRAFT = 4 << 20  # bytes of a draft, at most: it is kept, and opened where it counts to nobody's limits
-LARGEST_CUDA = 4 << 20  # characters of its text: ninety times what a kernel has; noise apart, it packs well
+LEAST_SECONDS = 10  # that a step gets, however much time earlier steps took
+DRAFT = 4 << 20  # most bytes of a packed draft: it is kept, and unpacked where no limits apply
+LARGEST_CUDA = 4 << 20  # most characters of its CUDA text, ninety times a kernel's; text packs well
 
 
 @dataclass
 class Built:
-    """What came of one step at one size."""
+    """The result of building one step at one size."""
 
     step: int
     size: Size
     artifact: Artifact | None = None
     # Why there is none: "file", "untouched", "misfit", "build", "raised", "limit", "died"; "lab": our fault
     kind: str = ""
-    message: str = ""  # the same for a person, safe to print
-    printed: str = ""  # what the code printed meanwhile, safe to print
+    message: str = ""  # the reason for a person, safe to print
+    printed: str = ""  # what the code printed, safe to print
 
 
 class NoKernel(ValueError):
-    """The code of a step makes no kernel; the message says why."""
+    """The code of a step does not make a kernel; the message says why."""
 
 
 def artifact_of(path: Path, step: int, size: Size) -> Artifact:
@@ -57,10 +57,10 @@ def artifact_of(path: Path, step: int, size: Size) -> Artifact:
 
 
 class Builder:
-    """Builds steps of a kernels file given as text. Use as a context manager: it has two child processes.
+    """Builds steps of a kernels file given as text. A context manager, because it has two child processes.
 
-    Each step that goes over a limit halves the time of those that follow, down to LEAST_SECONDS. `patience`:
-    seconds for all steps; who stays just below each limit gets that little, too, once they are more.
+    Each step that exceeds a limit halves the time for the following ones, down to LEAST_SECONDS. `patience`:
+    seconds for all steps together; once they are used up, further steps get only LEAST_SECONDS.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Builder:
         self.compiler = Session("compile", limits, level)
         self.told: subprocess.Popen | None = None  # the process that has the file's text
         self.patience = patience
-        self.tried: set[str] | None = None  # kernels that are of no interest again: then PTX alone is made
+        self.tried: set[str] | None = None  # kernels not to be built again; if given, only PTX is made
 
     def __enter__(self) -> Builder:
         return self
@@ -87,13 +87,13 @@ class Builder:
         self.close()
 
     def start(self) -> None:
-        """Start both children before there is work for them: they import meanwhile what they will need."""
+        """Start both children before there is work for them, so that they import what they will need."""
         for session in (self.student, self.compiler):
             if not session.running:
                 session.start()
 
     def stop(self) -> None:
-        """Make a `build` of another thread end soon."""
+        """Make a `build` in another thread end soon."""
         self.student.stop()
         self.compiler.stop()
 
@@ -102,8 +102,8 @@ class Builder:
         self.compiler.close()
 
     def build(self, step: int, size: Size, sms: int | None = None, whole: bool = True) -> Built:
-        """Never raises for what the code does. `sms`: its SM_COUNT; None: the rubric's for the size. Unless
-        `whole`, PTX alone will do: the simulator needs no more.
+        """Build a step; never raises because of what its code does. `sms`: the SM_COUNT; None: the rubric's.
+        Unless `whole`, only PTX is made, which is all that the simulator needs.
         """
         built = Built(step, size)
         try:
@@ -116,7 +116,7 @@ class Builder:
         except ArtifactError as error:
             built.kind, built.message = (
                 "died",
-                f"the code gave something that is no kernel: {printable(str(error), 1)}",
+                f"the code gave something that is not a kernel: {printable(str(error), 1)}",
             )
         if built.kind == "limit" or self.spent > self.patience:
             self._lose_patience()
@@ -135,10 +135,10 @@ class Builder:
             session.limits = replace(session.limits, seconds=max(least, half))
 
     def _draft(self, built: Built, sms: int | None) -> Artifact | None:
-        """What the student's code makes, as valid data; the text that goes with it is ours."""
+        """The draft that the student's code makes, validated, with our copy of the source text."""
         if self.told is None or self.told is not self.student.process:
             answer, _ = self.student.ask({"name": self.name}, self.text.encode())
-            if not answer["ok"]:  # none of their code has run yet
+            if not answer["ok"]:  # no student code has run yet
                 self._refuse(built, answer, ours=True)
                 return None
             self.told = self.student.process
@@ -152,18 +152,18 @@ class Builder:
             return None
         draft = Artifact.from_bytes(data)
         if not draft.is_draft or draft.arch != self.arch:
-            raise ArtifactError(f"a draft for {self.arch} is asked for")
+            raise ArtifactError(f"a draft for {self.arch} was asked for")
         if len(draft.cuda) > LARGEST_CUDA:
             raise ArtifactError(f"its CUDA text is larger than {LARGEST_CUDA >> 20} MiB")
         return draft.with_source(self.name, self.text)
 
     def _refuse(self, built: Built, answer: dict, ours: bool = False) -> None:
-        """`ours`: the answer of a child that has run no student code."""
+        """Record why there is no artifact. `ours`: the answer is of a child that has run no student code."""
         kind, message = answer.get("kind"), answer.get("message")
         if kind in ((*REFUSALS, "lab") if ours else REFUSALS) and isinstance(message, str):
             built.kind, built.message = str(kind), printable(message)
         else:
-            built.kind, built.message = "died", "the code gave an answer that is none"
+            built.kind, built.message = "died", "the code gave an invalid answer"
 
     def _compiled(self, built: Built, draft: Artifact, whole: bool) -> Artifact | None:
         """The draft compiled by NVRTC, from the cache if the same CUDA text was compiled before."""
@@ -186,7 +186,7 @@ class Builder:
         return None
 
     def _new(self, built: Built, draft: Artifact) -> Artifact | None:
-        """Its PTX, if no such kernel was tried before."""
+        """The draft compiled to PTX; None if the same kernel was tried before."""
         assert self.tried is not None
         same = kernel_of(draft)
         if same in self.tried:
@@ -197,7 +197,7 @@ class Builder:
         return found and found.with_source(self.name, self.text)
 
     def _at_line(self, answer: dict) -> dict:
-        """The compiler's message with the student's line, as tirxlab.toolchain.build gives it."""
+        """The compiler's message with the student's line, in the form of tirxlab.toolchain.build."""
         line, lines = answer.get("line"), self.text.splitlines()
         if type(line) is not int or not 0 < line <= len(lines):
             return answer
@@ -205,7 +205,7 @@ class Builder:
 
 
 def kernel_of(artifact: Artifact) -> str:
-    """What tells kernels apart: their CUDA text without the student's lines, and their launch."""
+    """A hash that identifies a kernel: its CUDA text without the student's line numbers, and its launch."""
     text = re.sub(rf"\b{nvrtc.SOURCE_MARK}\(\d+\);", "", artifact.cuda)
     shape = artifact.grid, artifact.block, artifact.cluster, artifact.shared_bytes
     return hashlib.sha256(repr((text, shape, artifact.params)).encode()).hexdigest()
@@ -217,7 +217,7 @@ def _compiler() -> str:
 
 
 def _key(draft: Artifact) -> str:
-    """Everything that decides what the compiler makes of a draft, and the draft itself."""
+    """The cache key: a hash of the draft and of everything that determines how it is compiled."""
     plain = hashlib.sha256(draft.with_source("", "").to_bytes()).hexdigest()
     return (
         "worker-" + hashlib.sha256(json.dumps([plain, nvrtc.SETTINGS, _compiler()]).encode()).hexdigest()[:32]

@@ -1,12 +1,12 @@
 """Inside the confined child: answers requests on standard input, one JSON line each, until it is closed.
 
     {"ready": true}            answered as soon as everything is imported
-    python child.py lower      first {"name", "bytes"} and the file; then what `lower` takes: a draft
-    python child.py compile    {"bytes"} and a draft: the finished artifact; {"whole": false}: PTX alone
-    python child.py call       first {"module", "bytes"} and its text; then {"call", "bytes"}: what it gives
-An answer is one JSON line {"ok", "bytes", ..} and so many bytes. Whatever is printed goes to standard error.
-Each draft is made in a copy of this process that is thrown away (apart.py): code of one step finds nothing
-that another's has changed. It may get at this one all the same: the parent believes valid data alone.
+    python child.py lower      first {"name", "bytes"} and the file; then arguments of `lower`: a draft
+    python child.py compile    {"bytes"} and a draft: the finished artifact; {"whole": false}: only PTX
+    python child.py call       first {"module", "bytes"} and its text; then {"call", "bytes"}: the result
+An answer is one JSON line {"ok", "bytes", ..} and that many bytes. Printed text goes to standard error.
+Each draft is made in a fork of this process that is thrown away (apart.py), so that one step's code does not
+see what another's has changed. It might still reach this process, so the parent trusts only valid data.
 What the answers need is imported before the first request, which may come later.
 """
 
@@ -18,18 +18,18 @@ import os
 import sys
 from pathlib import Path
 
-# bytes: a hundred times what a kernel has; what reads it takes minutes and gigabytes for more
+# bytes: a hundred times a kernel's; reading more would take minutes and gigabytes
 LARGEST_PTX = 8 << 20
-LONGEST = 5000  # characters of a message: escaped, it still fits into the line that the parent reads
+LONGEST = 5000  # most characters of a message: even escaped, it fits into the line that the parent reads
 _LAB = Path(__file__).resolve().parents[5]
 sys.path[:0] = [str(_LAB), *(str(_LAB / "packages" / name / "src") for name in ("tirxlab", "ptxsim"))]
 
 
 def main(mode: str) -> None:
     stdin, replies = sys.stdin, os.fdopen(os.dup(1), "wb")
-    requests, sys.stdin = stdin.buffer, io.StringIO()  # a call of input() gets no request, and no answer
+    requests, sys.stdin = stdin.buffer, io.StringIO()  # so that input() reads no request, but ends at once
     os.dup2(2, 1)
-    gc.disable()  # what imports make stays
+    gc.disable()  # objects made by imports live to the end
     serve = served(mode, replies.fileno())
     gc.freeze()
     gc.enable()
@@ -45,10 +45,10 @@ def main(mode: str) -> None:
 
 
 def served(mode: str, replies: int):
-    """What answers the requests; of an environment that is damaged, only how it is."""
+    """The object that answers requests; in a damaged environment, one that only reports the damage."""
     try:
         return Lowering(replies) if mode == "lower" else {"compile": Compiling, "call": Calling}[mode]()
-    except Exception as error:  # what a half-missing package raises is anything
+    except Exception as error:  # a half-missing package may raise anything
         return Damaged(error)
 
 
@@ -67,7 +67,7 @@ def refused(kind: str, message: str) -> tuple[dict, bytes]:
 
 
 class Calling:
-    """Functions of one module of the lab, from bytes of others to bytes; runs no student code."""
+    """Calls functions of one module of the lab, from others' bytes to bytes; runs no student code."""
 
     def __init__(self):
         self.module: dict = {}
@@ -86,12 +86,12 @@ class Calling:
 
 
 class Compiling:
-    """Drafts to artifacts; runs no student code."""
+    """Compiles drafts to artifacts; runs no student code."""
 
     def __init__(self):
         from tirxlab.toolchain import nvrtc
 
-        with contextlib.suppress(ImportError):  # said where it is needed
+        with contextlib.suppress(ImportError):  # reported when it is needed
             nvrtc.version()
 
     def answer(self, request: dict, data: bytes) -> tuple[dict, bytes]:
@@ -110,9 +110,9 @@ class Compiling:
 
 
 class Lowering:
-    """Steps of one kernels file to drafts, each in a process of its own that cannot write to `replies`.
+    """Lowers steps of one kernels file to drafts, each in a process that cannot write to `replies`.
 
-    An answer with "spent" asks for a new child: the code has left files or a process behind.
+    An answer with "spent" asks for a new child, because the code has left files or a process behind.
     """
 
     def __init__(self, replies: int):
@@ -139,7 +139,7 @@ class Lowering:
         return {**answer, "spent": spent}, data
 
     def files(self) -> set[tuple[str, int, int]]:
-        """What is in the folder of the kernels file; nobody sets the time of a change back."""
+        """The contents of the kernels file's folder, with their ctime, which nobody can set back."""
         found = os.scandir(self.path.parent)
         return {
             (one.name, (seen := one.stat(follow_symlinks=False)).st_size, seen.st_ctime_ns) for one in found
@@ -174,7 +174,7 @@ class Lowering:
             return refused("misfit" if misfit else "raised", self.describe(error))
 
     def describe(self, error: Exception) -> str:
-        """What the builder, the dialect or builder_slips.py says. That may fail too: it is a student's."""
+        """The message of the builder, the dialect or builder_slips.py; a student's exception may fail."""
         try:
             return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         except Exception:

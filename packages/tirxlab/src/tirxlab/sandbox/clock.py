@@ -1,4 +1,4 @@
-"""Time that processes have had for their work, whatever else the machine does."""
+"""The time that processes had for their work, however busy the machine is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 from tirxlab.sandbox import tree
 
-MOST = 20  # times the limit, in wall time, that work gets on a machine that is too busy to do it
+MOST = 20  # times the limit, in wall time, after which a machine counts as too busy
 
 
 class Starved(RuntimeError):
@@ -14,23 +14,23 @@ class Starved(RuntimeError):
 
 
 class Clock:
-    """A limit on the time of a process and of all that it starts.
+    """A limit on the time of a process and of all processes that it starts.
 
-    What counts is CPU time, or the wall time in which none of them stood in the queue for a processor: who
-    sleeps does not get more of it. Where that cannot be seen (no Linux), wall time counts.
+    CPU time counts, or the wall time in which none of them waited for a processor if that is more, so that
+    sleeping gains nothing. Where that cannot be measured (not Linux), wall time counts.
     """
 
     def __init__(self, pid: int, seconds: float):
         self.pid, self.seconds, self.start = pid, seconds, time.monotonic()
         self.cpu, self.queued = tree.cpu_seconds(pid), tree.queued(pid)
-        self.next = self.start + seconds  # when to look again: no sooner can it be over
+        self.next = self.start + seconds  # when to look again: the time cannot be up sooner
 
     def left(self) -> float:
-        """Seconds that there is nothing to look after."""
+        """Seconds until `over` need be asked again."""
         return max(0.0, self.next - time.monotonic())
 
     def spent(self) -> float:
-        """Seconds that count; of a process that is gone, wall time."""
+        """The seconds that count so far; wall time if the process is gone."""
         waited = max(0.0, tree.queued(self.pid) - self.queued)
         return max(tree.cpu_seconds(self.pid) - self.cpu, time.monotonic() - self.start - waited)
 

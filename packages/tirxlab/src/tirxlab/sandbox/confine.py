@@ -1,13 +1,13 @@
-"""Start one program with as little as possible: its view, rights and resources come from a JSON object.
+"""Starts one program with minimal privileges: its view of files, rights and resources are in a JSON object.
 
-Run as a script, `python -I -S confine.py SPEC`, in a process group of its own. SPEC is what levels.py makes:
+Run as a script, `python -I -S confine.py SPEC`, in its own process group. levels.py makes the SPEC:
     level       see levels.py
     uid         the user to become, or null
     root        an empty folder, where the new file system is put together ("namespaces")
-    binds       [[path outside, path inside]], read-only; hide: paths of which nothing may be seen
-    read, write what the program may open, where Landlock is used
+    binds       [[path outside, path inside]], read-only; hide: paths whose content must not be visible
+    read, write what the program may open, if Landlock is used
     argv, env, cwd, and the numbers of limits.py
-This process stays outside as the guard, see guard.py. Standard library alone.
+This process stays outside as the guard, see guard.py. Uses only the standard library.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 guard, walls = importlib.import_module("guard"), importlib.import_module("walls")  # beside this file
 
-NOT_STARTED = 91  # exit status of the guard, as guard.MEMORY_EXCEEDED and DISK_EXCEEDED
+NOT_STARTED = 91  # exit status of the guard, like guard.MEMORY_EXCEEDED and DISK_EXCEEDED
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
     0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000,
 )  # fmt: skip
@@ -35,14 +35,14 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *args) -> None:
-    """A function of libc; OSError if it fails."""
+    """Call a function of libc; OSError if it fails."""
     if getattr(LIBC, name)(*args) == -1:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
 def main(spec: dict) -> int:
-    if spec.get("inside"):  # another program has shut this one in
+    if spec.get("inside"):  # another program has confined this one
         become(spec)
     lab = os.getppid()
     alarm = guard.Alarm()
@@ -65,7 +65,7 @@ def main(spec: dict) -> int:
 
 
 def own_namespaces() -> None:
-    """New ones for what this process starts from now on. Its own files stay: it reads the outer /proc."""
+    """New namespaces for what this process starts from now on. Its files stay, to read the outer /proc."""
     flags = _NEWPID | _NEWNET | _NEWIPC | _NEWUTS
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0:
@@ -78,7 +78,7 @@ def own_namespaces() -> None:
 
 
 def become(spec: dict) -> None:
-    """The forked child: puts on the limits and turns into the program."""
+    """The forked child: applies the limits and becomes the program."""
     try:
         if spec["level"] == "namespaces":
             own_files(spec)
@@ -94,16 +94,16 @@ def become(spec: dict) -> None:
             call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             put_up_walls(spec)
         os.execve(spec["argv"][0], spec["argv"], spec["env"])
-    except BaseException as error:  # noqa: BLE001 (whatever it is, the parent's copy must not go on from here)
+    except BaseException as error:  # noqa: BLE001 (whatever it is, the parent's fork must not continue)
         os.write(2, f"confine: {error}\n".encode())
     finally:
         os._exit(NOT_STARTED)
 
 
 def put_up_walls(spec: dict) -> None:
-    """What the level promises must be had; the filter of system calls comes on top where it can."""
+    """The level's own walls are required; elsewhere the system call filter is added where it is available."""
     if spec["level"] == "bubblewrap" and not spec.get("inside"):
-        return  # it mounts, and puts up its own; its program comes here again
+        return  # bwrap mounts and makes its own walls; the program inside it gets here again
     call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
     same_user = spec["level"] == "landlock"
     if same_user or (spec["level"] == "user" and walls.version()):
@@ -131,7 +131,7 @@ def limit(spec: dict) -> None:
 
 
 def threads_of_user() -> int:
-    """The kernel counts all threads of a user together."""
+    """How many threads this user has, because the kernel counts all of them against RLIMIT_NPROC."""
     total = 0
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         with contextlib.suppress(OSError):
@@ -141,7 +141,7 @@ def threads_of_user() -> int:
 
 
 def own_files(spec: dict) -> None:
-    """A file system in memory with nothing but the binds, a few devices and /tmp."""
+    """Mounts a file system in memory with only the binds, a few devices and /tmp, as the root."""
     root, size = spec["root"], f"size={spec['disk']},nr_inodes={guard.FILES}"
     call("unshare", _NEWNS)
     call("mount", b"none", b"/", None, _REC | _PRIVATE, None)
@@ -159,7 +159,7 @@ def own_files(spec: dict) -> None:
     for path, mode in (("/proc", 0o555), ("/.outside", 0o700)):
         os.makedirs(root + path, exist_ok=True)
         os.chmod(root + path, mode)
-    with contextlib.suppress(OSError):  # not allowed in many containers; nothing needs it
+    with contextlib.suppress(OSError):  # not allowed in many containers, and not needed
         call("mount", b"proc", f"{root}/proc".encode(), b"proc", 14, None)
     for path in spec["hide"]:
         if os.path.isdir(root + path):

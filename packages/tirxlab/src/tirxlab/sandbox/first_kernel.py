@@ -1,6 +1,6 @@
-"""A kernel of ours, built before any of a student's: what TVM loads and keeps for the first is there then.
+"""A kernel of the lab's, built before any student's, so that TVM has loaded what it needs for a first kernel.
 
-Each step is built in a copy of the process (apart.py), which would otherwise pay for that anew.
+Each step is built in a fork of the process (apart.py), which would otherwise have to load that again.
 """
 
 from tirxlab import Tx
@@ -10,7 +10,7 @@ SIZE = 128, 64
 
 
 def build_first() -> None:
-    """A CTA copies a tile through shared memory."""
+    """Lowers a kernel in which a CTA copies a tile through shared memory."""
 
     @Tx.prim_func(tirx=True)
     def kernel(A: Tx.Buffer(SIZE, "float16"), D: Tx.Buffer(SIZE, "float16")):  # type: ignore[valid-type]

@@ -1,8 +1,8 @@
-"""The guard of one confined program: it sleeps until there is something to do, and leaves nothing behind.
+"""The guard of one confined program: enforces its limits and leaves no process behind.
 
-It wakes when the program or the lab ends (pidfd), when the lab wants an end (SIGTERM), when an orphan is to
-be buried (SIGCHLD); and to look at memory and disk no sooner than they could be full, which is seldom while
-there is room. An idle program costs one system call a second. Standard library alone.
+It sleeps, and wakes when the program or the lab ends (pidfd), when the lab wants an end (SIGTERM), or when an
+orphan is to be reaped (SIGCHLD); and to check memory and disk, no sooner than they could be full, which is
+seldom while there is room. An idle program costs one system call a second. Uses only the standard library.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ MEMORY_EXCEEDED, DISK_EXCEEDED, PROCESSES_EXCEEDED = (
     93,
 )  # exit statuses of the guard; else the program's own, or 128 + signal
 _FASTEST = 4 << 30  # bytes a second: no program fills memory or a disk faster
-_LEAST, _MOST = 0.03, 1.0  # seconds between two looks
-FILES = 5000  # that a program may leave on a disk that is not its own
+_LEAST, _MOST = 0.03, 1.0  # seconds between two checks
+FILES = 5000  # most files that a program may leave on a disk that is not its own
 
 
 class Alarm:
-    """Signals as something to poll."""
+    """Turns signals into something that can be polled."""
 
     def __init__(self):
         self.read, self.write = os.pipe()
@@ -48,27 +48,27 @@ class Alarm:
                 pass
 
     def close(self) -> None:
-        """In a forked child, which has no use for it."""
+        """Undo it in a forked child, which does not need it."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
 
 
 class Guard:
-    """Over `program`, which this process has forked for the process `lab`."""
+    """Guards `program`, which this process has forked on behalf of the process `lab`."""
 
     def __init__(self, program: int, spec: dict, lab: int, alarm: Alarm):
         self.program, self.lab, self.alarm = program, lab, alarm
         self.memory, self.disk, self.processes = spec["memory"], spec["disk"], spec["processes"]
-        self.inside = spec["level"] == "bubblewrap"  # whose disk in memory has no limit of files
+        self.inside = spec["level"] == "bubblewrap"  # its disk in memory has no limit on files
         own_disk = spec["level"] in ("bubblewrap", "namespaces")
         self.uid, self.home = spec["uid"], None if own_disk else spec["cwd"]
         self.free = self._free()
-        self.clock = (~program << 3) | 2  # of its CPU time, see clock_getcpuclockid(3)
+        self.clock = (~program << 3) | 2  # id of its CPU-time clock, see clock_getcpuclockid(3)
         self.looked, self.alone = -1.0, False
 
     def wait(self) -> int:
-        """The program's exit status, or why it was ended, once no descendant is left."""
+        """The program's exit status, or the status for why it was ended, once no descendant is left."""
         try:
             return self._wait()
         finally:
@@ -93,14 +93,14 @@ class Guard:
 
     @staticmethod
     def _watch(pid: int) -> int | None:
-        """What can be polled for the end of a process; without it, that is looked for once a second."""
+        """A pidfd to poll for the end of a process; None if there is none: that is checked once a second."""
         try:
             return os.pidfd_open(pid)
         except (AttributeError, OSError):
             return None
 
     def _look(self) -> tuple[int | None, float]:
-        """(why the program has to end, if it has to; the seconds until it could have to)."""
+        """(the status with which the program has to end, or None; seconds until the next check)."""
         with contextlib.suppress(OSError):
             now = time.clock_gettime(self.clock)
             if now == self.looked and self.alone:  # nothing has run since
@@ -122,30 +122,30 @@ class Guard:
             room = min(room, left)
         return None, min(_MOST, max(_LEAST, room / _FASTEST))
 
-    # ---- a disk that others use too ----
+    # ---- a disk that is shared with others ----
 
     def _free(self) -> tuple[int, int]:
-        """Bytes and files that fit on the disk of the program's folder."""
+        """(bytes, files) that are free on the disk of the program's folder."""
         if self.home is None:
             return 0, 0
         seen = os.statvfs(self.home)
         return seen.f_bavail * seen.f_frsize, seen.f_favail
 
     def _filled(self, home: str, below: list[int]) -> int:
-        """Bytes that the program may have written: looked into only when so much is gone from the disk."""
+        """Bytes that the program may have written; counted only if that much is gone from the disk."""
         free, files = self._free()
         gone = self.free[0] - free
         if gone <= self.disk and self.free[1] - files <= FILES:
             return max(0, gone)
         used, count = _content(home)
         used += sum(map(tree.unlinked, below))
-        self.free = free + used, files + count  # the rest was others'
+        self.free = free + used, files + count  # the rest was written by others
         return self.disk + 1 if count > FILES else used
 
     # ---- the end ----
 
     def _bury(self) -> int | None:
-        """Buries the dead; the program's status if it is among them."""
+        """Reaps dead children; the program's status if it is one of them."""
         found = None
         with contextlib.suppress(ChildProcessError):
             while True:
@@ -174,7 +174,7 @@ class Guard:
 
 
 def _files_on(path: str) -> int:
-    """How many files are on the disk that this path is on; 0 if that cannot be seen."""
+    """How many files the disk of this path has; 0 if that cannot be determined."""
     try:
         seen = os.statvfs(path)
         return seen.f_files - seen.f_ffree
@@ -183,7 +183,7 @@ def _files_on(path: str) -> int:
 
 
 def _sweep(folder: str, uid: int) -> None:
-    """Removes what a user has left in a folder for everybody."""
+    """Removes what a user has left in a world-writable folder."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             with contextlib.suppress(OSError):
@@ -192,7 +192,7 @@ def _sweep(folder: str, uid: int) -> None:
 
 
 def _content(folder: str) -> tuple[int, int]:
-    """(bytes, files) below a folder; one that is too deep to be looked into holds too many."""
+    """(bytes, files) below a folder; a folder that is too deep to be searched counts as too many files."""
     used, count, todo = 0, 0, [folder]
     while todo and count <= FILES:
         try:

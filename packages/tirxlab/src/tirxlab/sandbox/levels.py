@@ -1,17 +1,17 @@
-"""How well a child is shut in on this machine, and the SPEC for confine.py. Levels, the best first:
+"""How well a child can be confined on this machine, and the SPEC for confine.py. Levels, the best first:
 
-"bubblewrap"  bwrap(1), where it is installed and works, makes what "namespaces" makes.
+"bubblewrap"  as "namespaces", but made by bwrap(1), where it is installed and works.
 "namespaces"  its own file system (system libraries, Python, its packages and the public part of the lab, all
               read-only, and an empty /tmp), process table and network: on Linux that allows unshare(2), as
               root or with user namespaces.
-"user"        another user, for root without namespaces; Landlock, where Linux has it (5.13), shows it the
-              same files as above; without, it reads what everyone may read. Its own folder vanishes.
-"landlock"    the same user behind Landlock: those files, and nothing done to other processes or your files.
-"limits"      the same user in a process group of its own: time, memory, processes and files are limited, but
-              it reads and writes what you can. Good enough for your own code, not for a class.
+"user"        another user, for root without namespaces; with Landlock (Linux 5.13) it can read only the files
+              above, without it all that everyone may read. Its own folder is deleted afterwards.
+"landlock"    the same user behind Landlock: only those files, and no access to other processes.
+"limits"      the same user in its own process group: time, memory, processes and files are limited, but it
+              can read and write what you can. Good enough for your own code, not for a class.
 
-At every level on Linux a filter of system calls refuses sockets, namespaces, tracing, and memory that is
-no process's.
+At every level on Linux a filter of system calls refuses sockets, namespaces, tracing, and memory that belongs
+to no process.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from tirxlab.checkout import ROOT
 from tirxlab.sandbox.limits import Limits
 
 LEVELS = ("bubblewrap", "namespaces", "user", "landlock", "limits")
-SHUT_IN = LEVELS[:-1]  # good enough for code of others
+SHUT_IN = LEVELS[:-1]  # good enough for others' code
 PUBLIC = (
     "packages/tirxlab/src",
     "packages/ptxsim/src",
     "utils.py",
-)  # what a student's file may import; no tests, no instructor
+)  # what a student's file may import: no tests, nothing of the instructor's
 CONFINE = Path(__file__).with_name("confine.py")
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/alternatives")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _INSIDE = "/lab"
-_FIRST_UID = 200_000  # users that no machine has; a child is one of the next 50 000
+_FIRST_UID = 200_000  # a child gets one of the next 50 000 user ids, which no machine uses
 
 
 def environment(folder: str) -> dict[str, str]:
-    """All that a child finds in its environment."""
+    """The whole environment of a child."""
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "TVM_NUM_THREADS"), "1")
     plain = {"PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8"}
     return plain | threads | {"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "2"}
@@ -52,12 +52,12 @@ def environment(folder: str) -> dict[str, str]:
 
 @functools.cache
 def strongest() -> str:
-    """The best level that works here, found by starting something with each."""
+    """The best level that works here, found by starting a process with each."""
     return next((level for level in SHUT_IN if works(level)), "limits")
 
 
 def works(level: str) -> bool:
-    """Whether something can be started with a level here."""
+    """Whether a process can be started with a level here."""
     if level == "bubblewrap" and not shutil.which("bwrap"):
         return False
     with tempfile.TemporaryDirectory(prefix="lab-") as folder:
@@ -67,16 +67,16 @@ def works(level: str) -> bool:
 
 
 def likely() -> str:
-    """The level to try first: the best where Linux may allow it, which its child's first answer shows."""
+    """The level to try first: on Linux the best, which is likely to work; the child's first answer tells."""
     if sys.platform != "linux" or strongest.cache_info().currsize:
         return strongest()
     return "bubblewrap" if shutil.which("bwrap") else "namespaces"
 
 
 def launcher(arguments: list[str], level: str, limits: Limits, folder: Path) -> list[str]:
-    """The command that runs Python with these arguments inside; `folder` is an empty folder for its use.
+    """The command that runs Python with these arguments confined; `folder` is an empty folder for its use.
 
-    LAB/ at the head of an argument becomes the folder that holds the public part of the lab.
+    LAB/ at the start of an argument becomes the folder that holds the public part of the lab.
     """
     inside = level in ("bubblewrap", "namespaces")
     lab = _INSIDE if inside else str(folder / "lab")
@@ -104,14 +104,14 @@ def launcher(arguments: list[str], level: str, limits: Limits, folder: Path) -> 
 
 
 def _other_user(level: str) -> int | None:
-    """A user for the child that no other process has, where this one may choose."""
+    """A user id for the child that no other process has, if this process may choose one; else None."""
     if level in ("bubblewrap", "landlock", "limits") or not hasattr(os, "geteuid") or os.geteuid() != 0:
         return None
     return _FIRST_UID + int.from_bytes(os.urandom(3), "big") % 50_000
 
 
 def _in_bubblewrap(spec: dict) -> dict:
-    """The SPEC that starts bwrap, in which confine.py goes on and puts up the filter of system calls."""
+    """The SPEC that starts bwrap, inside which confine.py runs again and installs the system call filter."""
     size = ["--size", str(spec["disk"])]
     view = [word for outside, inside in spec["binds"] for word in ("--ro-bind-try", outside, inside)]
     for path in ("/lib", "/lib64", "/bin", "/sbin"):
@@ -131,7 +131,7 @@ def _in_bubblewrap(spec: dict) -> dict:
 
 
 def _binds() -> list[tuple[str, str]]:
-    """What of the disk is to be seen, and where: the system, this Python, its packages, the public lab."""
+    """(path outside, path inside) of what is visible: system, this Python and its packages, public lab."""
     system = [p for p in _SYSTEM if not os.path.islink(p)]
     seen = dict.fromkeys(p for p in [*system, *_python()] if not p.startswith("/usr/"))
     outside_usr = [(p, p) for p in seen]
@@ -150,7 +150,7 @@ def _visible(path: Path) -> bool:
 
 
 def _copy_public(folder: Path) -> None:
-    """A copy for this child alone: it may change it, others do not see that."""
+    """Makes a copy of the public part only for this child, which may change it without affecting others."""
     ignore = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
     for name in PUBLIC:
         source, target = ROOT / name, folder / "lab" / name
@@ -160,5 +160,5 @@ def _copy_public(folder: Path) -> None:
         else:
             shutil.copyfile(source, target)
     (folder / "home").mkdir(exist_ok=True)
-    for path in (folder, *folder.rglob("*")):  # the lab may be kept from others, its public part need not
+    for path in (folder, *folder.rglob("*")):  # even if the lab is private, its public part may be read
         path.chmod(0o755 if path.is_dir() else 0o644)

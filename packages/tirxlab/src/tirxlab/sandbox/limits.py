@@ -1,4 +1,4 @@
-"""What a confined child may use, and how its words are made fit to print."""
+"""What a confined child may use, and how its text is made safe to print."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ MEMORY_EXCEEDED, NOT_STARTED, DISK_EXCEEDED, PROCESSES_EXCEEDED = (
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one child. Going over any of them ends it."""
+    """The limits of one child. Exceeding any of them ends it."""
 
-    seconds: float = 60.0  # of one request: of CPU time, or of wall time that it slept through
+    seconds: float = 60.0  # for one request, as clock.py counts: CPU time, or wall time that it slept through
     cpu_seconds: int = 600  # of the child's whole life
     memory: int = 3072 * MIB  # bytes resident, of all its processes together
     processes: int = 32  # and threads
     file_size: int = 64 * MIB  # bytes of any file that it writes
-    disk: int = 256 * MIB  # bytes of all files, where it has a file system of its own
+    disk: int = 256 * MIB  # bytes of all files, if it has a file system of its own
     reply: int = 64 * MIB  # bytes of one answer
     printed: int = MIB  # bytes of output
 
 
 def printable(text: str, lines: int = 24, width: int = 400) -> str:
-    """Text from an untrusted source for a terminal or a page: no control characters, no more than a screen.
+    """Untrusted text made safe for a terminal or a page: no control characters, at most a screen.
 
-    Tabs become spaces; characters that change the direction of writing or have no shape go as well, and marks
-    piled up over one letter, which would cover other lines.
+    Tabs become spaces. Characters that change the direction of writing or have no glyph are replaced, too, as
+    are combining marks piled up on one letter, which would cover other lines.
     """
     kept = text[: 4 * lines * width].expandtabs(4).splitlines()
     shown = [
@@ -44,7 +44,7 @@ def printable(text: str, lines: int = 24, width: int = 400) -> str:
 
 
 def piled(text: str) -> Iterator[tuple[str, bool]]:
-    """Its characters, and whether each is one that stays in its line: no fourth mark over the same letter."""
+    """Yields (character, whether it stays within its line, not being a fourth mark on the same letter)."""
     height = 0
     for character in text:
         height = height + 1 if unicodedata.category(character) in ("Mn", "Me") else 0

@@ -1,4 +1,4 @@
-"""The parent's side of one confined child: ask, get bytes back in time, or learn in one line why not."""
+"""The parent's side of one confined child: a request gets bytes back in time, or a line that says why not."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tirxlab.sandbox.limits import (
     printable,
 )
 
-_HEAD = 64 << 10  # bytes of an answer's first line
-_START = 300.0  # seconds, counted as those of a request, in which our own code has to be ready
+_HEAD = 64 << 10  # most bytes of an answer's first line
+_START = 300.0  # seconds, counted as for a request, within which the child must be ready
 
 
 class WorkerError(RuntimeError):
@@ -31,23 +31,23 @@ class WorkerError(RuntimeError):
 
 
 class OverLimit(WorkerError):
-    """It used more than it may: of which of its limits is luck where it comes near several."""
+    """The child exceeded a limit; near several limits, chance decides which one."""
 
 
 class TooSlow(OverLimit):
-    """It gave no answer in time."""
+    """The child gave no answer in time."""
 
 
 class NotDone(WorkerError):
-    """Not the fault of what runs inside: the child does not start here, or the machine is too busy for it."""
+    """Not the fault of the code inside: the child cannot be started here, or the machine is too busy."""
 
 
 class Session:
     """One child, started with the first request (or ahead of it) and again after it has died.
 
-    Without a level it is shut in as well as the machine allows. Linux nearly always allows the best, so that
-    is tried first, instead of asking strongest(), which starts processes of its own to find out.
-    `mode` as in child.py, or the arguments of Python for another program that speaks its protocol.
+    Without a level it is confined as well as the machine allows. Linux nearly always allows the best level,
+    so that is tried first, instead of asking strongest(), which starts processes to find out.
+    `mode`: as in child.py, or Python's arguments for another program that speaks its protocol.
     """
 
     def __init__(self, mode: str | list[str], limits: Limits | None = None, level: str | None = None):
@@ -71,7 +71,7 @@ class Session:
 
     @property
     def child(self) -> subprocess.Popen:
-        """The process; WorkerError if there is none."""
+        """The child's process; WorkerError if there is none."""
         if self.process is None:
             raise WorkerError("is not running")
         return self.process
@@ -97,7 +97,7 @@ class Session:
         self.buffer, self.awake = bytearray(), not isinstance(self.mode, str)
 
     def ask(self, request: dict, data: bytes = b"") -> tuple[dict, bytes]:
-        """(answer, its bytes). WorkerError if the child breaks a limit or the protocol; it is dead then."""
+        """(answer, its bytes). WorkerError if the child breaks a limit or the protocol; it is ended then."""
         if not self.running:
             self.start()
         head = json.dumps({**request, **({"bytes": len(data)} if data else {})}).encode() + b"\n"
@@ -115,7 +115,7 @@ class Session:
         return answer
 
     def _wake(self) -> None:
-        """Waits until the child has imported what it needs: that time is ours."""
+        """Waits until the child has imported what it needs, which does not count as its time."""
         if self.awake:
             return
         try:
@@ -125,7 +125,7 @@ class Session:
         self.awake = True
 
     def stop(self) -> None:
-        """Make the child end soon, and an `ask` of another thread with it."""
+        """Make the child end soon, and with it an `ask` in another thread."""
         if self.process is not None:
             self.process.terminate()  # the guard kills what is below it
 
@@ -188,7 +188,7 @@ class Session:
         requests = self.streams[0]
         try:
             outgoing = outgoing[os.write(requests.fileno(), outgoing[:65536]) :]
-        except OSError:  # it reads no more; its end shows on its answer
+        except OSError:  # it no longer reads; its end shows when its answer is read
             outgoing = outgoing[:0]
         if not outgoing:
             selector.unregister(requests)
@@ -209,11 +209,11 @@ class Session:
             raise OverLimit(f"printed more than {self.limits.printed // MIB} MiB and was stopped")
 
     def _parse(self) -> tuple[dict, bytes] | None:
-        """The answer at the head of the buffer, if it is whole; WorkerError if it cannot become one."""
+        """The answer at the start of the buffer, None if incomplete; WorkerError if it is not a valid one."""
         line, newline, _ = bytes(self.buffer[:_HEAD]).partition(b"\n")
         if not newline:
             if len(self.buffer) > _HEAD:
-                raise WorkerError("gave an answer that is none")
+                raise WorkerError("gave an invalid answer")
             return None
         head = self._head(line)
         end = len(line) + 1 + head["bytes"]
@@ -230,13 +230,13 @@ class Session:
         except (ValueError, TypeError, KeyError, RecursionError):
             good = False
         if not good:
-            raise WorkerError("gave an answer that is none")
+            raise WorkerError("gave an invalid answer")
         if head["bytes"] > self.limits.reply:
             raise OverLimit(f"gave an answer of more than {self.limits.reply // MIB} MiB")
         return head
 
     def _obituary(self) -> WorkerError:
-        """Why the child is gone, as far as its exit status tells."""
+        """Why the child is gone, as far as its exit status shows."""
         try:
             status = self.child.wait(3)
         except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
-"""What is below a process: which processes, their memory, their time. Linux; elsewhere nothing is found.
+"""The processes below a process, their memory and their time. On Linux; elsewhere nothing is found.
 
-Standard library alone, and nothing of the lab: the guard of a confined child runs this before anything else.
+Uses only the standard library, nothing of the lab, because the guard of a confined child runs this first.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ _LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # CONFIG_PR
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below this one. Reads the files of these alone, where Linux lists children."""
+    """All processes below this one. If Linux lists children, only the files of these are read."""
     found, new = [], [pid]
     while new:
         new = [child for parent in new for child in children(parent)] if _LISTED else _children_of(new)
@@ -22,7 +22,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """Those that any thread of this process has started, or was given as a subreaper."""
+    """The children of all threads of a process, those inherited as a subreaper included."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -32,7 +32,7 @@ def children(pid: int) -> list[int]:
 
 
 def _children_of(parents: list[int]) -> list[int]:
-    """The same for several, from the whole table of processes."""
+    """The children of several processes, from the whole process table."""
     found = []
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if name.isdigit() and (row := _stat(int(name))) and int(row[1]) in parents:
@@ -48,7 +48,7 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory of a process: also those that it sent to swap, and the tables of its pages."""
+    """Bytes of memory of a process, swapped-out memory and page tables included."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status") as file:
         rows = [line.split() for line in file if line.startswith(("VmRSS:", "VmSwap:", "VmPTE:"))]
         return sum(int(row[1]) << 10 for row in rows)
@@ -56,13 +56,13 @@ def resident(pid: int) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process, of all below it and of those that they have buried."""
+    """CPU time of a process, of all below it and of those that they have reaped."""
     rows = [row for one in (pid, *descendants(pid)) if (row := _stat(one))]
     return sum(int(ticks) for row in rows for ticks in row[11:15]) / _TICKS
 
 
 def queued(pid: int) -> float:
-    """Seconds that the process below this one (or this) that waited longest for a processor has waited."""
+    """Seconds that this process, or one below it, has waited for a processor: the longest wait of any."""
     longest = 0
     for one in (pid, *descendants(pid)):
         with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{one}/schedstat") as file:
@@ -71,14 +71,14 @@ def queued(pid: int) -> float:
 
 
 def _hides(pid: int) -> bool:
-    """Whether a process has made itself unreadable to its own user: its files are root's then (proc(5))."""
+    """Whether a process has made itself unreadable to its own user; then its files are root's (proc(5))."""
     with open(f"/proc/{pid}/status") as file:
         uid = next(line.split()[1] for line in file if line.startswith("Uid:"))
     return os.stat(f"/proc/{pid}/fd").st_uid != int(uid)
 
 
 def unlinked(pid: int) -> int:
-    """Bytes of files that a process holds open and nobody can find any more; no end of them if it hides."""
+    """Bytes of deleted files that a process holds open; HIDDEN if it does not let us see."""
     total = 0
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         try:

@@ -1,15 +1,15 @@
-"""Walls that a process puts up around itself and what it starts, for good; that needs no rights. Linux alone.
+"""Walls that a process puts up around itself and its children, for good, without privileges. Only on Linux.
 
-no_calls()   a seccomp filter: no sockets; no memory that is no process's (memfd, System V, shared mappings,
-             pages in pipes, locks on parts of files: they stay when a process has given its own away, or
-             are counted to none); none of what the machine has a fixed number of; no namespaces, mounts or
-             tracing; no other place in the queue for a processor (who gives way to all others never takes
-             the time that is its limit); with `same_user`, nothing that acts on other processes, or on the
-             mode, owner and dates of files
-only_files() a Landlock ruleset: no file but those that are named, no TCP, no signals out
+no_calls()   a seccomp filter: no sockets; no memory that belongs to no process (memfd, System V, shared
+             mappings, pages in pipes, locks on parts of files), because it would outlast the process or
+             count against no limit; no resources of which the machine has a fixed number; no namespaces,
+             mounts or tracing; no change of scheduling (a process that yields to all others would never use
+             up its time); with `same_user`, nothing that acts on other processes, or on the mode, owner and
+             dates of files
+only_files() a Landlock ruleset: only the named files, no TCP, no signals to processes outside
 
-linux/seccomp.h, linux/filter.h, linux/landlock.h; Documentation/userspace-api/landlock.rst. It imports the
-standard library alone.
+See linux/seccomp.h, linux/filter.h, linux/landlock.h and Documentation/userspace-api/landlock.rst. Imports
+only the standard library.
 """
 
 import ctypes
@@ -51,7 +51,7 @@ REFUSED = {  # name: number on x86_64, on aarch64; None where there is none
     "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setaffinity": (203, 122),
     "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
 }  # fmt: skip
-OF_OTHERS = {  # what the same user may do to other processes and to the owner, mode and dates of files
+OF_OTHERS = {  # what a user may do to its other processes and to the owner, mode and dates of its files
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424),
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
@@ -62,7 +62,7 @@ OF_OTHERS = {  # what the same user may do to other processes and to the owner, 
 }  # fmt: skip
 _CLONE, _CLONE3, _FCNTL, _PRLIMIT, _MMAP = (56, 220), (435, 435), (72, 25), (302, 261), (9, 222)
 
-# Landlock: which rights each version of its interface knows
+# Landlock: version of its interface -> the rights that it knows
 _RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 _READ, _OF_A_FILE = 0b1101, 0x8000 | 0x4000 | 0b111  # execute, read files and folders; what a file can have
 _TCP, _SCOPES = 3, 3  # bind and connect; abstract sockets and signals
@@ -81,16 +81,16 @@ def _call(*args) -> int:
 
 
 def no_calls(same_user: bool = False) -> None:
-    """Refuses system calls that no builder of kernels needs; OSError where that cannot be had."""
+    """Refuses system calls that no builder of kernels needs; OSError if seccomp is not available."""
     program = filter_of(os.uname().machine, same_user)
     kept = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(kept))
     if LIBC.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) or LIBC.prctl(_SECCOMP, _FILTER_MODE, head, 0, 0):
-        raise OSError(ctypes.get_errno(), "seccomp is not to be had")
+        raise OSError(ctypes.get_errno(), "seccomp is not available")
 
 
 def filter_of(machine: str, same_user: bool = False) -> bytes:
-    """The filter as classic BPF; OSError for a machine whose numbers are not known here."""
+    """The filter as classic BPF; OSError for a machine whose system call numbers are not known here."""
     if machine not in ARCHS:
         raise OSError(_ENOSYS, f"no system call numbers for {machine}")
     column = list(ARCHS).index(machine)
@@ -98,20 +98,20 @@ def filter_of(machine: str, same_user: bool = False) -> bytes:
     code += [(_LOAD, 0, 0, _NUMBER)]
     if machine == "x86_64":  # numbers of the x32 interface
         code += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _KILL)]
-    code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | _ENOSYS)]  # libc takes clone then
+    code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | _ENOSYS)]  # libc then uses clone
     for row in (*REFUSED.values(), *(OF_OTHERS.values() if same_user else ())):
         if row[column] is not None:
             code += [(_EQUAL, 0, 1, row[column]), (_RETURN, 0, 0, _ERRNO | _EPERM)]
     code += _where(_CLONE[column], _FIRST, (_ANY_BIT, 0, 1, _NAMESPACES))
     for command in _OF_FCNTL:
         code += _where(_FCNTL[column], _SECOND, (_EQUAL, 0, 1, command))
-    code += _where(_PRLIMIT[column], _FIRST, (_EQUAL, 1, 0, 0))  # of another process
+    code += _where(_PRLIMIT[column], _FIRST, (_EQUAL, 1, 0, 0))  # on another process
     code += _where(_MMAP[column], _FOURTH, (_ANY_BIT, 0, 1, _MAP_SHARED))
     return b"".join(struct.pack("HBBI", *one) for one in [*code, (_RETURN, 0, 0, _ALLOW)])
 
 
 def _where(number: int, argument: int, refused_if: tuple) -> list[tuple]:
-    """Refuses one system call for some values of an argument; the number is loaded, and is again after."""
+    """Refuses a system call for some values of an argument; expects its number loaded, and loads it again."""
     return [
         (_EQUAL, 0, 4, number),
         (_LOAD, 0, 0, argument),
@@ -125,15 +125,15 @@ def _where(number: int, argument: int, refused_if: tuple) -> list[tuple]:
 
 
 def version() -> int:
-    """Of Landlock's interface; 0 where there is none."""
+    """The version of Landlock's interface; 0 if there is none."""
     return max(0, LIBC.syscall(_CREATE, None, 0, 1))
 
 
 def only_files(read: list[str], write: list[str]) -> None:
-    """From now on no file can be opened but these and what is below them; OSError without Landlock."""
+    """From now on only these files and what is below them can be opened; OSError without Landlock."""
     known = version()
     if not known:
-        raise OSError(_ENOSYS, "Landlock is not to be had")
+        raise OSError(_ENOSYS, "Landlock is not available")
     rights = _RIGHTS[min(known, max(_RIGHTS))]
     attributes = struct.pack("QQQ", rights, _TCP if known >= 4 else 0, _SCOPES if known >= 6 else 0)
     size = 24 if known >= 6 else 16 if known >= 4 else 8

@@ -1,4 +1,4 @@
-"""From a TIRX kernel to an artifact: TVM prints CUDA (`build`), NVRTC makes PTX and a cubin of it (`nvrtc`).
+"""From a TIRX kernel to an artifact: TVM writes CUDA (`build`), NVRTC compiles it to PTX and cubin (`nvrtc`).
 
-Only `build` and what it needs import TVM; `nvrtc` and `cache` work without it.
+Only `build` and the modules that it needs import TVM; `nvrtc` and `cache` work without it.
 """

@@ -1,6 +1,6 @@
-"""`build(kernel, arch) -> Artifact`: TIRX -> CUDA (TVM) -> PTX and cubin (NVRTC), with no GPU.
+"""`build(kernel, arch) -> Artifact`: TIRX -> CUDA (TVM) -> PTX and cubin (NVRTC), without a GPU.
 
-Besides `tirxlab.dialect` this package is the only one that imports TVM.
+Apart from `tirxlab.dialect` this is the only package that imports TVM.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tirxlab.artifact import Artifact, BufferInfo, SharedName
 from tirxlab.dialect import KernelError, KernelInfo, info_of
 from tirxlab.toolchain import cache, nvrtc
 
-from . import shared_maps  # noqa: F401  mends TVM
+from . import shared_maps  # noqa: F401  patches TVM
 from .hostcode import HostCodeError, Launch, read_launch
 from .markers import with_markers
 from .messages import BuildError, compile_message, lowering_message
@@ -27,13 +27,13 @@ from .messages import BuildError, compile_message, lowering_message
 __all__ = ["ARCHES", "BuildError", "build", "draft"]
 
 ARCHES = ("sm_80", "sm_90a", "sm_100a")
-_LOWERING = 2  # one more when what the lab changes in TVM's lowering changes the CUDA that comes out
+_LOWERING = 2  # to be incremented whenever the lab's changes to TVM's lowering change the generated CUDA
 
 
 def build(kernel: PrimFunc, arch: str = "sm_100a", *, use_cache: bool = True) -> Artifact:
     """Compile a kernel made with `@Tx.prim_func` for `arch`, or fetch it from the disk cache.
 
-    Raises BuildError, one screen that names the student's file and line.
+    Raises BuildError, whose message fits a screen and names the student's file and line.
     """
     info = _checked(kernel, arch)
     marked = with_markers(kernel, info.file)
@@ -61,7 +61,7 @@ def _checked(kernel, arch: str) -> KernelInfo:
 
 
 def _script(kernel: PrimFunc) -> str:
-    """The kernel as text and its strings, which TVM leaves out (with show_meta a "\\n" in one crashes it)."""
+    """The kernel as text, with its strings, which TVM leaves out (show_meta crashes on a "\\n" in one)."""
     strings = []
     post_order_visit(kernel.body, lambda n: strings.append(n.value) if isinstance(n, StringImm) else None)
     return "\0".join([kernel.script(), *map(str, strings)])
@@ -79,7 +79,7 @@ def _text(file: str) -> str:
 
 
 def draft(kernel: PrimFunc, arch: str = "sm_100a") -> Artifact:
-    """Lower a kernel to CUDA and stop there: an artifact without PTX. Raises as `build`."""
+    """Lower a kernel to CUDA only: an artifact without PTX. Raises as `build` does."""
     info = _checked(kernel, arch)
     return _draft(with_markers(kernel, info.file), info, arch)
 

@@ -1,4 +1,4 @@
-"""Read a kernel's launch out of the host function that TVM generates: parameters, grid, tensor maps.
+"""Extracts a kernel's launch from the host function that TVM generates: parameters, grid, tensor maps.
 
 TVM's host function is never run; every number in it must be a constant, because the lab builds kernels
 for fixed shapes.
@@ -23,7 +23,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 
 class HostCodeError(ValueError):
-    """The host function holds something that this reader does not know; one line says what."""
+    """The host function contains something that this reader does not know; the message says what."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def read_launch(host: PrimFunc, device: PrimFunc, buffers: list[str]) -> Launch:
 
 
 class _Reader:
-    """What the host function binds, declares and calls."""
+    """Collects what the host function binds, declares and calls."""
 
     def __init__(self, buffers: list[str]):
         self.buffers = buffers

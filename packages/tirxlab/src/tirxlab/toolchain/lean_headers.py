@@ -1,8 +1,8 @@
-"""Stand-ins for the four headers that TVM includes in every kernel and almost none uses.
+"""Stand-ins for the four headers that TVM includes in every kernel, although hardly any kernel uses them.
 
-The real ones take NVRTC 0.7 s of each compilation and leave 115 KB of unused variables in the PTX. A stand-in
-declares the names that TVM's prelude mentions; whatever a kernel really uses beyond that is incomplete here,
-does not compile, and nvrtc.py compiles again with the real headers.
+The real ones cost 0.7 s of each compilation in NVRTC and leave 115 KB of unused variables in the PTX. A
+stand-in declares the names that TVM's prelude mentions. A kernel that uses more of a header does not compile
+with the stand-ins, and nvrtc.py compiles it again with the real headers.
 """
 
 _INTEGERS = """

@@ -1,9 +1,9 @@
-"""Imports TVM without what no kernel needs, in half the 0.5 s that every first build would wait for it.
+"""Imports TVM without the parts that no kernel needs, in half of the 0.5 s that every first build would wait.
 
-LEFT_OUT are its graph compiler (tvm.relax), its tuners and its sessions of many processes. While TVM imports
-itself, empty modules stand in for them; afterwards these are gone again, and whoever asks for the real ones
-gets them. And the first error that C++ raises reads the symbols of all of TVM, 0.15 s, to write a trace. TVM
-raises and drops 200 errors when it asks for operators that may not exist: it is told of them without one.
+LEFT_OUT are its graph compiler (tvm.relax), its tuners and its multi-process sessions. While TVM is imported,
+empty modules take their place; afterwards these are removed, and a later import gets the real ones.
+Also, the first error that C++ raises takes 0.15 s, because it reads the symbols of all of TVM to write a
+trace. TVM raises and drops 200 errors when it asks for operators that may not exist; here Python answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BUILDER = "tvm.tirx.script.builder.ir"
 
 
 class _StandIn(ModuleType):
-    """A module, and anything in it: every name in it is another, and calls give one too."""
+    """An empty module whose every attribute is another such module; calling one returns it."""
 
     __path__: list[str] = []
 
@@ -36,8 +36,8 @@ class _StandIn(ModuleType):
 
 class _Finder(MetaPathFinder, Loader):
     def __init__(self):
-        self.builder: Any = None  # gives operators the names that TVM's printer writes
-        self.kept: dict[str, Callable] = {}  # what of it is replaced meanwhile
+        self.builder: Any = None  # TVM's module that names operators for its printer
+        self.kept: dict[str, Callable] = {}  # its functions that are replaced during the import
 
     def find_spec(self, name, path, target=None):
         if self.builder is None and hasattr(sys.modules.get(_BUILDER), "register_script_namespace"):
@@ -63,7 +63,7 @@ class _Finder(MetaPathFinder, Loader):
             vars(self.builder).update(self.kept)
 
     def name_all(self, *args) -> None:
-        """Names the operators of a namespace; Op.get refuses in Python those that do not exist."""
+        """Names the operators of a namespace, while Op.get refuses in Python those that do not exist."""
         op = self.builder.ir.Op
         get, known = op.get, {str(name) for name in op.list_op_names()}
         op.get = staticmethod(lambda name: get(name) if name in known else _unknown(name))
@@ -73,7 +73,7 @@ class _Finder(MetaPathFinder, Loader):
             op.get = staticmethod(get)
 
     def name_one(self, operator: str, attribute: str, value, **level) -> None:
-        """Not again what it has already: that is an error too."""
+        """Sets an operator's attribute unless it has that value already, which would be an error, too."""
         if self.builder.ir.Op.get(operator).get_attr(attribute) != value:
             self.kept["_register_op_attr"](operator, attribute, value, **level)
 
@@ -83,12 +83,12 @@ def _unknown(name: str):
 
 
 def import_tvm() -> None:
-    """Imports TVM, unless that has been done."""
+    """Imports TVM, unless it has been imported."""
     if "tvm" in sys.modules:
         return
     finder, collects = _Finder(), gc.isenabled()
     sys.meta_path.insert(0, finder)
-    gc.disable()  # what an import makes stays: looking for garbage in it is in vain
+    gc.disable()  # objects made by imports live on, so a search for garbage finds nothing
     try:
         import tvm.s_tir  # noqa: F401  (tvm.relax would)
     finally:

@@ -1,8 +1,8 @@
-"""Comments `// @src N` in the PTX: which line of the student's file the instructions after it come from.
+"""Comments `// @src N` in the PTX: the instructions after one come from line N of the student's file.
 
-A marker is an empty `asm volatile`. Volatile statements keep their order and are cloned with the code around
-them, so markers survive every optimisation; the instructions stay the same, only arithmetic on registers may
-be scheduled elsewhere. (`#line` would drift.)
+A marker is an empty `asm volatile`. Volatile statements keep their order and are cloned with the surrounding
+code, so markers survive every optimisation. The instructions stay the same; only arithmetic on registers may
+be scheduled differently. (`#line` would drift.)
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ def _inside(node, kinds) -> list:
 
 
 def _stores(loop: For) -> list[BufferStore]:
-    """The stores of a loop that does nothing else. It gets one marker, in front: an `asm` between them would
-    keep TVM and NVRTC from merging them into wide ones."""
+    """The stores of a loop that does nothing else. Such a loop gets one marker, before it: an `asm` between
+    the stores would keep TVM and NVRTC from merging them into wide ones."""
     return [] if _inside(loop, (Evaluate, TilePrimitiveCall, IfThenElse)) else _inside(loop, BufferStore)
 
 
 def _shows(statement) -> bool:
-    """Does this statement touch memory that others see, or run an instruction that can wait?"""
+    """Whether a statement touches memory that other threads see, or runs an instruction that can wait."""
     if isinstance(statement, Evaluate):
         return not isinstance(statement.value, IntImm)
     if isinstance(statement, BufferStore):
         touched = [statement.buffer, *(load.buffer for load in _inside(statement.value, BufferLoad))]
         return not all(buffer.scope().startswith("local") for buffer in touched)
     if isinstance(statement, IfThenElse):
-        # A collective waits for its lanes. Other conditions stay bare: markers would keep NVRTC from joining
-        # neighbouring ifs on the same condition.
+        # A collective waits for its lanes. Other conditions get no marker, which would keep NVRTC from
+        # joining neighbouring ifs on the same condition.
         return any("sync" in call.op.name for call in _inside(statement.condition, Call))
     return True

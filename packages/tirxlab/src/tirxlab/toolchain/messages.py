@@ -1,4 +1,4 @@
-"""Errors of TVM's lowering and of NVRTC, cut to one screen and to the student's line."""
+"""Errors of TVM's lowering and of NVRTC, cut to one screen and attributed to the student's line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BuildError(ValueError):
 
 
 def lowering_message(error: Exception, kernel, info) -> BuildError:
-    """What TVM said, without the whole program that it prints, at the statement that it complains about."""
+    """TVM's message, without the program that it prints, at the line of the statement that it is about."""
     text = str(error)
     variable = re.search(r"Buffer (\w+) is used before its definition", text)
     if variable:
@@ -42,14 +42,14 @@ def lowering_message(error: Exception, kernel, info) -> BuildError:
 
 
 def _user(name: str, kernel, file: str) -> int | None:
-    """The line of the first tile operation that reads a variable; one that is no copy, if there is one."""
+    """The line of the first tile operation that reads a variable, preferably not a copy; None without one."""
     found = [(call, line) for line, call in _calls(kernel, file).items() if re.search(rf"\b{name}\b", call)]
     found.sort(key=lambda pair: "T.tile.copy" in pair[0])
     return found[0][1] if found else None
 
 
 def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
-    """NVRTC's first error, at the student's line that its CUDA line belongs to."""
+    """NVRTC's first error, at the student's line to which its CUDA line belongs."""
     reason, line = nvrtc.first_error(error, cuda)
     if reason.startswith(nvrtc.NO_ASCII.format("")):
         line = _first_line_with(reason.split()[-1], info)
@@ -62,7 +62,7 @@ def _first_line_with(name: str, info) -> int:
     return next((line for line, text in lines if re.search(rf"\b{name}\b", text)), 0)
 
 
-# What TVM says of a tile operation's shapes, as a regular expression -> the same for a student.
+# TVM's message on the shapes of a tile operation, as a regular expression -> the message for the student.
 _SHAPES = {
     r"B_N=\d+ \* cta_group=\d *=(\d+) doesn't match N=(\d+)": r"the accumulator has \2 columns and B's tile "
     r"\1 rows: they must be equal, so slice tmem[:, :\1]",
@@ -70,7 +70,7 @@ _SHAPES = {
 
 
 def _cut(text: str) -> str:
-    """The part of a message that says something, at most a dozen lines."""
+    """The informative part of a message, at most a dozen lines."""
     for form, plain in _SHAPES.items():
         found = re.search(form, text)
         if found:
@@ -82,7 +82,7 @@ def _cut(text: str) -> str:
 
 
 def _reasons(text: str) -> list[str]:
-    """What TVM's table of tried lowerings says of a tile operation: its name, then a line for each reason."""
+    """From TVM's table of tried lowerings of a tile operation: its name, then a line for each reason."""
     operation = re.search(r"dispatch failed: op=tirx\.tile\.(\w+)", text)
     rows = re.findall(r"^\| *([\w.]+) \(prio=.*?\) *\| *(.*?) *\|$", text, re.MULTILINE)
     if not operation:

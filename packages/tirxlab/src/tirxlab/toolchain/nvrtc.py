@@ -1,4 +1,4 @@
-"""CUDA text -> PTX, cubin and the resource figures of ptxas, with the NVRTC of the Python wheels.
+"""CUDA text -> PTX, cubin and the resource usage that ptxas reports, with the NVRTC of the Python wheels.
 
 Needs no GPU, driver, CUDA toolkit or C++ compiler, and no TVM.
 """
@@ -15,25 +15,25 @@ from typing import Any, TypeVar
 from tirxlab.artifact import Artifact
 from tirxlab.toolchain.lean_headers import HEADERS
 
-# `cuda.h` is part of the toolkit, not of the wheels; kernels need only this one type of it. A struct that is
-# itself named CUtensorMap would clash with the forward declaration in <cuda/barrier>.
+# `cuda.h` is part of the toolkit, not of the wheels; kernels need only this one type from it. A struct that
+# is itself named CUtensorMap would clash with the forward declaration in <cuda/barrier>.
 TENSOR_MAP = (
     "struct alignas(64) CUtensorMap_st { unsigned long long opaque[16]; };\n"
     "typedef struct CUtensorMap_st CUtensorMap;\n"
 )
-# Without --no-cache NVRTC may answer from a cache of its own, whose log is empty.
+# Without --no-cache NVRTC may answer from its own cache, with an empty log.
 FLAGS = ("--std=c++17", "-default-device", "--disable-warnings", "--ptxas-options=-v", "--no-cache")
-# With the text, the architecture and NVRTC's version this decides what comes out: part of every cache's key.
+# With the text, the architecture and NVRTC's version this determines the output: a part of cache keys.
 SETTINGS = (*FLAGS, hashlib.sha256(repr(HEADERS).encode()).hexdigest()[:16])
 
 SOURCE_MARK = (
-    "lab_src"  # `lab_src(N);` in the CUDA text: what follows comes from line N of the student's file
+    "lab_src"  # `lab_src(N);` in the CUDA text: the code after it comes from line N of the student's file
 )
 _MARK = re.compile(rf"\b{SOURCE_MARK}\((\d+)\);")
 _FOREIGN_NAME = re.compile(
     r"\b(?=\w*[^\W\x00-\x7f])\w+?(?=(?:_buf)?(?:_ptr)?(?:_\d+)?\b)"
 )  # without TVM's endings
-NO_ASCII = "CUDA takes letters of ASCII alone in names: rename {}"
+NO_ASCII = "CUDA takes only ASCII letters in names: rename {}"
 _MAX_LINES, _MAX_WIDTH = 12, 400  # of a message
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class CompileError(ValueError):
 
 @dataclass(frozen=True)
 class Compiled:
-    """What one CUDA program became. Sizes are per thread."""
+    """The result of compiling one CUDA program. Sizes are per thread."""
 
     ptx: str
     cubin: bytes
@@ -76,13 +76,13 @@ def _with_lean_headers(source: str, compiled: Callable[[dict[str, str]], T]) -> 
     if any(f"#include <{name}>" in source for name in HEADERS):
         try:
             return compiled(HEADERS)
-        except CompileError:  # it needs the real headers, or it is wrong: they have the last word
+        except CompileError:  # it needs the real headers, or it is wrong: compile again to find out
             pass
     return compiled({})
 
 
 def compile_ptx(source: str, arch: str, *flags: str) -> str:
-    """The PTX alone, without ptxas; `flags` go to NVRTC beside the usual ones. CompileError as above."""
+    """The PTX only, without ptxas; `flags` go to NVRTC beside the usual ones. CompileError as above."""
     usual = [flag for flag in FLAGS if not flag.startswith("--ptxas")]
     virtual = arch.replace("sm_", "compute_")
 
@@ -106,7 +106,7 @@ def _ptx(lib, program) -> str:
 
 
 def _translate(source: str, arch: str, headers: dict[str, str], flags, results: Callable):
-    """`headers`: name -> text, in place of what the include path has; `results(lib, program, log)`."""
+    """Runs NVRTC; returns `results(lib, program, log)`. `headers`: name -> text, before the include path."""
     prelude = TENSOR_MAP if "CUtensorMap" in source else ""
     text = prelude + re.sub(r"#include\s*<cuda\.h>", "", source)
     options = [f"-I{path}" for path in _include_dirs()] + [f"--gpu-architecture={arch}", *flags]
@@ -126,7 +126,7 @@ def _translate(source: str, arch: str, headers: dict[str, str], flags, results: 
 def finish(draft: Artifact, whole: bool = True) -> Artifact:
     """A draft with its PTX, cubin and resources. CompileError if NVRTC or ptxas refuses its CUDA text.
 
-    Unless `whole`, PTX alone: what the simulator needs, in half the time.
+    Unless `whole`, only the PTX, which is all that the simulator needs, in half the time.
     """
     if not whole:
         return replace(draft, ptx=compile_ptx(draft.cuda, draft.arch))
@@ -143,7 +143,7 @@ def finish(draft: Artifact, whole: bool = True) -> Artifact:
 
 
 def first_error(error: CompileError, cuda: str) -> tuple[str, int]:
-    """What is wrong, at most one screen, and the student's line that it belongs to (0 if unknown)."""
+    """(what is wrong, at most one screen; the student's line to which it belongs, 0 if unknown)."""
     if not error.errors:
         lines = [line[:_MAX_WIDTH] for line in error.log.splitlines() if line.strip()][:_MAX_LINES]
         return "the generated CUDA does not assemble: " + "\n".join(lines), 0
@@ -156,7 +156,7 @@ def first_error(error: CompileError, cuda: str) -> tuple[str, int]:
 
 
 def source_line(cuda: str, line: int) -> int | None:
-    """The student's line that line `line` (1-based) of the CUDA text belongs to."""
+    """The student's line to which line `line` (1-based) of the CUDA text belongs."""
     above = cuda.splitlines()[:line]
     found = [m.group(1) for text in above for m in _MARK.finditer(text)]
     return int(found[-1]) if found else None
@@ -193,7 +193,7 @@ def _nvrtc():
 
 
 def _include_dirs() -> list[Path]:
-    """The headers of the CUDA wheels: cuda_fp16.h and its kin, and libcu++."""
+    """The include folders of the CUDA wheels: cuda_fp16.h and the like, and libcu++."""
     import nvidia
 
     for root in map(Path, nvidia.__path__):

@@ -1,8 +1,8 @@
-"""Copies that need the same tensor map get one, in every build of a kernel.
+"""Copies that need the same tensor map share one, in every build of a kernel.
 
-TVM finds an earlier map again by the address of `buffer.data`, an object that is made for each question and
-freed at once: whether two copies share a map, hence what parameters the kernel has, was left to chance.
-The buffer itself lives as long as its map does. Importing this file mends TVM.
+TVM recognises an earlier map by the address of `buffer.data`, an object that is created for each look-up and
+freed at once. So it was left to chance whether two copies share a map, and hence which parameters the kernel
+has. The buffer itself lives as long as its map. Importing this file patches TVM.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _base_of = tma._buffer_base
 
 
 def buffer_base(buffer, *, auto: bool, stage: str):
-    """(base pointer, what tells it from others, byte offset) of a view of global memory."""
+    """(base pointer, a key that identifies it, byte offset) of a view of global memory."""
     base, _, offset = _base_of(buffer, auto=auto, stage=stage)
     return base, f"{hash(buffer)}:{base}", offset
 
