@@ -2,8 +2,8 @@
 
     python packages/tirxlab/bench/after_saving.py [-n TIMES] [S ..] [-- COMMAND ..]
 
-Each run gets a copy of the reference with other line numbers, so that its CUDA text is new and nothing but
-the simulator's own code comes from a cache. Prints the least and the median of the wall time, and the least
+Each run gets a copy of the reference with other line numbers, so that its CUDA text is new and only the
+simulator's own code comes from a cache. Prints the minimum and the median of the wall time, and the minimum
 of the processor time of all processes together. With COMMAND (`-- --help`) it times `./lab COMMAND` instead.
 """
 
@@ -32,7 +32,7 @@ def timed(arguments: list[str]) -> tuple[float, float]:
 
 
 def changed(folder: Path, lines: int) -> str:
-    """The reference, so many empty lines lower."""
+    """The reference, moved down by so many empty lines."""
     file = folder / "gemm_kernels.py"
     file.write_text("\n" * lines + REFERENCE.read_text())
     return str(file)

@@ -2,9 +2,9 @@
 
     python packages/tirxlab/bench/inner_loop.py [SIZE]
 
-The rate counts the time of calls of the compiled loop, in one process, less what the stopwatch itself takes
-for a call of nothing; the baseline is one 32-lane numpy operation, what an interpreter without compiled code
-would pay for each instruction at the very least.
+The rate counts the time of calls of the compiled loop, in one process, less the stopwatch's own time for an
+empty call. The baseline is one 32-lane numpy operation, the least that an interpreter without compiled code
+would pay for each instruction.
 """
 
 from __future__ import annotations
