@@ -135,7 +135,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("size", nargs="?", metavar="SIZE", help="1024 or MxNxK [1024; steps 1, 2: one tile]")
     made.add_argument("--kernels", type=Path, metavar="FILE", default=ROOT / "gemm_kernels.py")
     made.add_argument("--as", dest="view", choices=VIEWS, default="cuda", help="[cuda]")
-    made.add_argument("--body", action="store_true", help="the kernel alone, without the helper functions")
+    made.add_argument("--body", action="store_true", help="only the kernel, without the helper functions")
     made.add_argument(
         "--lines", action="store_true", help="your file and line as a comment before each statement"
     )

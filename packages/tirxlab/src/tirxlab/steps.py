@@ -215,7 +215,7 @@ def _remedy(error: Exception) -> str:
             ": all of your code goes into this file, which may import the standard library, numpy and tirxlab"
         )
     if isinstance(error, EOFError):
-        return ": input() has nobody to answer it here"
+        return ": input() cannot be answered here"
     name = re.match(r"cannot import name '(\w+)' from 'tirxlab'", str(error))
     near = get_close_matches(name[1], sys.modules["tirxlab"].DIALECT_NAMES, 1) if name else []
     return f"; did you mean {near[0]}?" if near else ""

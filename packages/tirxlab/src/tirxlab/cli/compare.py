@@ -1,6 +1,6 @@
 """`./lab compare S S..`: steps side by side at one size: resources, launch, what one run did, timelines.
 
-With --chip nothing is run but what a prediction needs: its time and its timeline stand for the run's.
+With --chip only what a prediction needs is run; its time and its timeline take the place of the run's.
 """
 
 import math
@@ -35,7 +35,7 @@ from tirxlab.forecast import CHIPS, NoForecast
 from tirxlab.steps import StepError, parse_size, read_text, size_text
 
 SIDE_BY_SIDE = 4  # steps in a table, so that it fits on 80 columns
-# What to show, and how to read it off an artifact, a run and a forecast.
+# Rows of the table -> how to get them from an artifact, a run and a forecast.
 OF_KERNEL: dict[str, Callable] = {
     "CTAs": lambda artifact: math.prod(artifact.grid),
     "CTAs in a cluster": lambda artifact: math.prod(artifact.cluster),
@@ -60,11 +60,11 @@ OF_FORECAST: dict[str, Callable] = {
 
 @dataclass
 class Measured:
-    """One step."""
+    """The column and timeline of one step."""
 
     column: dict  # of the table
     timeline: Timeline | None  # of the first cluster; None on a GPU, or where no time is predicted
-    why: str = ""  # no time is predicted
+    why: str = ""  # why no time is predicted
 
 
 def run(
@@ -88,7 +88,7 @@ def run(
     if chip and chip not in CHIPS:
         raise UserError(f"--chip takes {' or '.join(CHIPS)} (got {chip!r})")
     if chip and device:
-        raise UserError("--chip predicts and runs nothing: without --device")
+        raise UserError("--chip predicts and runs nothing: leave out --device")
     path, shape = kernels_file(kernels), parse_size(size)
     check_target(out)
     asked = list(dict.fromkeys(number for text in steps for number in parse_steps(text)))
@@ -113,7 +113,7 @@ def run(
 
 
 def show(made: dict[int, Measured], shape: tuple[int, int, int], left: dict[int, str]) -> None:
-    """The tables, the timelines, and which steps are not in them."""
+    """Prints the tables, the timelines, and which steps are not in them."""
     output().print(f"at {size_text(shape)}", markup=False)
     numbers = list(made)
     for first in range(0, len(numbers), SIDE_BY_SIDE):
@@ -132,7 +132,7 @@ def titled(made: dict[int, Measured]) -> list[tuple[str, Timeline]]:
 
 
 def draw(runs: list[tuple[str, Timeline]]) -> None:
-    """Charts below each other, to the scale of the longest."""
+    """Prints charts below each other, to the scale of the longest."""
     if not runs:
         return
     console = output()
@@ -188,7 +188,7 @@ def built(path: Path, numbers: list[int], size: tuple[int, int, int], left: dict
 
 
 def measure(artifact, size: tuple[int, int, int], device: str) -> Measured:
-    """Run one step; on the simulator with a record of its first cluster."""
+    """The column of a step from one run; on the simulator also the timeline of its first cluster."""
     import utils
 
     data, simulated = utils.prepare_data(*size, seed=0, device=device), device == "sim"
@@ -203,7 +203,7 @@ def of_kernel(artifact) -> dict:
 
 
 def predicted(artifact, size: tuple[int, int, int], chip: str) -> Measured:
-    """A step as a chip would run it; nothing is measured."""
+    """The column and timeline that are predicted for a chip; nothing is measured."""
     try:
         found, timeline = apart(artifact, chip, 2.0 * math.prod(size))
     except NoForecast as error:

@@ -21,7 +21,7 @@ def run(
     ] = None,
     view: Annotated[str, typer.Option("--as", metavar="VIEW", help="cuda, ptx, sass or regs")] = "cuda",
     body: Annotated[
-        bool, typer.Option("--body", help="the kernel alone, without the helper functions")
+        bool, typer.Option("--body", help="only the kernel, without the helper functions")
     ] = False,
     lines: Annotated[bool, typer.Option("--lines", help="your file and line before each statement")] = False,
     kernels: KernelsOption = None,

@@ -38,7 +38,7 @@ class Repair:
         if len(old) == len(new) == 1 and old != new:
             return f"with `{new[0]}` instead of `{old[0]}` in line {self.line}"
         if len(new) == 1 and not old:
-            return f"with `{new[0]}` in front of line {self.line}"
+            return f"with `{new[0]}` before line {self.line}"
         if len(old) == 1 and not new:
             return f"without `{old[0]}` in line {self.line}"
         more = len(self.old) - 1
