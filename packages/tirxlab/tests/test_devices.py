@@ -221,7 +221,7 @@ def test_worker_gets_the_arrays_and_gives_the_outputs(stand_in):
 @pytest.mark.parametrize("more", [-1, 1])
 def test_a_time_of_another_number_of_launches_is_none(stand_in, more):
     stand_in(more=more)
-    with pytest.raises(DeviceError, match="launches in the place of 41"):
+    with pytest.raises(DeviceError, match="launches instead of 41"):
         cuda.measure(adder(), arrays())
 
 
