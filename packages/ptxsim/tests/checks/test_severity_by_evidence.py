@@ -30,7 +30,7 @@ TMEM = """.visible .entry k(.param .u64 p) {
 """
 
 
-@pytest.mark.parametrize("bits, verdict", [(0, "clean"), (64 << 16, "review")])
+@pytest.mark.parametrize("bits, verdict", [(0, "clean"), (64 << 16, "review"), (128 << 16, "review")])
 def test_lane_bits_above_a_warps_quarter_are_not_looked_at(bits, verdict):
     out = np.zeros(128, np.uint32)
     text = HEAD.format(target="sm_100a") + TMEM.replace("BITS", str(bits))
@@ -38,7 +38,13 @@ def test_lane_bits_above_a_warps_quarter_are_not_looked_at(bits, verdict):
     # with bit 64 flipped: warps 1 to 3 address another quarter, and so does warp 0 (lane 64)
     assert result.verdict == verdict, result.findings
     assert {f.kind for f in result.findings} == ({"tmem-alloc"} if bits else set())
+    assert all(("CTA of a pair" in f.hint) == (bits >> 23) for f in result.findings)
     assert out.tolist() == list(range(128))
+
+
+def test_lanes_from_256_on_are_nobodys():
+    text = HEAD.format(target="sm_100a") + TMEM.replace("BITS", str(256 << 16))
+    assert ptxsim.load(text).launch("k", block=128, args=[np.zeros(128, np.uint32)]).verdict == "error"
 
 
 CLUSTER = """.visible .entry k(.param .u64 p) {

@@ -15,7 +15,8 @@ def test_sums_that_leave_fp16_are_results_and_no_warnings():
     memory = TensorMemory()
     memory.cells[:2, :2] = np.array([[-np.inf, 60000], [1, 2]], np.float16).view(np.uint16)
     product = np.array([[np.inf, 60000], [3, 4]], np.float32)
-    op = SimpleNamespace(task=SimpleNamespace(shape=SimpleNamespace(d_type="f16")), accumulates=True)
+    task = SimpleNamespace(shape=SimpleNamespace(d_type="f16"), d_scale=0)
+    op = SimpleNamespace(task=task, accumulates=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tcgen05_result._store(memory, op, product, (0, 0), (0, 0), (2, 2))

@@ -18,7 +18,7 @@ from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes, Split
-from ptxsim.machine.tensor_memory import COLUMNS, NEVER_WRITTEN, split_address
+from ptxsim.machine.tensor_memory import COLUMNS, LANES, NEVER_WRITTEN, split_address
 from ptxsim.units import tcgen05_mma  # noqa: F401  (registers tcgen05.mma)
 from ptxsim.units.mbarrier import apply_count_change, find_barrier, place_of
 from ptxsim.units.registry import FastForm, refuse, slots_of, unit
@@ -40,6 +40,7 @@ def _boxes(op: str, packing: str, operands: str, split_operands: str) -> list[st
     ]
 
 
+_UNSEEN = 0xE0  # lane bits that chips take from the warp; public kernels set 128 in the CTA of rank 1
 _NUMBERS: dict[str, Any] = {
     f"n{most}": " ".join(n for n in COUNTS if COUNTS[n] <= most) for most in (32, 64, 128)
 }
@@ -84,12 +85,15 @@ def _reach(
 
 
 def _not_its_lanes(cluster: Cluster, split: Split, reach: TmemCells, what: str, taken: str = "") -> None:
-    """Reports an access to lanes that belong to another warp. taken: added if known chips accept it."""
+    """Reports an access to lanes of another warp, or of none. taken: added if known chips accept it."""
     low, high = reach.lane_ends
     warp = split.warp % cluster.warps_per_cta
     message = f"{what} of TMEM lanes {low}..{high} by warp {warp}; a warp reaches "
     message += f"lanes {32 * (warp % 4)}..{32 * (warp % 4) + 31} (warp number modulo 4){taken}"
     hint = "the row of a TMEM address must be 32 * (warp_id % 4)"
+    hint += ": each CTA of a pair has 128 lanes of its own, so its rank is no part of the row" * (
+        low >= LANES
+    )
     cluster.reporter.add("tmem-alloc", "review" if taken else "error", message, hint, split, key="lanes")
 
 
@@ -103,7 +107,7 @@ def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str)
         return None
     if low != high and low // 32 == high // 32 != quarter // 32:  # only in bits that chips ignore
         _not_its_lanes(cluster, split, reach, what, ", and known chips access these instead")
-        reach = _reach(*form, split.cta, address & 0xFFFF_FFFF & ~(0x60 << 16), quarter)
+        reach = _reach(*form, split.cta, address & 0xFFFF_FFFF & ~(_UNSEEN << 16), quarter)
         low, high = reach.lane_ends
     if low < quarter or high >= quarter + 32:
         _not_its_lanes(cluster, split, reach, what)

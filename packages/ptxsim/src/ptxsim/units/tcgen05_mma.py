@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import TensorWork
-from ptxsim.frontend.ast import Imm
+from ptxsim.frontend.ast import Imm, Instr, Mem, Vec
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts.block_scale import KINDS as BLOCK_SCALED_KINDS
 from ptxsim.isa.layouts.block_scale import vector_size
@@ -36,16 +36,17 @@ from ptxsim.units.tcgen05_sparse import dense
 
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
 _PLAIN = " ".join(f"kind::{kind}" for kind in _KINDS)
+_SCALED_D = ("f16", "tf32")  # kinds that may scale D where it is an input
 _USES = ("fill", "use", "lastuse", "discard")
 
 
 @unit(
-    "tcgen05.mma .group.kind{.collector} d, a, b, descriptor{, disabled}, enable",
+    "tcgen05.mma .group.kind{.collector} d, a, b, descriptor{, disabled}, enable{, scale}",
     "tcgen05.mma .group.scaled.block_scale{.vector}{.collector} d, a, b, descriptor, [sa], [sb], enable",
-    "tcgen05.mma.sp .group.kind{.collector} d, a, b, [m], descriptor{, disabled}, enable",
+    "tcgen05.mma.sp .group.kind{.collector} d, a, b, [m], descriptor{, disabled}, enable{, scale}",
     "tcgen05.mma.sp .group.scaled.block_scale{.vector}{.collector} d, a, b, [m], i, [sa], [sb], enable",
-    "tcgen05.mma .group.kind.ashift{.last} d, [a], b, descriptor{, disabled}, enable",
-    "tcgen05.mma.sp .group.kind.ashift{.last} d, [a], b, [m], descriptor{, disabled}, enable",
+    "tcgen05.mma .group.kind.ashift{.last} d, [a], b, descriptor{, disabled}, enable{, scale}",
+    "tcgen05.mma.sp .group.kind.ashift{.last} d, [a], b, [m], descriptor{, disabled}, enable{, scale}",
     "tcgen05.mma.ws .cta_group::1.kind{.weights} d, a, b, descriptor, enable{, mask}",
     kind=_PLAIN,
     scaled=" ".join(f"kind::{kind}" for kind in BLOCK_SCALED_KINDS),
@@ -60,8 +61,7 @@ _USES = ("fill", "use", "lastuse", "discard")
 )
 def mma(instr):
     kind = next(m[6:] for m in instr.mods if m.startswith("kind::"))
-    if isinstance(instr.operands[-1], Imm):
-        raise refuse(instr, "tcgen05.mma with scale-input-d is not modelled")
+    constant = _constant_enable(instr, kind)
     group, ws = 2 if "cta_group::2" in instr.mods else 1, "ws" in instr.mods
     sparse, shift = "sp" in instr.mods, "ashift" in instr.mods
     factors = _factors(instr, kind) if "block_scale" in instr.mods else 0
@@ -78,7 +78,7 @@ def mma(instr):
             return
         if group == 2 or not split.one_lane:
             _check_issue(cluster, split, group)
-        enabled = cluster.predicate(split, operands.enable)
+        enabled = cluster.predicate(split, operands.enable) if constant is None else constant
         for where in each_lane(split):
             adds = enabled & where.mask != 0
             op = TensorWork("tcgen05.mma", "an MMA", where, group, product, adds, product.partial)
@@ -91,6 +91,22 @@ def mma(instr):
     return run
 
 
+def _constant_enable(instr: Instr, kind: str) -> int | None:
+    """The lanes for which D is an input, where a constant says so (4.5.3); None where a predicate does.
+
+    PtxError if what follows it is no scale-input-d or zero-column mask.
+    """
+    enable, *last = (o for o in instr.operands[4:] if not isinstance(o, Mem | Vec))
+    if "sp" in instr.mods:
+        enable, *last = last
+    if last and "ws" not in instr.mods:
+        if kind not in _SCALED_D:
+            raise refuse(instr, "scale-input-d is for .kind::f16 and .kind::tf32 alone")
+        if len(last) > 1 or not isinstance(last[0], Imm) or not 0 <= last[0].bits <= 15:
+            raise refuse(instr, "scale-input-d is a constant from 0 to 15")
+    return None if not isinstance(enable, Imm) else 0xFFFF_FFFF if enable.bits else 0
+
+
 def _product_of(
     modifiers: tuple, operands: Operands, cta: int, ctas: int, values: tuple[int, ...]
 ) -> tuple[Product | None, tuple[str, str, str]]:
@@ -99,7 +115,8 @@ def _product_of(
     form = descriptor & 0xFFFF_FFFF, *modifiers
     shape, problem = decode(*form)
     others = [value + offset & 0xFFFF_FFFF for value, offset in zip(rest, operands.offsets, strict=True)]
-    if shape is not None and operands.masked and rest[-1]:
+    last, ws = rest[-1] if operands.last else 0, modifiers[2]
+    if shape is not None and ws and last:
         shape, problem = None, ("unsupported", "incomplete", "a zero-column mask is not modelled")
     if shape is None:
         return None, problem
@@ -107,7 +124,7 @@ def _product_of(
     metadata = others[operands.disabled + operands.scales] if operands.metadata else -1
     of_a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF) if operands.a_in_tmem else a
     at = of_a, b, *split_address(d + operands.d_offset), tuple(scales), metadata, tuple(disabled)
-    return Product(form, shape, cta, pair(modifiers[1], cta, ctas), *at), problem
+    return Product(form, shape, cta, pair(modifiers[1], cta, ctas), *at, 0 if ws else last), problem
 
 
 def _factors(instr, kind: str) -> int:
@@ -125,27 +142,27 @@ class Operands:
     d_offset: int
     a_in_tmem: bool
     a_offset: int
-    enable: int  # code of the predicate that says whether D is an input
+    enable: int  # code of the predicate that says whether D is an input; -1: a constant does
     offsets: list[int]  # to add to the values of the other slots, which are, in this order:
     disabled: int  # ... this many masks of disabled lanes,
     scales: int  # ... this many addresses of scale factors,
     metadata: bool  # ... if true, the address of the indices of a sparse A,
-    masked: bool  # ... if true, the zero-column mask of .ws
+    last: bool  # ... if true, the zero-column mask of .ws, or the scale of D
 
 
 def _operands(d: MemArg, a, b: int, *rest) -> Operands:
     metadata = rest[:1] if isinstance(rest[0], MemArg) else ()
     descriptor, *others = rest[len(metadata) :]
     masks = next((r for r in others if isinstance(r, tuple)), ())
-    enable = next(r.code for r in others if isinstance(r, PredArg))
+    enable, *last = (r for r in others if not isinstance(r, tuple | MemArg))
     scales = [r for r in others if isinstance(r, MemArg)]
-    mask = [r for r in others[-1:] if isinstance(r, int)]
     in_tmem = isinstance(a, MemArg)
     addresses = [*scales, *metadata]
-    slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks, *(m.slot for m in addresses), *mask]
-    offsets = [*(0 for _ in masks), *(m.offset for m in addresses), *(0 for _ in mask)]
-    counts = len(masks), len(scales), bool(metadata), bool(mask)
-    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, enable, offsets, *counts)
+    slots = [d.slot, a.slot if in_tmem else a, b, descriptor, *masks, *(m.slot for m in addresses), *last]
+    offsets = [*(0 for _ in masks), *(m.offset for m in addresses), *(0 for _ in last)]
+    counts = len(masks), len(scales), bool(metadata), bool(last)
+    code = enable.code if isinstance(enable, PredArg) else -1
+    return Operands(slots, d.offset, in_tmem, a.offset if in_tmem else 0, code, offsets, *counts)
 
 
 def _check_issue(cluster: Cluster, split: Split, group: int) -> None:
@@ -166,7 +183,7 @@ def _execute_all(batch: list[Work]) -> None:
     cluster, start, key = ops[0].where.cluster, 0, ops[0].task.key
     for i, op in enumerate(ops[1:], 1):
         own = op.task.key
-        if not op.accumulates or own != key or op.task.never_merged:
+        if not op.accumulates or own != key or op.task.never_merged or op.task.d_scale:
             execute(cluster, ops[start:i])
             start, key = i, own
     execute(cluster, ops[start:])

@@ -39,6 +39,7 @@ class Product:
     scales: tuple[int, ...]  # addresses of the scale factors of A and B
     metadata: int  # address of the indices of a sparse A, or -1
     disabled: tuple[int, ...] = ()  # masks of output lanes that are not written
+    d_scale: int = 0  # D as an input is divided by 2 to this
 
     @functools.cached_property
     def group(self) -> int:

@@ -71,17 +71,21 @@ def _enabled(op, index: int, block: slice) -> np.ndarray | None:
 
 def _store(memory, op, product: np.ndarray, cell: tuple, entry: tuple, size: tuple) -> None:
     """Stores a block of the product, `size` (rows, columns) from `entry` on, to tensor memory at `cell`."""
-    kind = op.task.shape.d_type
+    kind, factor = op.task.shape.d_type, np.float32(0.5**op.task.d_scale)
+    (lane, column), (row, first), (rows, columns) = cell, entry, size
+    block = slice(lane, lane + rows), slice(column, column + columns)
     if kind == "f32":
+        if op.accumulates and op.task.d_scale:
+            with np.errstate(invalid="ignore"):
+                memory.floats[block] *= factor
         accumulate(memory.floats, product, cell, entry, size, op.accumulates)
         return
-    (lane, column), (row, first), (rows, columns) = cell, entry, size
-    target = memory.cells[lane : lane + rows, column : column + columns]
+    target = memory.cells[block]
     product = product[row : row + rows, first : first + columns]
     if kind == "s32":
         view = target.view(np.int32)
         view[:] = view + product if op.accumulates else product
     else:
-        old = target.astype(np.uint16).view(np.float16).astype(np.float32) if op.accumulates else 0
+        old = target.astype(np.uint16).view(np.float16).astype(np.float32) * factor if op.accumulates else 0
         with np.errstate(invalid="ignore", over="ignore"):
             target[:] = canonical_nans((product + old).astype(np.float16)).view(np.uint16)
