@@ -203,7 +203,7 @@ def test_with_a_chip_compare_predicts_and_runs_nothing(run):
 
 @pytest.mark.parametrize(
     "more, words",
-    [(["--chip", "h100"], "--chip takes b200 or h200"), (["--chip", "b200", "--device", "sim"], "without")],
+    [(["--chip", "h100"], "--chip takes b200 or h200"), (["--chip", "b200", "--device", "sim"], "leave out")],
 )
 def test_compare_refuses_a_chip_that_it_cannot_use(run, more, words):
     status, out, err = run("compare", "4", "5", *K, *more)
