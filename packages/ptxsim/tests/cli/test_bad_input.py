@@ -159,7 +159,7 @@ def test_nvcc_that_is_not_there(refused, monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CUDA_HOME", "/nowhere")
     monkeypatch.setattr("ptxsim.cli.nvcc.Path.glob", lambda *_: [])
-    assert "there is no nvcc" in refused("nvcc", "x.cu")
+    assert "nvcc was not found" in refused("nvcc", "x.cu")
 
 
 def test_damaged_files_are_shown_or_refused(command, tmp_path):  # noqa: F811

@@ -160,10 +160,10 @@ def test_a_kernel_that_is_not_modelled_is_incomplete(program):
 @pytest.mark.parametrize(
     "words, line",
     [
-        (["exec", "./not-there"], "ptxsim: ./not-there is not there, or cannot be run"),
-        (["exec", "--chip", "h1", "true"], "ptxsim: --chip is one of a100, h200, b200, auto (got 'h1')"),
+        (["exec", "./not-there"], "ptxsim: ./not-there does not exist or is not executable"),
+        (["exec", "--chip", "h1", "true"], "ptxsim: --chip must be one of a100, h200, b200, auto (got 'h1')"),
         (["exec", "--order", "x", "true"],
-         "ptxsim: --order is program, adverse or a seed such as 7 (got 'x')"),
+         "ptxsim: --order must be program, adverse or a seed such as 7 (got 'x')"),
         (["exec", "--frobnicate", "true"], "ptxsim: No such option: --frobnicate"),
         (["dance"], "ptxsim: No such command 'dance'."),
     ],

@@ -221,7 +221,7 @@ def test_runs_of_warps_of_one_subpartition_share_its_issue_slots():
 def test_a_wait_for_what_never_comes_is_an_error():
     made = Made()
     made.wait(0, made.phase(made.event("warp 9", "issue", "arrive on full")))
-    with pytest.raises(RuntimeError, match="stands still"):
+    with pytest.raises(RuntimeError, match="the replay is stuck"):
         play(made)
 
 

@@ -1,4 +1,4 @@
-"""The command `ptxsim`: its subcommands, and how they end when the input is bad (one line, exit code 2)."""
+"""The command `ptxsim`: its subcommands, and how bad input is reported (one line, exit code 2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Runs compiled CUDA kernels (PTX) on the CPU, checks them, and says what is wrong with them.",
+    help="Runs compiled CUDA kernels (PTX) on the CPU, checks them, and reports what is wrong with them.",
 )
 OWN_WORDS = {"allow_extra_args": True, "allow_interspersed_args": False}
 
@@ -52,7 +52,7 @@ for language in scripts.LANGUAGES:
 
 
 def main() -> None:
-    """Runs the command; bad input gives one line on stderr and exit code 2."""
+    """Runs the command. For bad input it prints one line to stderr and exits with code 2."""
     try:
         code = app(standalone_mode=False)
     except Bad as bad:
@@ -64,13 +64,15 @@ def main() -> None:
         sys.stderr.close()
         code = 0
     except MemoryError:
-        say("ptxsim: this computer has not enough memory for that")
+        say("ptxsim: this computer does not have enough memory for this run")
         code = 2
     except OSError as error:
         say(f"ptxsim: {error.filename or 'a file'}: {error.strerror or error}")
         code = 2
     except Exception as error:
-        message_of = getattr(error, "format_message", None)  # of click, which newer typers carry inside
+        message_of = getattr(
+            error, "format_message", None
+        )  # click's own errors; newer versions of typer bundle click
         if message_of is None:
             raise
         told = message_of()

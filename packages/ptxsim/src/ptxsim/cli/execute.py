@@ -1,4 +1,4 @@
-"""`ptxsim exec PROGRAM ARGS`: an unmodified CUDA program on the simulator, with a verdict for each launch."""
+"""`ptxsim exec PROGRAM ARGS`: runs an unmodified CUDA program on the simulator, with a verdict per launch."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ from ptxsim.driver.telling import Teller, announce_compilation, patience, say, w
 
 def command(
     context: typer.Context,
-    program: str = typer.Argument(..., help="The program, then its own arguments."),
+    program: str = typer.Argument(..., help="The program, followed by its own arguments."),
     chip: str = typer.Option(
-        "auto", help="The chip that the program sees: a100, h200, b200; auto: by its PTX."
+        "auto", help="The chip that the program sees: a100, h200, b200; auto: as its PTX needs."
     ),
-    order: str = typer.Option("program", help="program, adverse (as late as allowed) or a seed."),
-    checks: bool = typer.Option(True, help="Look for races, missing fences and so on; without it, only run."),
-    first: int = typer.Option(0, "--check-first", min=0, help="Check only so many launches of each kernel."),
-    jobs: int = typer.Option(0, min=0, help="Processes; 0: one per core where that pays."),
-    most: int = typer.Option(0, "--max-instructions", min=0, help="Give a cluster up after so many; 0: 4 G."),
+    order: str = typer.Option(
+        "program", help="Order of completion: program, adverse (as late as allowed) or a seed."
+    ),
+    checks: bool = typer.Option(True, help="Look for races, missing fences and so on, or only run."),
+    first: int = typer.Option(
+        0, "--check-first", min=0, help="Check only the first N launches of each kernel; 0: all."
+    ),
+    jobs: int = typer.Option(0, min=0, help="Processes; 0: one per core if that is faster."),
+    most: int = typer.Option(
+        0, "--max-instructions", min=0, help="Stop a cluster after N warp instructions; 0: 4 G."
+    ),
     quiet: bool = typer.Option(
-        False, "--quiet", "-q", help="No line per launch, only findings and the summary."
+        False, "--quiet", "-q", help="Only findings and the summary, no line per launch."
     ),
     json_file: Path | None = typer.Option(
         None, "--json", help="Write all launches and findings to this file."
@@ -33,16 +39,17 @@ def command(
 ) -> int:
     """Run an unmodified CUDA program and check every kernel that it launches.
 
-    Exit code: the program's own if it is not 0; else 1 for errors, 3 for kernels that were not modelled, 0.
+    Exit code: the program's own if it is not 0. Otherwise 1 if a launch has an error, 3 if a kernel uses
+    something that is not modelled, else 0.
     """
     path = shutil.which(program)
     if path is None:
-        raise Bad(f"{program} is not there, or cannot be run")
+        raise Bad(f"{program} does not exist or is not executable")
     from ptxsim.driver.build import BuildError, library
     from ptxsim.driver.chips import CHIPS
 
     if chip != "auto" and chip not in CHIPS:
-        raise Bad(f"--chip is one of {', '.join(CHIPS)}, auto (got {chip!r})")
+        raise Bad(f"--chip must be one of {', '.join(CHIPS)}, auto (got {chip!r})")
     try:
         folder = library()
     except BuildError as error:
@@ -64,7 +71,7 @@ def command(
         raise Bad(f"{program} cannot be run: {error.strerror or error}") from None
     teller.summary(device.records, device.options.chip.name, f"; the program ended with {code}")
     if device.records:
-        say("ptxsim: times that the program printed are those of the simulation, not of a chip")
+        say("ptxsim: times printed by the program are simulation times, not those of a chip")
     if json_file:
         from ptxsim.report.formats import launches_json
 
@@ -74,12 +81,12 @@ def command(
     return EXIT.get(worst(r.verdict for r in device.records), 0)
 
 
-# CuPy compiles to PTX, and does sums by kernels that it compiles, not by machine code of its wheel
+# Makes CuPy compile to PTX, and reduce with kernels it compiles instead of the machine code in its wheel
 _CUPY = {"CUPY_COMPILE_WITH_PTX": "1", "CUPY_ACCELERATORS": ""}
 
 
 def environment(folder: Path, program: Path) -> dict[str, str]:
-    """The environment in which a program finds the stand-in."""
+    """The environment in which a program loads the stand-in for CUDA's driver and runtime."""
     paths = [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]
     preload = [str(folder / "libcuda.so.1"), os.environ.get("LD_PRELOAD", "")]
     return {
@@ -96,7 +103,7 @@ def _needs(program: Path, name: bytes) -> bool:
 
 
 def chip_for(program: Path) -> str:
-    """The chip that the newest PTX in a program is for; an H200 where it holds none."""
+    """The chip that the newest PTX in a program is for; h200 if the program holds no PTX."""
     from ptxsim.driver.fatbin import PTX, inside
 
     targets = {i.target for i in inside(program.read_bytes()) if i.kind == PTX}

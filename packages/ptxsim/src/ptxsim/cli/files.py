@@ -1,4 +1,4 @@
-"""A file -> a loaded module: .ptx, .cu (by nvcc or NVRTC), fat binaries, programs with PTX inside."""
+"""Loads a module from a file: .ptx, .cu (compiled by nvcc or NVRTC), fat binary, program with PTX inside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxsim.cli.common import Bad
 
 
 def module_of(path: Path, arch: str = "sm_90a"):
-    """(LoadedModule, its PTX). Bad, one line, if the file gives none."""
+    """(LoadedModule, its PTX). Raises Bad if the file gives no module."""
     import ptxsim
 
     text = ptx_of(path, arch)
@@ -22,12 +22,12 @@ def module_of(path: Path, arch: str = "sm_90a"):
 
 
 def ptx_of(path: Path, arch: str) -> str:
-    """The PTX in a file; of several texts the newest that `arch` can run."""
+    """The PTX in a file. Of several PTX texts, the newest one."""
     from ptxsim.driver.fatbin import ImageError, inside, ptx_of
 
     named = re.fullmatch(r"(?:sm|compute)_(\d+)[af]?", arch)
     if named is None:
-        raise Bad(f"--arch is such as sm_90a or sm_100a (got {arch!r})")
+        raise Bad(f"--arch must be an architecture such as sm_90a or sm_100a (got {arch!r})")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -36,7 +36,7 @@ def ptx_of(path: Path, arch: str) -> str:
         return compiled(path, arch)
     if path.suffix == ".ptx":
         if any(byte < 9 for byte in data[:1000].rstrip(b"\0")):
-            raise Bad(f"{path} is not text: name a fat binary or a program without .ptx at its end")
+            raise Bad(f"{path} is not text: rename a fat binary or a program so that it does not end in .ptx")
         return data.partition(b"\0")[0].decode("utf-8", "replace")
     capability = int(named[1])
     try:
@@ -47,7 +47,7 @@ def ptx_of(path: Path, arch: str) -> str:
 
 
 def compiled(path: Path, arch: str) -> str:
-    """Compiles CUDA C++ to PTX: with nvcc where there is one, else with NVRTC (cuda-bindings)."""
+    """Compiles CUDA C++ to PTX: with nvcc if it is installed, otherwise with NVRTC (cuda-bindings)."""
     from ptxsim.cli.nvcc import nvcc
 
     found = nvcc()
@@ -92,7 +92,7 @@ def _by_nvrtc(path: Path, arch: str) -> str:
 
 
 def _wheels() -> list[Path]:
-    """Folders of CUDA's headers in wheels."""
+    """The folders of CUDA headers in installed wheels."""
     try:
         import nvidia
     except ImportError:

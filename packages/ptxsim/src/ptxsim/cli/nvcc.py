@@ -1,4 +1,4 @@
-"""`ptxsim nvcc ARGS`: nvcc with the flags that keep the PTX and the line numbers in what it makes."""
+"""`ptxsim nvcc ARGS`: runs nvcc with the flags that keep PTX and line numbers in its output."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _CHIPS = {"a100": "80", "h200": "90a", "b200": "100a"}
 def command(context: typer.Context) -> int:
     """Run nvcc so that its output runs under `ptxsim exec`: PTX instead of machine code, line numbers kept.
 
-    All arguments are nvcc's own. -arch=sm_90a becomes PTX for compute_90a; without -arch it is compute_90a
-    (PTXSIM_CHIP=b200: compute_100a).
+    All arguments are nvcc's own. -arch=sm_90a becomes PTX for compute_90a; the default without -arch is
+    compute_90a (PTXSIM_CHIP=b200: compute_100a).
     """
     found = nvcc()
     if found is None:
-        raise Bad("there is no nvcc: put it in PATH, set CUDA_HOME, or `pip install nvidia-cuda-nvcc`")
+        raise Bad("nvcc was not found: put it in PATH, set CUDA_HOME, or `pip install nvidia-cuda-nvcc`")
     os.execv(found, [found, *linked(rewritten(context.args))])
     return 0
 
 
 def nvcc() -> str | None:
-    """The nvcc of PATH, of CUDA_HOME, or of the wheel."""
+    """The path of nvcc: from PATH, CUDA_HOME or the wheel; None if there is none."""
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
     places = [str(Path(home) / "bin" / "nvcc")] if home else []
     wheels = [str(p) for p in Path(__file__).parents[2].glob("nvidia/**/bin/nvcc")]
@@ -38,7 +38,7 @@ def nvcc() -> str | None:
 
 
 def linked(arguments: list[str]) -> list[str]:
-    """With the stand-in for `-lcuda`: the driver's library, which is not there without a driver."""
+    """The arguments with `-lcuda` replaced by the stand-in, because libcuda exists only with a driver."""
     if "-lcuda" not in arguments:
         return arguments
     from ptxsim.driver.build import BuildError, library
@@ -52,7 +52,7 @@ def linked(arguments: list[str]) -> list[str]:
 
 
 def rewritten(arguments: list[str]) -> list[str]:
-    """nvcc's arguments with PTX kept for each architecture that is asked for."""
+    """nvcc's arguments, changed so that it emits PTX for each architecture they name."""
     out, named, rest = [], False, iter(arguments)
     for argument in rest:
         short = _SHORT.fullmatch(argument)

@@ -1,4 +1,4 @@
-"""`ptxsim run --report FILE`: one launch as one HTML page, without scripts: verdicts, findings, timeline."""
+"""`ptxsim run --report FILE`: one HTML page without scripts for one launch: verdicts, findings, timeline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AROUND = 3  # lines of the source before and after
 
 
 def page(file: str, kernel: str, shape: dict, orders: list, results: list, wrong: list[str]) -> str:
-    """The page of a launch that ran in several orders; `wrong`: arrays that do not hold what they must."""
+    """The page of a launch that ran in one or more orders; `wrong`: one line per array with wrong values."""
     launch = ", ".join(f"{name} {shape_text(shape[name])}" for name in ("grid", "block", "cluster"))
     told = f"{file}: {launch}, {shape['shared_bytes']} B of dynamic shared memory"
     head = f"<h1>{escape(kernel)}</h1><p>{escape(told)}</p>"
@@ -43,7 +43,7 @@ def page(file: str, kernel: str, shape: dict, orders: list, results: list, wrong
 
 
 def verdicts(orders: list, results: list) -> str:
-    """One row for each order."""
+    """The table of verdicts, one row per order."""
     rows = "".join(
         f"<tr><td>{order}</td><td class='{r.verdict}'>{r.verdict}</td>"
         f"<td>{amount(r.stats['warp_instructions'])}</td><td>{r.stats['seconds']:.1f} s</td>"
@@ -55,7 +55,7 @@ def verdicts(orders: list, results: list) -> str:
 
 
 def section(finding: Finding, file: str) -> str:
-    """A finding, with the lines of the source around it where the file is there."""
+    """A finding, with the source lines around it if the file can be read."""
     first, *rest = str(finding).splitlines()
     told = f"<h3 class='{finding.severity}'>{escape(first)}</h3>"
     told += f"<p>{'<br>'.join(escape(line.strip()) for line in rest)}</p>"
@@ -63,7 +63,7 @@ def section(finding: Finding, file: str) -> str:
 
 
 def excerpt(path: str, line: int) -> str:
-    """The lines around one; nothing where the file cannot be read."""
+    """The lines of a file around `line`; "" if the file cannot be read."""
     try:
         lines = Path(path).read_text(errors="replace").splitlines()
     except OSError:

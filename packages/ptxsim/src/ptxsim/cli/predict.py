@@ -1,4 +1,4 @@
-"""`ptxsim predict FILE`: what the time model says of one launch on an H200 or a B200. Never a measurement."""
+"""`ptxsim predict FILE`: predicts the time of one launch on an H200 or a B200. Never a measurement."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ptxsim.driver.telling import announce_compilation, short
 
 def command(
     file: Path = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside."),
-    args: list[str] = typer.Argument(None, help="As `ptxsim run` takes them."),
-    entry: str = typer.Option("", help="The kernel; needed where the module has several."),
-    grid: str = typer.Option("1", help="CTAs, such as 16x4."),
-    block: str = typer.Option("1", help="Threads of a CTA."),
-    cluster: str = typer.Option("1", help="CTAs of a cluster."),
+    args: list[str] = typer.Argument(None, help="The kernel's arguments, as for `ptxsim run`."),
+    entry: str = typer.Option("", help="The kernel; needed if the module has several."),
+    grid: str = typer.Option("1", help="The grid in CTAs, such as 16x4."),
+    block: str = typer.Option("1", help="Threads per CTA."),
+    cluster: str = typer.Option("1", help="CTAs per cluster."),
     shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
-    arch: str = typer.Option("sm_90a", help="What a .cu file is compiled for."),
-    chip: str = typer.Option("", help="h200 or b200; by default what the PTX is for."),
-    registers: int = typer.Option(0, min=0, max=255, help="Registers of a thread, as ptxas -v tells them."),
+    arch: str = typer.Option("sm_90a", help="The architecture that a .cu file is compiled for."),
+    chip: str = typer.Option("", help="h200 or b200; by default the chip that the PTX is for."),
+    registers: int = typer.Option(0, min=0, max=255, help="Registers per thread, as ptxas -v reports."),
 ) -> int:
-    """Predict the time of one launch. A model's figure; nothing is measured."""
+    """Predict the time of one launch. The figure comes from a model; nothing is measured."""
     from ptxsim.timing.assembler import assembled
     from ptxsim.timing.chip import CHIPS
     from ptxsim.timing.chip import chip as chip_model
     from ptxsim.timing.predict import predict, sample
 
     if chip and chip not in CHIPS:
-        raise Bad(f"--chip is one of {', '.join(CHIPS)} (got {chip!r})")
+        raise Bad(f"--chip must be one of {', '.join(CHIPS)} (got {chip!r})")
     extents = triple(grid, "--grid"), triple(block, "--block"), triple(cluster, "--cluster")
     module, text = module_of(file, arch)
     name = entry_of(module, entry, file)

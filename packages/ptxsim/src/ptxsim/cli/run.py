@@ -1,4 +1,4 @@
-"""`ptxsim run FILE`: one launch of one kernel, with arguments from the command line, checked."""
+"""`ptxsim run FILE`: launches one kernel with arguments from the command line, and checks it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def command(
     args: list[str] = typer.Argument(
         None, help="A.npy, zeros:f32:64, random:f16:8x8:SEED, map:.., 5, f32:1.5"
     ),
-    entry: str = typer.Option("", help="The kernel; needed where the module has several."),
-    grid: str = typer.Option("1", help="CTAs, such as 16x4."),
-    block: str = typer.Option("1", help="Threads of a CTA."),
-    cluster: str = typer.Option("1", help="CTAs of a cluster."),
+    entry: str = typer.Option("", help="The kernel; needed if the module has several."),
+    grid: str = typer.Option("1", help="The grid in CTAs, such as 16x4."),
+    block: str = typer.Option("1", help="Threads per CTA."),
+    cluster: str = typer.Option("1", help="CTAs per cluster."),
     shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
-    arch: str = typer.Option("sm_90a", help="What a .cu file is compiled for."),
-    orders: str = typer.Option("program", help="Orders of completion: program,adverse,7."),
+    arch: str = typer.Option("sm_90a", help="The architecture that a .cu file is compiled for."),
+    orders: str = typer.Option("program", help="Orders of completion to run, such as program,adverse,7."),
     checks: bool = typer.Option(True, help="Look for races, missing fences and so on."),
     out: list[str] = typer.Option([], help="N=FILE.npy: save argument N after the run."),
     check_against: list[str] = typer.Option([], help="N=ARRAY: argument N must hold this after the run."),
@@ -44,7 +44,7 @@ def command(
     """Launch one kernel and check it. Exit code: 1 for an error or a wrong result, 3 for incomplete."""
     form = "json" if plain else form
     if form not in FORMATS:
-        raise Bad(f"--format is one of {', '.join(FORMATS)} (got {form!r})")
+        raise Bad(f"--format must be one of {', '.join(FORMATS)} (got {form!r})")
     wanted = [order_of(order.strip()) for order in orders.split(",")]
     shape: dict[str, Any] = {"grid": triple(grid, "--grid"), "block": triple(block, "--block")}
     shape |= {"cluster": triple(cluster, "--cluster"), "shared_bytes": shared}
@@ -53,7 +53,7 @@ def command(
     for path in (trace, report, *map(Path, saved.values())):
         check_output(path)
     if not (rtol >= 0 and atol >= 0):
-        raise Bad(f"tolerances are 0 or more (got {rtol} and {atol})")
+        raise Bad(f"tolerances must be 0 or more (got {rtol} and {atol})")
     module, _ = module_of(file, arch)
     name = entry_of(module, entry, file)
     announce_compilation()
@@ -81,8 +81,8 @@ def command(
 
 
 def entry_of(module, entry: str, file: Path) -> str:
-    """The mangled name of the kernel that was asked for by its mangled or readable name; with no name, the
-    only kernel.
+    """The mangled name of the kernel that `entry` names, mangled or readable; if `entry` is "", the name of
+    the only kernel. Raises Bad unless exactly one kernel fits.
     """
     names = list(module.programs)
     found = [n for n in names if entry in (n, short(n, 10_000))] if entry else names
@@ -97,7 +97,7 @@ def entry_of(module, entry: str, file: Path) -> str:
 
 
 def launched(module, name: str, values: list, options: dict):
-    """The Result; Bad for arguments that do not fit the kernel."""
+    """The Result of the launch. Raises Bad for arguments that do not fit the kernel."""
     import ptxsim
 
     try:
@@ -110,19 +110,21 @@ def launched(module, name: str, values: list, options: dict):
 
 
 def refused(result) -> bool:
-    """Whether the kernel has something that is not modelled, and did not start."""
+    """Whether the kernel did not start because it uses something that is not modelled."""
     return result.verdict == "incomplete" and not result.stats["ctas"]
 
 
 def _numbered(item: str, option: str, count: int) -> tuple[int, str]:
     number, _, rest = item.partition("=")
     if not number.isdecimal() or not rest or int(number) >= count:
-        raise Bad(f"{option} is N={'FILE' if option == '--out' else 'ARRAY'}, N below {count} (got {item!r})")
+        raise Bad(
+            f"{option} must be N={'FILE' if option == '--out' else 'ARRAY'}, N below {count} (got {item!r})"
+        )
     return int(number), rest
 
 
 def data_of(values: list, number: int) -> np.ndarray:
-    """The array of an argument; Bad for a scalar."""
+    """The array of an argument. Raises Bad for a scalar."""
     data = getattr(values[number], "array", values[number])
     if not isinstance(data, np.ndarray):
         raise Bad(f"argument {number} is a scalar, not an array")
@@ -130,17 +132,19 @@ def data_of(values: list, number: int) -> np.ndarray:
 
 
 def _difference(values: list, number: int, spec: str, rtol: float, atol: float) -> str:
-    """What is wrong with an argument, "" if nothing is."""
+    """A line that says which values of an argument are wrong; "" if none are."""
     got, expected = data_of(values, number), array(spec)
     if got.shape != expected.shape:
-        raise Bad(f"argument {number} has shape {got.shape}, {spec} {expected.shape}")
+        raise Bad(f"argument {number} has shape {got.shape}, {spec} has {expected.shape}")
     if expected.dtype.kind == "V" and expected.itemsize == got.itemsize:  # numpy saves bf16 without its name
         expected = expected.view(got.dtype)
     try:
         numbers = np.complex128 if "c" in got.dtype.kind + expected.dtype.kind else np.float64
         one, two = got.astype(numbers), expected.astype(numbers)
     except (TypeError, ValueError):
-        raise Bad(f"argument {number} is {got.dtype}, {spec} {expected.dtype}: not to be compared") from None
+        raise Bad(
+            f"argument {number} is {got.dtype}, {spec} is {expected.dtype}: the types cannot be compared"
+        ) from None
     off = ~np.isclose(one, two, rtol=rtol, atol=atol, equal_nan=True)
     if not off.any():
         return ""

@@ -1,4 +1,4 @@
-"""`ptxsim triton SCRIPT ARGS`, and the same for other languages: Python programs whose kernels run here."""
+"""`ptxsim triton SCRIPT ARGS`, and the same for other languages: runs Python programs' kernels here."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ptxsim.cli.common import EXIT, Bad, order_of
 LANGUAGES = {"triton": "Triton", "cute": "CuTe DSL", "tilelang": "TileLang"}  # by their plugins
 _HELP = """Run a Python program with its {} kernels on the simulator, on torch tensors of the CPU.
 
-    Exit code: 1 for an error, 3 for kernels that were not modelled; the program's own code where it exits
-    with one.
+    Exit code: the program's own if it sets one. Otherwise 1 for an error, 3 if a kernel uses something that
+    is not modelled, else 0.
     """
 
 
 def command_of(plugin: str) -> Callable[..., int]:
-    """The subcommand for a language."""
+    """The subcommand of a language's plugin."""
 
     def command(
         context: typer.Context,
-        script: Path = typer.Argument(..., help="The Python file, then its own arguments."),
+        script: Path = typer.Argument(..., help="The Python file, followed by its own arguments."),
         chip: str = typer.Option("h200", help="The chip that kernels are compiled for: a100, h200, b200."),
-        order: str = typer.Option("program", help="program, adverse (as late as allowed) or a seed."),
-        checks: bool = typer.Option(
-            True, help="Look for races, missing fences and so on; without it, only run."
+        order: str = typer.Option(
+            "program", help="Order of completion: program, adverse (as late as allowed) or a seed."
         ),
-        quiet: bool = typer.Option(False, "--quiet", "-q", help="No line per launch."),
+        checks: bool = typer.Option(True, help="Look for races, missing fences and so on, or only run."),
+        quiet: bool = typer.Option(False, "--quiet", "-q", help="Print no line per launch."),
     ) -> int:
         def enter():
             opened = getattr(importlib.import_module(f"ptxsim.plugins.{plugin}"), plugin)
@@ -48,11 +48,11 @@ def command_of(plugin: str) -> Callable[..., int]:
 def run_script(script: Path, own: list[str], enter: Callable[[], contextlib.AbstractContextManager]) -> int:
     """Runs a file as Python would, with its own arguments, inside the session that `enter` opens.
 
-    Exit code: 1 for an error, 3 for kernels that were not modelled; the program's own code where it exits
-    with one.
+    Exit code: the program's own if it sets one. Otherwise 1 for an error, 3 if a kernel uses something that
+    is not modelled, else 0.
     """
     if not script.is_file():
-        raise Bad(f"{script} is not there")
+        raise Bad(f"{script} does not exist")
     sys.argv = [str(script), *own]
     sys.path.insert(0, str(script.parent))
     with contextlib.ExitStack() as stack:
@@ -69,7 +69,7 @@ def run_script(script: Path, own: list[str], enter: Callable[[], contextlib.Abst
 
 
 def _within(trace, script: str):
-    """The traceback from the script's first frame on."""
+    """The traceback, starting at the script's first frame."""
     at = trace
     while at is not None and at.tb_frame.f_code.co_filename != script:
         at = at.tb_next

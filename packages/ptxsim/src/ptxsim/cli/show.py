@@ -1,4 +1,4 @@
-"""`ptxsim show FILE`: what a module holds, and what of it would be refused."""
+"""`ptxsim show FILE`: a module's variables and kernels, and which kernels would be refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST = 12  # families of instructions in a line
 
 def command(
     file: Path = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside."),
-    arch: str = typer.Option("sm_90a", help="What a .cu file is compiled for."),
+    arch: str = typer.Option("sm_90a", help="The architecture that a .cu file is compiled for."),
 ) -> int:
     """Show a module's kernels: parameters, shared memory, instructions by family, source files, refusals."""
     loaded, text = module_of(file, arch)
@@ -34,7 +34,7 @@ def command(
 
 
 def kernel_lines(loaded, name: str) -> list[str]:
-    """A kernel in a few lines."""
+    """The lines that describe a kernel."""
     import ptxsim
 
     function = loaded.module.functions[name]
@@ -69,7 +69,7 @@ def kernel_lines(loaded, name: str) -> list[str]:
 
 
 def family(instr) -> str:
-    """`wgmma.mma_async`, `ld.global`, `add`: the opcode as a reader groups it."""
+    """The group in which an instruction is counted: `wgmma.mma_async`, `ld.global`, `add`."""
     if instr.op in ("ld", "st", "atom", "red"):
         space = next((m for m in instr.mods if m.startswith(_SPACES)), "")
         return f"{instr.op}.{space.partition('::')[0]}" if space else instr.op

@@ -1,9 +1,9 @@
-"""Arguments of kernels on the command line: words -> arrays, scalars, tensor maps.
+"""Arguments of kernels on the command line: turns words into arrays, scalars and tensor maps.
 
 A.npy                      an array from a file
-zeros:f32:1024             an array; ones, nan and arange likewise
-random:f16:128x64:7        normal random numbers, or any integers, from seed 7
-map:A.npy:box=64x128:swizzle=128:fill=nan      a tensor map of an array; the box innermost first
+zeros:f32:1024             an array of zeros; ones, nan and arange work the same way
+random:f16:128x64:7        random numbers from seed 7: normally distributed, or uniform for integer types
+map:A.npy:box=64x128:swizzle=128:fill=nan      a tensor map of an array; box: innermost dimension first
 5   1.5   u64:7   f32:1.5  scalars
 """
 
@@ -31,7 +31,7 @@ _FORMS = "FILE.npy, zeros:f32:1024, random:f16:128x64:SEED, map:A.npy:box=64x128
 
 
 def argument(word: str):
-    """What a word stands for. Bad, in one line, for a word that stands for nothing."""
+    """The array, scalar or tensor map that a word describes. Raises Bad for any other word."""
     head, _, rest = word.partition(":")
     if head == "map":
         return _map(word, rest)
@@ -46,7 +46,7 @@ def argument(word: str):
     try:
         return float(word)
     except ValueError:
-        raise Bad(f"an argument is {_FORMS} (got {word!r})") from None
+        raise Bad(f"an argument must be one of {_FORMS} (got {word!r})") from None
 
 
 def array(word: str) -> np.ndarray:
@@ -56,7 +56,7 @@ def array(word: str) -> np.ndarray:
     fill, *parts = word.split(":")
     if fill not in _FILLS or not 2 <= len(parts) <= 3 or parts[0] not in DTYPES:
         form = f"{'|'.join(_FILLS)}:TYPE:SHAPE, TYPE {'|'.join(DTYPES)}"
-        raise Bad(f"an array is FILE.npy or {form} (got {word!r})")
+        raise Bad(f"an array must be FILE.npy or {form} (got {word!r})")
     return _filled(word, fill, DTYPES[parts[0]], extents(parts[1], word), parts[2] if parts[2:] else "0")
 
 
@@ -66,7 +66,7 @@ def _read(path: str) -> np.ndarray:
     except OSError as error:
         raise Bad(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, EOFError):
-        raise Bad(f"{path} is not a whole .npy file of numbers") from None
+        raise Bad(f"{path} is not a complete .npy file of numbers") from None
     if not data.size or data.dtype.names or data.dtype.kind not in "biufcV":  # V: numpy has no name for bf16
         raise Bad(f"{path} holds no numbers (it has shape {data.shape}, type {data.dtype})")
     return np.ascontiguousarray(data.astype(data.dtype.newbyteorder("="), copy=False))
@@ -74,10 +74,10 @@ def _read(path: str) -> np.ndarray:
 
 def _filled(word: str, fill: str, dtype: np.dtype, shape: tuple[int, ...], seed: str) -> np.ndarray:
     if math.prod(shape) * max(dtype.itemsize, 8 if fill in ("arange", "random") else 1) > _memory():
-        raise Bad(f"{word} has no room in this computer's memory")
+        raise Bad(f"{word} does not fit into this computer's memory")
     if fill == "random":
         if not seed.isdecimal():
-            raise Bad(f"the seed is a number (got {word!r})")
+            raise Bad(f"the seed must be a number (got {word!r})")
         rng = np.random.default_rng(int(seed))
         if dtype.kind in "iu":
             return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)
@@ -90,23 +90,23 @@ def _filled(word: str, fill: str, dtype: np.dtype, shape: tuple[int, ...], seed:
 
 
 def _memory() -> int:
-    """Bytes of this computer's memory."""
+    """The size of this computer's memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def extents(text: str, word: str) -> tuple[int, ...]:
-    """(128, 64) of `128x64`."""
+    """The shape that a text such as `128x64` describes: (128, 64)."""
     parts = text.split("x")
     if not all(part.isdecimal() and int(part) for part in parts):
-        raise Bad(f"a shape is numbers such as 128x64 (got {word!r})")
+        raise Bad(f"a shape must be numbers such as 128x64 (got {word!r})")
     return tuple(map(int, parts))
 
 
 def triple(text: str, option: str) -> tuple[int, ...]:
-    """Extents of a grid, block or cluster."""
+    """The extents of a grid, block or cluster: one to three numbers, separated by `x` or `,`."""
     parts = text.replace(",", "x").split("x")
     if len(parts) > 3 or not all(part.isdecimal() and int(part) for part in parts):
-        raise Bad(f"{option} is up to three positive numbers such as 16x4 (got {text!r})")
+        raise Bad(f"{option} must be up to three positive numbers such as 16x4 (got {text!r})")
     return tuple(map(int, parts))
 
 
@@ -115,7 +115,7 @@ def _scalar(word: str, dtype: np.dtype, text: str):
         value = int(text, 0) if dtype.kind in "iu" else float(text)
         return np.array(value).astype(dtype)[()] if dtype.kind not in "iu" else dtype.type(value)
     except (ValueError, OverflowError):
-        raise Bad(f"{text!r} is no {word.partition(':')[0]} (got {word!r})") from None
+        raise Bad(f"{text!r} is not a valid {word.partition(':')[0]} (got {word!r})") from None
 
 
 def _map(word: str, rest: str) -> TensorMap:
@@ -124,11 +124,11 @@ def _map(word: str, rest: str) -> TensorMap:
     options = {name: value for name, _, value in pairs}
     unknown = set(options) - {"box", "swizzle", "fill"}
     if unknown or "box" not in options:
-        raise Bad(f"a tensor map is map:ARRAY:box=64x128[:swizzle=128][:fill=nan] (got {word!r})")
+        raise Bad(f"a tensor map must be map:ARRAY:box=64x128[:swizzle=128][:fill=nan] (got {word!r})")
     data = array(":".join(part for part in parts if "=" not in part))
     swizzle = options.get("swizzle", "0")
     if not swizzle.isdecimal():
-        raise Bad(f"the swizzle is 0, 32, 64 or 128 (got {word!r})")
+        raise Bad(f"the swizzle must be 0, 32, 64 or 128 (got {word!r})")
     try:
         return TensorMap(
             data, box=extents(options["box"], word), swizzle=int(swizzle), fill=options.get("fill", "zero")

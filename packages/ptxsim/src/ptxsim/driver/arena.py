@@ -1,4 +1,4 @@
-"""Device memory of a program under `exec`: one sparse file, mapped by the simulator and by the program."""
+"""Device memory of a program under `exec`: one sparse file that the simulator and the program both map."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-BASE = 0x7200_0000_0000  # where kernels, and the program, see it
-_STEP = 1 << 16  # allocations start at multiples of this, with at least as much between them
+BASE = 0x7200_0000_0000  # address of device memory in kernels and in the program
+_STEP = 1 << 16  # allocations start at multiples of this, with a gap of at least this size between them
 _KINDS = {1: "cudaMallocHost", 2: "cudaMalloc", 3: "cudaMallocManaged", 4: "variable"}
 
 
@@ -23,23 +23,23 @@ class Allocation:
 
 class Arena:
     def __init__(self, size: int):
-        """size: bytes of the device; pages are taken when they are first touched."""
+        """size: bytes of device memory; the host provides a page when it is first touched."""
         self.size = size
         self.file = os.memfd_create("ptxsim-arena", 0)
         os.truncate(self.file, 2 * size)  # with room for the gaps
         self._mapping = mmap.mmap(self.file, 2 * size)
         self._bytes = np.frombuffer(self._mapping, np.uint8)
-        self._free: dict[int, list[int]] = {}  # room of a place -> addresses
+        self._free: dict[int, list[int]] = {}  # bytes reserved for an allocation -> addresses of free ones
         self._next, self.used, self.made = BASE, 0, 0
         self.live: dict[int, Allocation] = {}
 
     @property
     def path(self) -> str:
-        """What the program opens."""
+        """The path under which the program opens the file."""
         return f"/proc/{os.getpid()}/fd/{self.file}"
 
     def allocate(self, size: int, kind: int = 2, name: str = "") -> int | None:
-        """The address of `size` bytes; None if the device has no room for them."""
+        """Allocates `size` bytes and returns their address, or None if the device is out of memory."""
         if not 0 < size <= self.size - self.used:
             return None
         room = -(-size // _STEP) * _STEP + _STEP
@@ -55,7 +55,7 @@ class Arena:
         return address
 
     def release(self, address: int) -> bool:
-        """Whether there was something to free."""
+        """Frees an allocation; returns whether there was one at this address."""
         known = self.live.pop(address, None)
         if known is None:
             return False
@@ -70,5 +70,5 @@ class Arena:
         return self._bytes[address - BASE : address - BASE + size]
 
     def memory(self) -> dict[int, tuple[str, np.ndarray]]:
-        """What a launch can reach: address -> (name, array)."""
+        """The memory that a launch can access: address -> (name, array)."""
         return {a: (it.name, it.array) for a, it in self.live.items()}

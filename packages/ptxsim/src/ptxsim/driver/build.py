@@ -1,7 +1,6 @@
-"""Compiles the stand-in (driver/native) with the system's C compiler. That takes half a second, once: it is
-kept on disk.
+"""Compiles the stand-in (driver/native) with the system's C compiler: half a second, once; cached on disk.
 
-A wheel may carry it ready made, in driver/prebuilt-<machine>.
+A wheel may contain a compiled stand-in, in driver/prebuilt-<machine>.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ _FLAGS = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
 
 
 class BuildError(RuntimeError):
-    """Why there is no stand-in; one line."""
+    """The stand-in cannot be built; the message is one line that says why."""
 
 
 def library() -> Path:
-    """The folder with libcuda.so.1 and libcudart.so.11.0, .12, .13."""
+    """The folder with libcuda.so.1 and libcudart.so.11.0, .12, .13; compiles them if necessary."""
     ready = Path(__file__).with_name(f"prebuilt-{platform.machine()}")
     if (ready / "libcuda.so.1").exists():
         return ready
@@ -40,7 +39,7 @@ def library() -> Path:
 
 
 def _install(folder: Path) -> None:
-    """Installs all files or none, because several processes may build at the same time."""
+    """Installs all files at once, because several processes may build at the same time."""
     part = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         build(part)
@@ -53,7 +52,7 @@ def _install(folder: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    """Compiles into `folder`. BuildError where there is no C compiler, or no Linux."""
+    """Compiles into `folder`. Raises BuildError without a C compiler and on systems other than Linux."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if platform.system() != "Linux":
         raise BuildError("`ptxsim exec` needs Linux (`ptxsim run` works everywhere)")
@@ -76,5 +75,5 @@ def _compile(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["no message"]
-        reason = next((line for line in said if "error" in line), said[0])  # its place may stand before
+        reason = next((line for line in said if "error" in line), said[0])  # its location may precede it
         raise BuildError(f"the C compiler could not build the stand-in: {reason}")

@@ -1,7 +1,7 @@
-"""What the driver and the runtime say about a chip: attributes by number, the struct of properties.
+"""What the driver and the runtime report about a chip: attributes by number, and the struct cudaDeviceProp.
 
 Sources: CUDA C++ programming guide (technical specifications per compute capability), NVIDIA's data sheets.
-Clock rates are 0: nothing here runs at one.
+Clock rates are 0, because the simulator has no clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Chip:
     minor: int
     sms: int
     memory: int  # bytes
-    shared_per_sm: int  # bytes; a CTA can have 1 KB less
+    shared_per_sm: int  # bytes; a CTA can use 1 KB less
     l2: int  # bytes
     cluster: bool
 
@@ -37,7 +37,7 @@ CHIPS = {
 
 
 def attributes(chip: Chip) -> dict[int, int]:
-    """CUdevice_attribute -> value; those that are left out are 0."""
+    """CUdevice_attribute -> value; attributes not listed are 0."""
     return {
         **dict.fromkeys((1, 2, 3), 1024),  # threads of a block, and along x and y
         **{4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535, 8: 48 * KB, 9: 64 * KB, 10: 32, 11: 2**31 - 1},
@@ -55,8 +55,8 @@ def attribute_table(chip: Chip) -> bytes:
     return struct.pack(f"<{ATTRIBUTES}i", *(known.get(i, 0) for i in range(ATTRIBUTES)))
 
 
-# cudaDeviceProp, field by field: a struct code, and after `@` the attribute or the field of Chip that it
-# holds; `*n`: n fields that are 0. CUDA 12 has more fields than CUDA 13.
+# cudaDeviceProp, field by field: a code of the struct module, then after `@` the attribute or the field of
+# Chip that the field holds. `*n`: n fields that are 0. CUDA 12 has more fields than CUDA 13.
 _HEAD = "256s@name 16s@uuid 8s I Q@memory Q@8 i@12 i@10 Q@11 i@1 i@2 i@3 i@4 i@5 i@6 i@7"
 _BUS = "Q@30 i@31 i@32 i i i i i@40 i@41"
 _CACHES = "i@37 i@38 i@108 i@39 i@78 i@79 i@80 Q@81 i@82 i@83 i i i"
@@ -69,7 +69,7 @@ LAYOUTS = {
 
 
 def properties(chip: Chip, major: int) -> bytes:
-    """The first bytes of cudaDeviceProp, as programs of CUDA 12 or 13 know it."""
+    """The leading bytes of cudaDeviceProp in the layout of CUDA 12 or 13 (`major`)."""
     known = attributes(chip)
     texts = {"name": chip.name.encode(), "uuid": b"ptxsim-simulated"}
     codes, values = "", []

@@ -1,4 +1,4 @@
-"""The device that a program under `exec` sees: its memory, its modules, and a verdict for each launch."""
+"""The device that a program under `exec` sees: memory, modules, launches, and a verdict for each launch."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ptxsim.report.findings import Finding
 # CUresult
 OK, OUT_OF_MEMORY, INVALID_CONFIGURATION, NO_IMAGE, INVALID_PTX = 0, 2, 9, 209, 218
 NOT_FOUND, ASSERT, UNSUPPORTED = 500, 710, 801
-_CODES = {  # kind of a finding that a chip reports -> code; the others it does not notice
+_CODES = {  # kind of finding -> error code of a chip; a chip does not notice findings of other kinds
     "out-of-bounds": 700, "misaligned": 716, "descriptor": 715, "deadlock": 702, "illegal": 719,
     "cluster": 700,
 }  # fmt: skip
 
 
 class CudaError(Exception):
-    """Ends a request with this error code; `message`, if there is one, is a line for the user."""
+    """Ends a request with this error code. `message`: a line for the user, or ""."""
 
     def __init__(self, code: int, message: str = ""):
         super().__init__(message)
@@ -37,7 +37,7 @@ class CudaError(Exception):
 
 @dataclass
 class Record:
-    """One launch and what came of it."""
+    """One launch and its outcome."""
 
     number: int
     kernel: str  # mangled name
@@ -48,7 +48,7 @@ class Record:
     findings: list[Finding]
     notes: list[str]
     stats: dict
-    same_as: int = 0  # the number of the earlier launch that it repeats, so that it was not run
+    same_as: int = 0  # number of the earlier launch that this one repeats; 0: it was run itself
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Options:
     chip: Chip
     checks: bool = True
     order: str | int = "program"
-    first: int = 0  # check only so many launches of each kernel; 0: all
+    first: int = 0  # check only the first so many launches of each kernel; 0: all
     jobs: int | None = None
     max_instructions: int | None = None
 
@@ -65,7 +65,7 @@ class Options:
 class _Module:
     image: bytes
     loaded: ptxsim.LoadedModule | None = None
-    seen: dict = field(default_factory=dict)  # variables whose addresses the program has
+    seen: dict = field(default_factory=dict)  # variables whose addresses the program has asked for
 
 
 class Device:
@@ -76,12 +76,12 @@ class Device:
         self.records: list[Record] = []
         self._launched: dict[str, int] = {}  # kernel -> launches so far
         self._repeats = Repeats()
-        self._variables: dict[int, np.ndarray] = {}  # those of each module, by address
+        self._variables: dict[int, np.ndarray] = {}  # the variables of each module: address -> bytes
 
     # ---- modules ----
 
     def add_module(self, image: bytes) -> int:
-        """CudaError if it holds no PTX for the chip."""
+        """Adds a module and returns its number. Raises CudaError if the image holds no PTX for the chip."""
         try:
             text = fatbin.ptx_of(image, self.options.chip.capability)
         except (fatbin.ImageError, IndexError, struct.error) as error:
@@ -91,7 +91,7 @@ class Device:
         return number
 
     def loaded(self, number: int) -> ptxsim.LoadedModule:
-        """Parsed when it is first needed, with its variables in the arena."""
+        """The module, parsed when it is first needed, with its variables placed in the arena."""
         module = self.modules.get(number)
         if module is None:
             raise CudaError(400)
@@ -104,7 +104,7 @@ class Device:
         return module.loaded
 
     def _place_variables(self, variables) -> None:
-        """Places all of them in one allocation, because a module may have a thousand that nobody names."""
+        """Places all variables in one allocation, because a module may have a thousand unused ones."""
         offsets, end = {}, 0
         for name in variables:
             offsets[name] = end
@@ -112,7 +112,7 @@ class Device:
         base = self.arena.allocate(end, 4) if end else None
         if base is None:
             return
-        self._variables[base] = self.arena.live.pop(base).array  # launches map each variable by itself
+        self._variables[base] = self.arena.live.pop(base).array  # launches map each variable separately
         for name, offset in offsets.items():
             size = max(variables.size(name), 1)
             variables.place(name, self.arena.view(base + offset, size), base + offset)
@@ -135,7 +135,7 @@ class Device:
             self._record(name, shape, shape, shape, "incomplete", [finding], [], {})
 
     def facts(self, number: int, name: str) -> bytes:
-        """KernelFacts of driver/native/standin.h, offsets and sizes of the parameters."""
+        """The struct KernelFacts of driver/native/standin.h, then offsets and sizes of the parameters."""
         program = self.program(number, name)
         function, module = program.function, self.loaded(number).module
         named, static = _named(program), static_shared(program, module)
@@ -157,7 +157,7 @@ class Device:
         return words + struct.pack(f"<{2 * len(sizes)}I", *offsets, *sizes)
 
     def variable(self, number: int, name: str) -> tuple[int, int]:
-        """(address, size)."""
+        """(address, size in bytes) of a module's variable."""
         variables = self.loaded(number).variables
         if name not in variables:
             raise CudaError(NOT_FOUND)
@@ -170,7 +170,7 @@ class Device:
     def launch(
         self, number: int, name: str, grid, block, cluster, shared: int, params: bytes
     ) -> tuple[int, str]:
-        """(code, what the kernel printed)."""
+        """Runs a launch, or takes over the outcome of the same earlier one: (CUresult, text printed)."""
         self.program(number, name)
         memory = self.arena.memory()
         for module in self.modules.values():
@@ -212,12 +212,12 @@ class Device:
 
 
 def _named(program) -> set[str]:
-    """The module's variables that a kernel names."""
+    """Names of the module's variables that a kernel uses."""
     return {key[1] for key in program.slots.fixed if key[0] == "sym"}
 
 
 def static_shared(program, module) -> int:
-    """Bytes of shared memory that a kernel declares."""
+    """Bytes of static shared memory that a kernel uses."""
     named = _named(program)
     shared = [v for v in module.vars.values() if v.space == "shared" and v.name in named]
     shared += [v for v in program.function.vars if v.space == "shared"]
@@ -225,7 +225,7 @@ def static_shared(program, module) -> int:
 
 
 def code(findings: list[Finding]) -> int:
-    """What cudaDeviceSynchronize gives after a launch with these findings: only what a chip would notice."""
+    """What cudaDeviceSynchronize returns after a launch with these findings: errors a chip would notice."""
     for finding in findings:
         if finding.severity == "error" and finding.kind in _CODES:
             if "assertion" in finding.message:

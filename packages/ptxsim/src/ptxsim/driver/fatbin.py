@@ -1,7 +1,7 @@
-"""PTX inside fat binaries, object files and programs, and the choice of one for a chip.
+"""Finds PTX inside fat binaries, object files and programs, and chooses the text for a chip.
 
-A fat binary is a header and entries, each a PTX text or a cubin, packed by LZ4 or zstd or not at all. None of
-this is documented; the layout is what nvcc 11 to 13 write.
+A fat binary is a header followed by entries, each a PTX text or a cubin, compressed with LZ4 or zstd or not
+at all. None of this is documented; the layout is the one that nvcc 11 to 13 write.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EM_CUDA = 190  # ELF machine of code for a GPU
 
 
 class ImageError(ValueError):
-    """Why an image gives no PTX; one line."""
+    """An image gives no PTX; the message is one line that says why."""
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,24 @@ class Image:
 
     @property
     def target(self) -> tuple[int, str]:
-        """(90, "a") of sm_90a."""
+        """The target of the PTX as number and suffix: (90, "a") for sm_90a."""
         found = _TARGET.search(self.text)
         return (int(found[1]), found[2]) if found else (self.arch, "")
 
 
 def size(data: bytes, start: int = 0) -> int:
-    """Bytes of the fat binary at `start`, by its header; 0 where there is none."""
+    """Bytes of the fat binary at `start`, from its header; 0 if none starts there."""
     magic, _, header, entries = _HEADER.unpack_from(data, start)
     return header + entries if magic == MAGIC else 0
 
 
 def images(data: bytes, start: int = 0) -> list[Image]:
-    """All images of the fat binary at `start`. ImageError for one that cannot be read."""
+    """All images of the fat binary at `start`. Raises ImageError if it cannot be read."""
     if len(data) < start + _HEADER.size:
-        raise ImageError("the fat binary is cut off")
+        raise ImageError("the fat binary is truncated")
     magic, _, header, size = _HEADER.unpack_from(data, start)
     if magic != MAGIC:
-        raise ImageError("this is no fat binary")
+        raise ImageError("this is not a fat binary")
     at, end, found = start + header, min(start + header + size, len(data)), []
     while at + _ENTRY.size <= end:
         kind, _, inner, padded, packed, _, _, _, arch, _, _, flags, _, unpacked = _ENTRY.unpack_from(data, at)
@@ -80,7 +80,7 @@ def _text(body: bytes, flags: int, packed: int, unpacked: int) -> str:
 
 
 def unpack_lz4(data: bytes, size: int) -> bytes:
-    """One LZ4 block (the format's specification is public)."""
+    """Decompresses one LZ4 block (the format's specification is public)."""
     out, at, end = bytearray(), 0, len(data)
     while at < end:
         token = data[at]
@@ -94,8 +94,8 @@ def unpack_lz4(data: bytes, size: int) -> bytes:
         count, at = _length(data, at + 2, token & 15)
         count, first = count + 4, len(out) - distance
         if not 0 <= first < len(out):
-            raise ImageError("the packed PTX is damaged")
-        while count > 0:  # a match may overlap what it makes
+            raise ImageError("the compressed PTX is damaged")
+        while count > 0:  # a match may overlap the bytes that it produces
             piece = out[first : first + count]
             out += piece
             count -= len(piece)
@@ -113,23 +113,25 @@ def _length(data: bytes, at: int, nibble: int) -> tuple[int, int]:
 
 
 def unpack_zstd(data: bytes, size: int) -> bytes:
-    """By the libzstd that nearly every Linux has; ImageError where it is missing."""
+    """Decompresses with libzstd, which nearly every Linux has. Raises ImageError if it is missing."""
     try:
         library = ctypes.CDLL("libzstd.so.1")
     except OSError:
         raise ImageError(
-            "the PTX is packed by zstd: install libzstd, or build with -Xfatbinary=--no-compress"
+            "the PTX is compressed with zstd: install libzstd, or build with -Xfatbinary=--no-compress"
         ) from None
     library.ZSTD_decompress.restype = ctypes.c_size_t
     library.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
     out = ctypes.create_string_buffer(size)
     if library.ZSTD_decompress(out, size, data, len(data)) != size:
-        raise ImageError("the packed PTX is damaged")
+        raise ImageError("the compressed PTX is damaged")
     return out.raw
 
 
 def choose(images: list[Image], capability: int) -> Image:
-    """The newest PTX that a chip (90, 100) can run. ImageError, saying what is there, if it can run none."""
+    """The newest PTX that a chip (`capability`: 90, 100) can run. If there is none, raises an ImageError that
+    lists what the images are for.
+    """
     texts = [i for i in images if i.kind == PTX]
     usable = [i for i in texts if runs_on(i.target, capability)]
     if usable:
@@ -138,7 +140,7 @@ def choose(images: list[Image], capability: int) -> Image:
         names = ", ".join(sorted({f"sm_{arch}{more}" for arch, more in (i.target for i in texts)}))
         raise ImageError(f"its PTX is for {names}, which sm_{capability} cannot run (choose another --chip)")
     if not images:
-        raise ImageError("it holds no PTX: relocatable device code (-rdc=true) is linked to machine code")
+        raise ImageError("it holds no PTX: relocatable device code (-rdc=true) is linked into machine code")
     names = ", ".join(sorted({f"sm_{i.arch}" for i in images}))
     raise ImageError(
         f"it holds machine code only ({names}): build it with PTX, as `ptxsim nvcc` or "
@@ -147,7 +149,7 @@ def choose(images: list[Image], capability: int) -> Image:
 
 
 def runs_on(target: tuple[int, str], capability: int) -> bool:
-    """Whether PTX for a target runs: `a` on that chip only, `f` on its family (PTX ISA 11.1.2)."""
+    """Whether a chip runs PTX for a target: `a` on that chip only, `f` within its family (PTX ISA 11.1.2)."""
     arch, feature = target
     if feature == "a":
         return arch == capability
@@ -157,9 +159,9 @@ def runs_on(target: tuple[int, str], capability: int) -> bool:
 
 
 def ptx_of(data: bytes, capability: int) -> str:
-    """The PTX in an image as cuModuleLoadData takes it: PTX, a fat binary, an ELF file that holds one.
+    """The PTX in an image that cuModuleLoadData accepts: PTX, a fat binary, or an ELF file that holds one.
 
-    ImageError, one line, if there is none for this chip.
+    Raises ImageError if there is none for this chip.
     """
     if data[:4] == struct.pack("<I", MAGIC):
         return choose(images(data), capability).text
@@ -172,23 +174,23 @@ def ptx_of(data: bytes, capability: int) -> str:
         return choose(found, capability).text
     text = data.partition(b"\0")[0].decode("utf-8", "replace")
     if ".version" not in text:
-        raise ImageError("it is neither PTX, a fat binary nor a program that holds one")
+        raise ImageError("it is neither PTX, a fat binary nor a program that contains a fat binary")
     return choose([Image(PTX, 0, text)], capability).text
 
 
 def starts(data: bytes) -> Iterator[int]:
-    """Where in a file there is what looks like a fat binary."""
+    """Offsets in a file at which a fat binary seems to start."""
     magic, at = struct.pack("<IH", MAGIC, 1), -1
     while (at := data.find(magic, at + 1)) >= 0:
         yield at
 
 
 def inside(data: bytes) -> list[Image]:
-    """All images of all fat binaries in any kind of file: a program, a library, an object file."""
+    """All images of all fat binaries in a file of any kind: a program, a library, an object file."""
     found = []
     for at in starts(data):
         try:
             found += images(data, at)
         except (ImageError, IndexError, struct.error):
-            continue  # bytes that look like a header by chance, or one that is damaged
+            continue  # bytes that happen to look like a header, or a damaged fat binary
     return found

@@ -1,4 +1,4 @@
-"""The first run on a computer compiles the simulator's main loop: once, about half a minute, with a bar."""
+"""Compiles the simulator's main loop on the first run on a computer: half a minute, with a progress bar."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 import threading
 import time
 
-USUAL = 30.0  # seconds on an average core; the bar approaches its end and never passes it
+USUAL = 30.0  # seconds on an average core; the bar approaches its end but never reaches it
 
 
 def compile_with_bar() -> None:
-    """Compiles; on a terminal a bar moves meanwhile."""
+    """Compiles the main loop; if stderr is a terminal, shows a progress bar meanwhile."""
     import ptxsim
 
     if not sys.stderr.isatty():
@@ -31,7 +31,7 @@ def compile_with_bar() -> None:
 
 
 def share(spent: float) -> float:
-    """How full the bar is after this many seconds: three quarters at the usual time, and never quite full."""
+    """The filled share of the bar after this many seconds: 3/4 at the usual time, always below 1."""
     return spent / (spent + USUAL / 3)
 
 

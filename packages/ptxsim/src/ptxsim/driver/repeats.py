@@ -1,8 +1,8 @@
-"""Launches that start as an earlier one did: same kernel, same arguments, same memory.
+"""Recognises launches that repeat an earlier one: same kernel, same arguments, same memory contents.
 
-A run is deterministic, so such a launch ends as the earlier one did; programs that time a kernel launch it a
-hundred times. Memory is compared by a hash from the second launch of a kernel with the same arguments on,
-where that is quicker than running it, and until it has differed a few times.
+A run is deterministic, so such a launch has the same outcome and need not be run; programs that time a kernel
+launch it a hundred times. Memory contents are compared by a hash, from the second launch of a kernel with the
+same arguments on, as long as hashing is faster than running it and the memory has not differed a few times.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing import Any
 
 import numpy as np
 
-MOST = 1 << 27  # bytes of memory; with more of it, every launch runs
-_PACE = 5e8  # bytes a second that are hashed, and copied
-_TRIES = 3
+MOST = 1 << 27  # bytes of memory; with more, every launch is run
+_PACE = 5e8  # bytes hashed and copied per second
+_TRIES = 3  # times that memory may differ before it is no longer compared
 
 Arrays = dict[int, np.ndarray]  # address -> bytes
 
 
 @dataclass
 class _Known:
-    start: bytes  # hash of what memory held
+    start: bytes  # hash of memory before the launch
     outcome: Any
-    changed: Arrays  # what it holds afterwards, where that differs
+    changed: Arrays  # contents afterwards of the arrays that it changed
 
 
 class Repeats:
     def __init__(self):
-        self._seconds: dict[Hashable, float] = {}  # that a launch took
+        self._seconds: dict[Hashable, float] = {}  # seconds that the last launch took
         self._differed: Counter[Hashable] = Counter()
         self._known: dict[Hashable, _Known] = {}
-        self._start: tuple[bytes, Arrays] | None = None  # of the launch that runs now
+        self._start: tuple[bytes, Arrays] | None = None  # hash and copy of memory before the current launch
 
     def find(self, key: Hashable, memory: Arrays) -> Any:
-        """The outcome of the launch that this one repeats, with its changes made to memory; None if this one
-        has to run.
+        """The outcome of the earlier launch that this one repeats, after making its changes to memory. None
+        if this launch has to be run.
         """
         self._start = None
         size = sum(array.nbytes for array in memory.values())
@@ -54,7 +54,7 @@ class Repeats:
         return known.outcome
 
     def keep(self, key: Hashable, outcome: Any, memory: Arrays, seconds: float) -> None:
-        """Keeps the outcome of a launch that `find` did not know."""
+        """Keeps the outcome of a launch for which `find` returned None."""
         self._seconds[key] = seconds
         if self._start is None:
             return

@@ -1,4 +1,4 @@
-"""Answers the stand-in's requests (driver/native/wire.c), one after the other, while a program runs."""
+"""Answers the stand-in's requests (driver/native/wire.c) one at a time while a program runs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LAUNCH = struct.Struct("<II3I3I3IIQ")
 
 
 class Server:
-    """complain(line) gets what the user should read, told(record) every launch; patience(what) is entered
-    while something runs that may take long.
+    """Calls complain(line) with each line for the user and told(record) after each launch. The context
+    patience(what) is active during work that may take long.
     """
 
     def __init__(self, device: Device, complain: Callable, told: Callable, patience: Callable = nullcontext):
@@ -81,7 +81,7 @@ class Server:
         os.close(end)
 
     def _answer(self, client: socket.socket) -> bool:
-        """Reads one request and answers it; False at the end of the connection."""
+        """Reads one request and answers it; returns False if the connection has ended."""
         head = _receive(client, _HEAD.size)
         if head is None:
             return False
@@ -164,7 +164,7 @@ class Server:
 
 
 def _receive(client: socket.socket, size: int) -> bytes | None:
-    """Exactly `size` bytes, None at the end of the connection."""
+    """Exactly `size` bytes, or None if the connection has ended."""
     parts, left = [], size
     while left:
         try:

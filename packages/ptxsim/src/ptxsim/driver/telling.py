@@ -1,4 +1,4 @@
-"""Lines for the user while a program runs, on stderr: one for each launch, the findings, a summary."""
+"""Lines for the user on stderr while a program runs: one for each launch, its findings, and a summary."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-AFTER = 10.0  # seconds until a line says that a launch is still running
+AFTER = 10.0  # seconds until the first line that says that a launch is still running
 
 
 @contextlib.contextmanager
 def patience(what: str):
-    """Says after a while that `what` is still running, and again whenever the time has doubled."""
+    """Reports after 10 s that `what` is still running, and again whenever the time has doubled."""
     start = time.monotonic()
 
     def tell(*_) -> None:
         spent = time.monotonic() - start
-        os.write(2, f"ptxsim: {what}: {spent:.0f} s so far\n".encode())  # print may be at work below
+        os.write(2, f"ptxsim: {what}: {spent:.0f} s so far\n".encode())  # not print, which it may interrupt
         signal.setitimer(signal.ITIMER_REAL, max(spent, AFTER))
 
     before = signal.signal(signal.SIGALRM, tell)
@@ -43,12 +43,12 @@ def patience(what: str):
 
 
 def worst(verdicts: Iterable[str]) -> str:
-    """The worst of several verdicts; "clean" for none."""
+    """The worst of several verdicts; "clean" if there are none."""
     return min(verdicts, key=WORST.index, default="clean")
 
 
 def short(name: str, most: int = 60) -> str:
-    """The name without parameters and return type, cut to `most` characters."""
+    """The readable name without parameters and return type, shortened to `most` characters."""
     text = readable(name)
     head = _without_parameters(text)
     return head if len(head) <= most else head[: most - 2] + ".."
@@ -56,7 +56,7 @@ def short(name: str, most: int = 60) -> str:
 
 def _without_parameters(text: str) -> str:
     depth = 0
-    for at in range(len(text) - 1, -1, -1):  # the last parenthesis that is open at depth 0
+    for at in range(len(text) - 1, -1, -1):  # finds the parenthesis that opens the last group at depth 0
         depth += (text[at] == ")") - (text[at] == "(")
         if text[at] == "(" and depth == 0:
             text = text[:at]
@@ -65,7 +65,7 @@ def _without_parameters(text: str) -> str:
 
 
 def shape(extents: tuple[int, int, int]) -> str:
-    """`16x4` of (16, 4, 1)."""
+    """Extents as text: `16x4` for (16, 4, 1)."""
     used = list(extents)
     while len(used) > 1 and used[-1] == 1:
         used.pop()
@@ -73,7 +73,7 @@ def shape(extents: tuple[int, int, int]) -> str:
 
 
 def amount(count: float) -> str:
-    """`1.2 M` of 1_234_567."""
+    """A count as text: `1.2 M` for 1_234_567."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= limit:
             return f"{count / limit:.1f} {unit}"
@@ -81,7 +81,7 @@ def amount(count: float) -> str:
 
 
 def announce_compilation() -> None:
-    """Compiles the machine, with a message and a bar, if this computer has not done so yet."""
+    """Compiles the simulator, with a message and a progress bar, if this computer has not done so yet."""
     from ptxsim.jit.code_cache import ANNOUNCED, first_run, is_cold
 
     if is_cold():
@@ -93,14 +93,14 @@ def announce_compilation() -> None:
 
 
 class Teller:
-    """Lines for the user while a program runs."""
+    """Prints lines for the user while a program runs. quiet: only findings and the summary."""
 
     def __init__(self, quiet: bool):
         self.quiet = quiet
-        self.shown: dict[str, int] = {}  # text of a finding -> times
+        self.shown: dict[str, int] = {}  # kernel, kind and message of a finding -> how often it occurred
 
     def told(self, record) -> None:
-        """A launch has ended."""
+        """Prints the outcome of a launch that has ended; each finding only the first time it occurs."""
         fresh = [f for f in record.findings if self._is_new(record, f)]
         if not self.quiet or fresh:
             say(line_of(record))
@@ -116,7 +116,7 @@ class Teller:
         return self.shown[key] == 1
 
     def summary(self, records: list, chip: str, end: str = "") -> None:
-        """What came of all launches; `end` says how the program ended."""
+        """Prints the outcome of all launches; `end`: text appended on how the program ended."""
         if not records:
             say("ptxsim: the program launched no kernel")
             return
@@ -132,7 +132,7 @@ class Teller:
 
 
 def line_of(record) -> str:
-    """`ptxsim: #3 gemm<128> <<<16x16, 256>>> clean, 1.2 M warp instructions, 0.8 s`."""
+    """The line of a launch: `ptxsim: #3 gemm<128> <<<16x16, 256>>> clean, 1.2 M warp instructions, 0.8 s`."""
     cluster = f", cluster {shape(record.cluster)}" if max(record.cluster) > 1 else ""
     numbers, stats = f", as #{record.same_as}: same memory" if record.same_as else "", record.stats
     if stats:
@@ -142,5 +142,5 @@ def line_of(record) -> str:
 
 
 def launch_text(kernel: str, grid: tuple[int, int, int], block: tuple[int, int, int]) -> str:
-    """`gemm<128> <<<16x16, 256>>>`; the name alone of a kernel that was refused before its launch."""
+    """A launch as text: `gemm<128> <<<16x16, 256>>>`, or only the name if the kernel was refused."""
     return short(kernel) if not any(grid) else f"{short(kernel)} <<<{shape(grid)}, {shape(block)}>>>"

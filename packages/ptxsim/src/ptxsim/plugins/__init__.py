@@ -1,1 +1,1 @@
-"""ptxsim inside other tools: pytest, Triton."""
+"""ptxsim inside other tools: pytest, Triton, CuTe DSL, TileLang."""

@@ -1,4 +1,4 @@
-"""Memory for torch tensors at multiples of 512 B, as on a GPU: on the CPU torch asks for 64 B."""
+"""Aligns torch tensors in CPU memory to 512 B, as on a GPU; on the CPU torch asks for only 64 B."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from ptxsim.plugins.redirected import redirected
 
-ALIGNMENT = 512  # of what torch's allocator for CUDA gives
+ALIGNMENT = 512  # bytes; that of torch's CUDA allocator
 
-# int posix_memalign(void **place, size_t alignment, size_t size), by way of memalign, which may give NULL
+# int posix_memalign(void **place, size_t alignment, size_t size), implemented by memalign (NULL: no memory)
 _BEFORE, _AFTER = (
     "57 bf" + struct.pack("<I", ALIGNMENT).hex() +  # push rdi; mov edi, ALIGNMENT
     "48 39 fe  48 0f 47 fe"  # cmp rsi, rdi; cmova rdi, rsi
@@ -28,7 +28,7 @@ _BEFORE, _AFTER = (
 
 @contextlib.contextmanager
 def as_on_a_gpu() -> Iterator[None]:
-    """Inside the block posix_memalign gives multiples of 512 B, on Linux on x86-64."""
+    """Inside the block, posix_memalign returns multiples of 512 B. On Linux on x86-64 only."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         yield
         return
@@ -39,7 +39,7 @@ def as_on_a_gpu() -> Iterator[None]:
 
 @functools.cache
 def _code() -> int:
-    """Where the function stands; it stays, as a thread may be in it when a block ends."""
+    """The address of the machine code. It is never freed: a thread may still be in it when a block ends."""
     memalign = ctypes.cast(ctypes.CDLL(None).memalign, ctypes.c_void_p).value
     code = bytes.fromhex(_BEFORE) + struct.pack("<Q", memalign) + bytes.fromhex(_AFTER)
     page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)

@@ -1,4 +1,4 @@
-"""What Python programs ask cuda.bindings about the device, answered for a chip of the simulator."""
+"""Answers the calls by which Python programs ask cuda.bindings about the device, for a simulated chip."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from ptxsim.driver.chips import Chip, attributes
 
 
 def patches(chip: Chip, **more) -> list:
-    """Functions of cuda.bindings.driver, and the count of devices of its runtime; `more`: further ones."""
+    """Patches of cuda.bindings: functions of its driver and the device count of its runtime.
+
+    more: further functions of the driver.
+    """
     from cuda.bindings import driver, runtime
 
     ok, known = driver.CUresult.CUDA_SUCCESS, attributes(chip)

@@ -1,8 +1,8 @@
-"""`with ptxsim.cute():` CuTe DSL kernels run on the simulator, on torch tensors of the CPU, and are checked.
+"""`with ptxsim.cute():` runs CuTe DSL kernels on the simulator, on torch tensors of the CPU, and checks them.
 
-CuTe DSL compiles for the chip as ever; the PTX that it makes on the way runs here, and no GPU takes part. Its
-compiled host code calls the simulator in place of the CUDA runtime, and device="cuda" means the CPU.
-Nothing is timed: cutlass.testing.benchmark runs nothing and gives NaN.
+CuTe DSL compiles for the chip as usual; the intermediate PTX is what runs here, and no GPU is needed. The
+compiled host code calls the simulator instead of the CUDA runtime, and device="cuda" means the CPU.
+Nothing is timed: cutlass.testing.benchmark runs nothing and returns NaN.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def cute(
 ) -> Iterator[Session]:
     """Runs CuTe DSL kernels on the simulator inside the block; the Session keeps a Record for each launch.
 
-    chip: a100, h200 or b200. order, checks: as LoadedModule.launch has them. quiet: no line per launch.
-    Functions are to be compiled inside the block. A fault that a chip would report (out of bounds, a
-    deadlock) raises the DSL's DSLCudaRuntimeError at the call; what else is found is printed and kept.
-    ImportError without nvidia-cutlass-dsl (4.8 or newer) or torch; ValueError for an unknown chip.
+    chip: a100, h200 or b200. order, checks: as in LoadedModule.launch. quiet: print no line per launch.
+    Functions must be compiled inside the block. A fault that a chip would report (out of bounds, a deadlock)
+    raises the DSL's DSLCudaRuntimeError at the call; other findings are printed and kept. Raises ImportError
+    without nvidia-cutlass-dsl (4.8 or newer) or torch, and ValueError for an unknown chip.
     """
     session = Session(chip_named(chip), order, checks, Teller(quiet))
     try:
@@ -66,14 +66,16 @@ def cute(
 
 
 def _settings(dsl_class, target: str) -> list:
-    """The chip, lines of the Python source in the PTX, and no cache: what is compiled here is of use here."""
+    """Settings of the DSL: the chip, Python source lines in the PTX, and no cache, because kernels compiled
+    here run only here.
+    """
     dsls = type(dsl_class)._instances.values()
     wanted = {"arch": target, "lineinfo": True, "no_cache": True}
     return [mock.patch.object(dsl.envar, name, value) for dsl in dsls for name, value in wanted.items()]
 
 
 def _compiler(compiler, runtime) -> list:
-    """The runtime gets the PTX of what is compiled, as the compiler's option dump-ptx-path writes it."""
+    """Hands the PTX of each compilation to the runtime; the compiler's option dump-ptx-path writes it."""
     before = compiler.compile
 
     def keeping_ptx(self, module, pipeline, *args, **kwargs):
@@ -92,7 +94,7 @@ def _compiler(compiler, runtime) -> list:
 
 
 def _tensors(tensor) -> list:
-    """What from_dlpack is given is global memory of the chip."""
+    """Makes from_dlpack treat the arrays it is given as global memory of the chip."""
     from ptxsim.plugins.cute_runtime import say_on_gpu
 
     before = tensor.__init__
@@ -105,7 +107,7 @@ def _tensors(tensor) -> list:
 
 
 def _tvm_ffi() -> list:
-    """Functions that are compiled with --enable-tvm-ffi take the tensors for those of a GPU."""
+    """Makes functions compiled with --enable-tvm-ffi treat tensors as GPU tensors."""
     try:
         from cutlass.base_dsl.tvm_ffi_builder.tvm_ffi_builder import TVMFFIBuilder
         from tvm_ffi import DLDeviceType
@@ -116,7 +118,7 @@ def _tvm_ffi() -> list:
 
 
 def _library() -> tuple[ctypes.CDLL, list[str]]:
-    """The runtime library that compiled host code calls, and the names of what it exports."""
+    """The runtime library that compiled host code calls, and the names that it exports."""
     from cutlass.base_dsl.env_manager import get_prefix_dsl_libs
 
     paths = (get_prefix_dsl_libs("CUTE_DSL") or "").split(os.pathsep)
@@ -130,7 +132,7 @@ def _library() -> tuple[ctypes.CDLL, list[str]]:
 
 
 def _questions(chip) -> list:
-    """What programs ask to choose a kernel for the chip, and how they time it."""
+    """Answers what programs ask about the chip to choose a kernel, and replaces the functions that time."""
     from cutlass import testing
     from cutlass.cute import testing as older
     from cutlass.utils import HardwareInfo

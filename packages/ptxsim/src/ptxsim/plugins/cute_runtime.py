@@ -1,4 +1,7 @@
-"""What compiled host code of CuTe DSL calls in place of the CUDA runtime. Imported only where the DSL is."""
+"""The functions that CuTe DSL's compiled host code calls instead of the CUDA runtime.
+
+Imported only if the DSL is installed.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ SHARED_SIZE = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 CLUSTER = 4  # cudaLaunchAttributeClusterDimension
 _DL_CUDA, _FFI_HEAD = 2, 24  # DLDeviceType; bytes of TVMFFIObject, before the DLTensor
 _CONFIG = struct.Struct("<3I3IQQQI")  # cudaLaunchConfig_t: grid, block, shared, stream, attributes, count
-_ATTRIBUTE = struct.Struct("<I4x3I52x")  # cudaLaunchAttribute: which, and three numbers of its value
+_ATTRIBUTE = struct.Struct("<I4x3I52x")  # cudaLaunchAttribute: its id, and three numbers of its value
 
 
 class Runtime:
-    """`exported`: names of all functions of the DSL's runtime library."""
+    """The functions that replace the DSL's runtime library. `exported`: names of all functions of that."""
 
     def __init__(self, session: Session, exported: Iterable[str]):
         self.kernels = Kernels(session, add_arrays)
@@ -51,7 +54,7 @@ class Runtime:
         }
 
     def compiled(self, module, ptx: str) -> None:
-        """An MLIR module, which holds fat binaries of machine code, and the PTX that these were made of."""
+        """Notes the PTX from which the fat binaries of machine code in a compiled MLIR module were made."""
         file = io.BytesIO()
         module.operation.write_bytecode(file)
         data = file.getvalue()
@@ -68,7 +71,7 @@ class Runtime:
         return OK
 
     def load_once(self, library: int, load: int, prepare: int) -> int:
-        """Calls load(&library) and prepare(&library, device), unless the library is there already."""
+        """Calls load(&library) and prepare(&library, device), unless the library is already loaded."""
         if ctypes.c_uint64.from_address(library).value:
             return OK
         call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
@@ -78,7 +81,7 @@ class Runtime:
         try:
             _put(kernel, self.kernels.kernel(library, ctypes.string_at(name).decode()))
         except RuntimeError:
-            return UNSUPPORTED  # told already
+            return UNSUPPORTED  # the user has been told
         return OK
 
     def device(self, number: int) -> int:
@@ -90,7 +93,7 @@ class Runtime:
         return OK
 
     def fact(self, value: int, which: int, kernel: int, _) -> int:
-        """cuKernelGetAttribute; what is not known is 0, as from cuDeviceGetAttribute."""
+        """cuKernelGetAttribute; attributes that are not known are 0, as in cuDeviceGetAttribute."""
         answer = self.kernels.static_shared(kernel) if which == SHARED_SIZE else 0
         ctypes.c_int.from_address(value).value = answer
         return OK
@@ -127,9 +130,9 @@ def not_modelled(name: str) -> int:
 
 
 def say_on_gpu(capsule, tensor) -> None:
-    """What from_dlpack made says from now on that it is on a GPU, so that kernels take it for global memory.
+    """Marks what from_dlpack made as being on a GPU, so that kernels accept it as global memory.
 
-    A DLPack capsule, and the tvm_ffi.Tensor that it comes from, if it does; both hold a DLTensor.
+    Both the DLPack capsule and the tvm_ffi.Tensor that it comes from (None if there is none) hold a DLTensor.
     """
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -139,7 +142,7 @@ def say_on_gpu(capsule, tensor) -> None:
 
 
 def add_arrays(things: list, memory: Storages) -> None:
-    """Adds what cute.runtime.from_dlpack was given and is no torch tensor that lives."""
+    """Adds arrays that cute.runtime.from_dlpack was given and that are not in `memory` as torch tensors."""
     for given in (thing for thing in things if type(thing) is _Tensor):
         elements = 1 + sum((d - 1) * s for d, s in zip(given.shape, given.stride, strict=True))
         size = -(-elements * given.element_type.width // 8)
@@ -147,7 +150,7 @@ def add_arrays(things: list, memory: Storages) -> None:
 
 
 def _c_function(arguments: str, function: Callable[..., int]):
-    """For callers in C, who see an error code for what goes wrong. Arguments: P, a pointer; I, 32 bits."""
+    """A function for callers in C; exceptions become an error code. Arguments: P, a pointer; I, 32 bits."""
 
     def guarded(*args) -> int:
         try:

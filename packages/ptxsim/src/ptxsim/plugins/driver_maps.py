@@ -1,7 +1,7 @@
-"""Tensor maps of tensors on the CPU: as cuTensorMapEncodeTiled is asked for them, and as a driver makes them.
+"""Tensor maps of tensors on the CPU: made from cuTensorMapEncodeTiled's arguments, or from a driver's map.
 
-What a map holds is not documented. The places read here are what cuTensorMapEncodeTiled of driver 13.0 wrote
-on an H100 while one of its arguments at a time was changed; the upper 64 bytes are not set.
+The layout of a map is not documented. The fields read here were found by changing one argument of
+cuTensorMapEncodeTiled (driver 13.0, H100) at a time; it does not set the upper 64 bytes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _MODES: dict[int, Mode] = {**dict(enumerate(SWIZZLES[:5])), 6: SWIZZLES[5]}  # C
 # (TF32, type in the map) -> .elemtype of PTX; 11 is what CuTe DSL writes for Float4E2M1FN
 _SPECIAL = {(_TF32, 7): 11, (_TF32, 8): 12, (0, 11): 13}
 _SPANS = (0, 32, 64, 128)
-_KNOWN = 0x27_FFFF  # bits of the modes that are known; the lowest four, 17, 18 and 21 say nothing to a launch
+_KNOWN = 0x27_FFFF  # bits of the modes that are known; the lowest four, 17, 18 and 21 do not affect a launch
 
 
 def made_again(data: bytes, memory: Storages) -> bytes:
-    """The map as a launch knows it; bytes that are no map, as they are."""
+    """A map of a driver, encoded as a launch expects it; bytes that are not a map are returned unchanged."""
     if len(data) != MAP_BYTES:
         return data
     address, modes, *words = _WORDS.unpack_from(data)
@@ -60,7 +60,9 @@ def tiled(
     swizzle: int,
     fill: int,
 ) -> bytes:
-    """What cuTensorMapEncodeTiled is asked for. ValueError for what it refuses, or is not modelled."""
+    """The map for the arguments of cuTensorMapEncodeTiled. Raises ValueError for arguments that it refuses or
+    that are not modelled.
+    """
     if interleave or swizzle not in _MODES or kind >= len(_TYPES):
         raise ValueError("padded 4- and 6-bit elements and interleaved layouts are not modelled")
     return _map(memory, address, _TYPES[kind], dims, strides, box, steps, _MODES[swizzle], fill)
@@ -69,7 +71,7 @@ def tiled(
 def _map(
     memory: Storages, address: int, elements: int, dims, strides, box, steps, mode: Mode, fill: int
 ) -> bytes:
-    """`elements`: a number of PTX's .elemtype. KeyError for an address in no storage."""
+    """The encoded map. `elements`: a number of PTX's .elemtype. KeyError for an address in no storage."""
     packed = 2 if elements == _NIBBLES else 1
     start = memory.around(address)
     made = TensorMap(

@@ -1,7 +1,7 @@
-"""Kernels that a program in this process loads and launches, on all torch tensors that live.
+"""Kernels that a program in this process loads and launches; they can access all live torch tensors.
 
-What a driver API does for libraries and launches, shared by the languages whose host code calls
-one. Imported only where torch is.
+Does what a driver API does for libraries and launches; shared by the languages whose host code calls one.
+Imported only if torch is installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ptxsim.plugins.torch_on_cpu import Storages, tensors_among
 
 
 class Kernels:
-    """`also`: adds to the memory what it finds among all objects, beside the torch tensors."""
+    """Loads and launches kernels. `also`: adds memory other than torch tensors, given all live objects."""
 
     def __init__(self, session: Session, also: Callable[[list, Storages], None] = lambda *_: None):
         self.session, self.also = session, also
@@ -31,19 +31,19 @@ class Kernels:
         self._handles = itertools.count(1)
 
     def load(self, ptx: bytes) -> int:
-        """The handle of a library."""
+        """Loads a library and returns its handle."""
         handle = next(self._handles)
         self._libraries[handle] = ptx
         return handle
 
     def kernel(self, library: int, name: str) -> int:
-        """The handle of a kernel. RuntimeError for one that is not modelled."""
+        """The handle of a kernel. RuntimeError if the kernel uses something that is not modelled."""
         handle = next(self._handles)
         self._kernels[handle] = load(self.session, self._libraries[library], name), name
         return handle
 
     def static_shared(self, kernel: int) -> int:
-        """Bytes of shared memory that a kernel declares."""
+        """Bytes of static shared memory that a kernel uses."""
         module, name = self._kernels[kernel]
         return static_shared(module.programs[name], module.module)
 
@@ -54,7 +54,9 @@ class Kernels:
         shared: int,
         values: Callable[[Sequence[Var], Storages], list[bytes]],
     ) -> int:
-        """Runs it; `values` gives the bytes of its parameters; `shape`: grid, block, cluster. A CUresult."""
+        """Runs a kernel and returns a CUresult. `shape`: grid, block, cluster; `values` gives the bytes of
+        each parameter.
+        """
         module, name = self._kernels[kernel]
         function = module.programs[name].function
         params, declared = function.params, function.directives.get("reqnctapercluster", ())
@@ -73,7 +75,7 @@ class Kernels:
         return code(findings)
 
     def memory(self) -> Storages:
-        """All tensors that live."""
+        """The storages of all live tensors, and what `also` adds."""
         things, found = gc.get_objects(), Storages()
         for tensor in tensors_among(torch, things):
             found.add(tensor)

@@ -1,4 +1,4 @@
-"""For pytest: the fixture `ptxsim`, whose launches must be clean, in every order of --ptxsim-orders.
+"""For pytest: the fixture `ptxsim`, whose launches must be clean in every order of --ptxsim-orders.
 
 def test_add(ptxsim):
     out = np.zeros(32, np.float32)
@@ -18,7 +18,7 @@ def pytest_addoption(parser) -> None:
         "--ptxsim-orders",
         default="program",
         metavar="ORDERS",
-        help="orders of completion that tests with the fixture ptxsim run in, such as program,adverse,7",
+        help="orders of completion in which tests with the fixture ptxsim run, such as program,adverse,7",
     )
 
 
@@ -44,7 +44,7 @@ class Launcher:
         self.results: list = []
 
     def load(self, ptx: str | bytes | Path):
-        """The LoadedModule of a PTX text, or of a file: a Path, or a name that ends in .ptx."""
+        """The LoadedModule of a PTX text or of a file (a Path, or a name that ends in .ptx)."""
         import ptxsim as machine
 
         text = ptx if isinstance(ptx, bytes | Path) else ptx.strip()
@@ -53,9 +53,9 @@ class Launcher:
         return machine.load(text)
 
     def launch(self, ptx, kernel: str, *, allow: tuple[str, ...] = (), **launch):
-        """A launch as LoadedModule.launch has it; `allow` names kinds of findings of severity review.
+        """Launches a kernel like LoadedModule.launch and returns the Result; fails the test on any finding.
 
-        ptx: a module, a PTX text or a file. The Result; the test fails on anything but a clean run.
+        ptx: a module, a PTX text or a file. allow: kinds of findings of severity review that do not fail it.
         """
         module = ptx if hasattr(ptx, "launch") else self.load(ptx)
         result = module.launch(kernel, order=self.order, **launch)

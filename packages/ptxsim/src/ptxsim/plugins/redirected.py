@@ -1,4 +1,4 @@
-"""Functions that a loaded library exports, redirected for a while: each begins with a jump to one of ours."""
+"""Temporarily redirects exported functions of a loaded library: overwrites the start of each with a jump."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _READ, _WRITE, _RUN = 1, 2, 4
 
 @contextlib.contextmanager
 def redirected(library: ctypes.CDLL, functions: Mapping[str, Any]) -> Iterator[None]:
-    """Calls of these names of the library, also its own, end in `functions` inside the block.
+    """Inside the block, calls of these names of the library, its own calls included, reach `functions`.
 
-    ImportError on a machine other than x86-64; AttributeError for a name that it does not export. Its
-    functions must be 14 bytes long, which those are that start at multiples of 16.
+    Raises ImportError on a machine other than x86-64, and AttributeError for a name that the library does not
+    export. Each overwritten function must have at least 14 bytes, which holds if functions start at multiples
+    of 16.
     """
     if platform.machine() not in ("x86_64", "AMD64"):
         raise ImportError(f"host code can be redirected on x86-64 only, not on {platform.machine()}")
@@ -43,6 +44,6 @@ def _write(at: int, code: bytes) -> None:
     span = ctypes.c_void_p(start), ctypes.c_size_t(at + len(code) - start)
     protect = ctypes.CDLL(None).mprotect
     if protect(*span, _READ | _WRITE | _RUN):
-        raise ImportError("this system lets no code be changed: mprotect fails")
+        raise ImportError("this system does not allow code to be changed: mprotect fails")
     ctypes.memmove(at, code, len(code))
     protect(*span, _READ | _RUN)

@@ -1,4 +1,4 @@
-"""Kernels of a session: loaded, launched, and what came of it told."""
+"""Loads and launches the kernels of a session, and reports the outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Extent = tuple[int, int, int]
 
 
 def load(session: Session, ptx: bytes, name: str) -> LoadedModule:
-    """The module with the kernel `name`. RuntimeError, after a record, for one that is not modelled."""
+    """The module with the kernel `name`. If the kernel uses something that is not modelled, keeps a record
+    and raises RuntimeError.
+    """
     module = ptxsim.load(ptx, refuse=False)
     try:
         module.programs[name]
@@ -24,7 +26,7 @@ def load(session: Session, ptx: bytes, name: str) -> LoadedModule:
 
 
 def refused(session: Session, name: str, why: str) -> str:
-    """Keeps a record of a kernel that does not run, and gives its message."""
+    """Keeps a record of a kernel that cannot run, and returns its message."""
     finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {why}")
     none = (0, 0, 0)
     number = len(session.launches) + 1
@@ -41,7 +43,7 @@ def launch(
     args: bytes,
     memory: Mapping,
 ) -> list[Finding]:
-    """Runs a kernel, and tells what came of it; `shape`: grid, block, cluster. Gives the findings."""
+    """Runs a kernel, reports the outcome and returns the findings. `shape`: grid, block, cluster."""
     grid, block, cluster = shape
     result = module.launch(
         name, grid=grid, block=block, cluster=cluster, shared_bytes=shared,

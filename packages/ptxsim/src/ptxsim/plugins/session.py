@@ -1,4 +1,4 @@
-"""What runs on the simulator inside a `with` block of this process, and what came of it."""
+"""A session: the launches inside a `with` block that run on the simulator, and their outcomes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxsim.driver.telling import Teller, worst
 
 @dataclass
 class Session:
-    """What runs inside the block, and what came of it."""
+    """The settings of a block, and a Record for each launch inside it."""
 
     chip: Chip
     order: str | int
@@ -24,18 +24,18 @@ class Session:
 
     @property
     def verdict(self) -> str:
-        """The worst of all launches."""
+        """The worst verdict of all launches."""
         return worst(record.verdict for record in self.launches)
 
     def told(self, record: Record) -> None:
-        """A launch has ended."""
+        """Keeps and prints the record of a launch that has ended."""
         self.launches.append(record)
         self.teller.told(record)
 
 
 @contextlib.contextmanager
 def inside(session: Session, changes: Iterable[contextlib.AbstractContextManager]) -> Iterator[None]:
-    """The changes hold while the block lasts; then the session tells what came of it."""
+    """Makes the changes for the duration of the block; at its end, prints the summary of the session."""
     with contextlib.ExitStack() as stack:
         for change in changes:
             stack.enter_context(change)
@@ -46,7 +46,7 @@ def inside(session: Session, changes: Iterable[contextlib.AbstractContextManager
 
 
 def chip_named(name: str) -> Chip:
-    """ValueError for one that there is not."""
+    """The chip with this name. Raises ValueError if there is none."""
     if name not in CHIPS:
-        raise ValueError(f"chip is one of {', '.join(CHIPS)} (got {name!r})")
+        raise ValueError(f"chip must be one of {', '.join(CHIPS)} (got {name!r})")
     return CHIPS[name]

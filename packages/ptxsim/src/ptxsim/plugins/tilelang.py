@@ -1,8 +1,9 @@
-"""`with ptxsim.tilelang():` TileLang kernels run, and are checked, on torch tensors of the CPU.
+"""`with ptxsim.tilelang():` runs TileLang kernels on the simulator, on torch tensors of the CPU, and checks
+them.
 
-TileLang compiles by its own NVRTC backend (execution_backend="nvrtc"), to PTX in place of machine code; its
-host code calls the simulator in place of the CUDA driver, and device="cuda" means the CPU. Nothing is timed:
-do_bench runs nothing and gives NaN.
+TileLang compiles with its own NVRTC backend (execution_backend="nvrtc"), to PTX instead of machine code. Its
+host code calls the simulator instead of the CUDA driver, and device="cuda" means the CPU. Nothing is timed:
+do_bench runs nothing and returns NaN.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ def tilelang(
 ) -> Iterator[Session]:
     """Runs TileLang kernels on the simulator inside the block; the Session keeps a Record for each launch.
 
-    chip: a100, h200 or b200. order, checks: as LoadedModule.launch has them. quiet: no line per launch.
-    Kernels are to be compiled inside the block. A fault that a chip would report (out of bounds, a deadlock)
-    raises TileLang's RuntimeError at the call; what else is found is printed and kept. ImportError without
-    tilelang (0.1.15 or newer), torch, cuda-bindings; ValueError for an unknown chip.
+    chip: a100, h200 or b200. order, checks: as in LoadedModule.launch. quiet: print no line per launch.
+    Kernels must be compiled inside the block. A fault that a chip would report (out of bounds, a deadlock)
+    raises TileLang's RuntimeError at the call; other findings are printed and kept. Raises ImportError
+    without tilelang (0.1.15 or newer), torch or cuda-bindings, and ValueError for an unknown chip.
     """
     session = Session(chip_named(chip), order, checks, Teller(quiet))
     try:
@@ -57,7 +58,7 @@ def tilelang(
 
 
 def _own_kernels(jitted) -> list:
-    """A function that was compiled outside of the block is compiled again: its kernels are those of here."""
+    """Makes functions that were compiled outside of the block compile again, to kernels of the simulator."""
     before = jitted.__call__
     kernels: dict[int, tuple] = {}
 
@@ -124,7 +125,7 @@ def _driver(kernels) -> dict:
         "cuCtxGetApiVersion": lambda _: (fine, 13000),
         "cuLibraryLoadFromFile": load,
         "cuLibraryGetKernel": lambda library, name: (fine, kernels.kernel(library, name.decode())),
-        "CUdevice": lambda number: number or 0,  # of a tensor on the CPU: None
+        "CUdevice": lambda number: number or 0,  # None for a tensor on the CPU
         "cuKernelSetAttribute": lambda *_: (fine,),
         "cuLaunchKernelEx": launch,
         "cuTensorMapEncodeTiled": made,
@@ -132,12 +133,12 @@ def _driver(kernels) -> dict:
 
 
 class Library(int):
-    """A handle that is false: TileLang unloads those that are true, also when the block is left."""
+    """A handle whose truth value is False: TileLang unloads handles that are true, even after the block."""
 
     def __bool__(self) -> bool:
         return False
 
 
 def _bytes(kind, value) -> bytes:
-    """One argument, of a ctypes type or, without a type, a tensor map."""
+    """The bytes of one argument: a value of the ctypes type `kind`, or a tensor map if `kind` is None."""
     return bytes(kind(value)) if kind else ctypes.string_at(value.getPtr(), 128)

@@ -1,4 +1,4 @@
-"""Programs that want torch tensors on a GPU get them on the CPU, where simulated kernels reach them."""
+"""Puts torch tensors that programs create on a GPU into CPU memory, where simulated kernels access them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxsim.plugins.alignment import as_on_a_gpu
 
 
 def everything(torch, chip: Chip) -> list:
-    """As `patches`, for programs that insist on a GPU, and on a stream of theirs."""
+    """The same as `patches`, for programs that require a GPU and their own stream."""
 
     def nothing(*_) -> None:
         pass
@@ -29,8 +29,8 @@ def everything(torch, chip: Chip) -> list:
 
 
 def patches(torch, chip: Chip, **more) -> list:
-    """What programs ask torch.cuda to choose a kernel for the chip, and memory aligned as there; `more`:
-    further names and answers.
+    """Patches that answer what programs ask torch.cuda to choose a kernel for the chip, and that align memory
+    as on a GPU. more: further functions of torch.cuda and what they return.
     """
     facts = SimpleNamespace(
         name=chip.name,
@@ -55,7 +55,7 @@ def patches(torch, chip: Chip, **more) -> list:
 
 
 def device_mode(torch):
-    """device="cuda" stands for the CPU, also in Tensor.to and Tensor.cuda; tensors say they are there."""
+    """A mode in which device="cuda" means the CPU, in Tensor.to and Tensor.cuda too, and is_cuda is True."""
 
     def here(value):
         if isinstance(value, torch.device) and value.type == "cuda":
@@ -72,31 +72,31 @@ def device_mode(torch):
 
 
 def tensors_among(torch, things: Iterable) -> list:
-    """The tensors in a list of any objects, without asking objects that only pretend to be one."""
+    """The tensors in a list of arbitrary objects. Looks only at types, so that it does not touch proxies."""
     return [thing for thing in things if issubclass(type(thing), torch.Tensor)]
 
 
 class Storages:
-    """Memory that a launch can reach, each storage once, at its own address."""
+    """Memory that a launch can access: each storage once, at its own address."""
 
     def __init__(self):
         self.mapped: dict[int, tuple[str, np.ndarray]] = {}
 
     def add(self, tensor, name: str | None = None) -> None:
-        """The storage of a torch tensor."""
+        """Adds the storage of a torch tensor."""
         storage = tensor.untyped_storage()
         text = name or f"a tensor of {'x'.join(map(str, tensor.shape))} {str(tensor.dtype)[6:]}"
         self.add_bytes(storage.data_ptr(), storage.nbytes(), text)
 
     def add_bytes(self, start: int, size: int, name: str) -> None:
-        """Nothing is added for bytes that are there already."""
+        """Adds bytes of this process, unless some of them have been added already."""
         taken = any(at < start + size and start < at + a.nbytes for at, (_, a) in self.mapped.items())
         if size and not taken:
             array = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
             self.mapped[start] = (name, array)
 
     def around(self, address: int) -> int:
-        """Where the storage that holds an address starts. KeyError if none does."""
+        """The start of the storage that holds an address. Raises KeyError if none does."""
         for start, (_, array) in self.mapped.items():
             if start <= address < start + array.nbytes:
                 return start

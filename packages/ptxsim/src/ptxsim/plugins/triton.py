@@ -1,9 +1,9 @@
-"""`with ptxsim.triton():` Triton kernels run on the simulator, on torch tensors of the CPU, and are checked.
+"""`with ptxsim.triton():` runs Triton kernels on the simulator, on torch tensors of the CPU, and checks them.
 
-Triton compiles for the chip as ever, down to PTX; neither ptxas nor a GPU takes part. Inside the block
-Triton's driver is ours and device="cuda" means the CPU. Nothing is timed: a tuned kernel runs in its first
-configuration that fits, and reports of speed (triton.testing.perf_report) are left out, with a line that says
-so.
+Triton compiles for the chip as usual, but only to PTX; neither ptxas nor a GPU is needed. Inside the block,
+Triton uses the simulator as its driver, and device="cuda" means the CPU. Nothing is timed: an autotuned
+kernel runs in its first configuration that fits, and benchmarks (triton.testing.perf_report) are skipped with
+a line that says so.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def triton(
 ) -> Iterator[Session]:
     """Runs Triton kernels on the simulator inside the block; the Session keeps a Record for each launch.
 
-    chip: a100, h200 or b200. order, checks: as LoadedModule.launch has them. quiet: no line per launch.
-    A fault that a chip would report (out of bounds, a deadlock) raises RuntimeError at the launch; what else
-    is found is printed and kept. ImportError without Triton (3.6 or newer) or torch; ValueError for an
-    unknown chip.
+    chip: a100, h200 or b200. order, checks: as in LoadedModule.launch. quiet: print no line per launch.
+    A fault that a chip would report (out of bounds, a deadlock) raises RuntimeError at the launch; other
+    findings are printed and kept. Raises ImportError without Triton (3.6 or newer) or torch, and ValueError
+    for an unknown chip.
     """
     session = Session(chip_named(chip), order, checks, Teller(quiet))
     try:
@@ -38,9 +38,9 @@ def triton(
         from ptxsim.plugins.triton_driver import Driver
     except ImportError as error:
         raise ImportError(f"{error}: `pip install triton torch` (torch for the CPU is enough)") from None
-    module: Any = triton  # pyright may take this file for it
+    module: Any = triton  # pyright may confuse it with this file
     if not hasattr(module, "knobs") or not hasattr(module.knobs.runtime, "add_stages_inspection_hook"):
-        raise ImportError(f"Triton {module.__version__} lets nobody take its PTX: 3.6 or newer does")
+        raise ImportError(f"Triton {module.__version__} gives no access to its PTX: 3.6 or newer does")
     announce_compilation()
     before, ours = driver._active, Driver(session)
     driver.set_active(ours)
@@ -52,7 +52,7 @@ def triton(
 
 
 def _triton_patches(triton, driver) -> list:
-    """PTX is taken for the binary; a tuned kernel is not timed; speed is not reported."""
+    """Patches: Triton takes its PTX as the binary, autotuning times nothing, and benchmarks do not run."""
     from triton.runtime.autotuner import Autotuner
 
     choose, bench = Autotuner.prune_configs, Autotuner._bench
@@ -79,7 +79,7 @@ def _triton_patches(triton, driver) -> list:
     return [
         mock.patch.object(triton.knobs.runtime, "add_stages_inspection_hook", stages),
         mock.patch.object(Autotuner, "prune_configs", first_that_fits),
-        mock.patch.object(Autotuner, "_bench", lambda *_, **__: [0.0]),  # the one that is left is not timed
+        mock.patch.object(Autotuner, "_bench", lambda *_, **__: [0.0]),  # instead of timing the only one left
         mock.patch.object(triton.testing.Mark, "run", not_run),
         mock.patch.object(triton.testing, "do_bench", driver.get_benchmarker()),
     ]

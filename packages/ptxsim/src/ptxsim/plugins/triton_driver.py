@@ -1,7 +1,7 @@
-"""What Triton asks of a driver, answered by the simulator: the chip, binaries (PTX here), launches.
+"""The simulator as a driver for Triton: describes the chip, loads binaries (here PTX), launches kernels.
 
-Arguments are laid out as the kernel's PTX declares them; memory is that of the tensors that it gets, each
-storage mapped once, at its own address. Imported only where Triton is.
+Arguments are laid out as the kernel's PTX declares its parameters. A kernel can access the storages of the
+tensors that it is given, each mapped once, at its own address. Imported only if Triton is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ptxsim.plugins.running import launch, load
 from ptxsim.plugins.torch_on_cpu import Storages, tensors_among
 from ptxsim.units.tensormap import element_type, encoded
 
-DEVICE = 10_000  # Triton keeps compiled kernels by device: none of a real one is taken for ours
+DEVICE = 10_000  # Triton caches kernels by device number; no real device has this one
 SCALARS = {
     **{f"{kind}{8 << n}": np.dtype(f"{kind}{1 << n}") for kind in "iu" for n in range(4)},
     **{"i1": np.dtype("i1"), "u1": np.dtype("u1"), "fp16": np.dtype("f2"), "fp64": np.dtype("f8")},
@@ -38,7 +38,7 @@ SCALARS = {
 
 @dataclass
 class Function:
-    """A kernel that was loaded."""
+    """A loaded kernel."""
 
     module: LoadedModule
     name: str
@@ -50,7 +50,7 @@ class Driver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        return False  # never found by itself: only ptxsim.triton() sets it
+        return False  # Triton must never choose it; only ptxsim.triton() sets it
 
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cuda", self.session.chip.capability, 32)
@@ -83,14 +83,14 @@ class Driver(DriverBase):
         pass
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        return ty  # for launchers in C, which there are none of
+        return ty  # used only for launchers in C, which do not exist here
 
     def allocate_default_profile_scratch(self, size: int, alignment: int, stream) -> torch.Tensor:
         return torch.zeros(size, dtype=torch.int8)
 
 
 def run_once(call, *_, quantiles=None, **__):
-    """In place of do_bench: one run, and seconds of the simulation, which say nothing of a chip; in ms."""
+    """Replaces do_bench: runs once and returns the milliseconds of the simulation, unrelated to a chip's."""
     start = time.perf_counter()
     call()
     spent = (time.perf_counter() - start) * 1e3
@@ -98,7 +98,7 @@ def run_once(call, *_, quantiles=None, **__):
 
 
 class Interface:
-    """torch.cuda as triton.testing uses it; every launch is complete when it returns."""
+    """The part of torch.cuda that triton.testing uses; every launch is complete when it returns."""
 
     class Event:
         def __init__(self, **_):
@@ -108,7 +108,7 @@ class Interface:
             self.at = time.perf_counter()
 
         def elapsed_time(self, other) -> float:
-            """Milliseconds of the simulation."""
+            """Milliseconds of the simulation between two events."""
             return (other.at - self.at) * 1e3
 
     synchronize = staticmethod(lambda *_: None)
@@ -120,7 +120,7 @@ class Utilities:
         self.chip = chip
 
     def load_binary(self, name: str, ptx: bytes, shared: int, device: int) -> tuple:
-        """(module, function, registers, spilled bytes, most threads of a CTA); registers are an estimate."""
+        """(module, function, registers, spilled bytes, max threads per CTA); registers are an estimate."""
         module = load(driver.active.session, ptx, name)
         program = module.programs[name]
         limit = program.function.directives.get("maxntid") or program.function.directives.get("reqntid")
@@ -144,7 +144,7 @@ class Utilities:
 
 
 class Launcher:
-    """Launches one compiled kernel; what Triton calls for each of its runs."""
+    """Launches one compiled kernel; Triton calls it for each launch."""
 
     def __init__(self, source, metadata):
         self.metadata = metadata
@@ -168,7 +168,7 @@ class Launcher:
             leave(told)
 
     def values(self, args):
-        """The kernel's arguments in the order of its parameters: constants left out, descriptors spread."""
+        """The kernel's arguments in the order of its parameters, without constants, descriptors expanded."""
         descriptors = iter(self.described or ())
 
         def spread(kinds, given):
@@ -185,12 +185,12 @@ class Launcher:
         return spread(self.signature, args)
 
     def scratch(self, ctas: int) -> list:
-        """Memory that the compiler asked for, behind the arguments: for the kernel, for a profiler."""
+        """Memory that the compiler requested, passed after the arguments: for the kernel, for a profiler."""
         from triton.runtime import _allocation
 
         size, align = self.metadata.global_scratch_size * ctas, self.metadata.global_scratch_align
         if size:
-            _allocation._allocator.get()(size, align, 0)  # where none was set, it says so
+            _allocation._allocator.get()(size, align, 0)  # raises Triton's error if none was set
         return [aligned(size, align), aligned(self.metadata.profile_scratch_size * ctas, 128)]
 
     def launch(self, session, function: Function, shape: tuple, values: list, named: dict) -> None:
@@ -209,22 +209,24 @@ class Launcher:
 
 
 def aligned(size: int, align: int) -> torch.Tensor:
-    """Bytes at a multiple of `align`, which torch does not give on the CPU beyond 64."""
+    """`size` bytes at a multiple of `align`; on the CPU torch itself aligns to 64 at most."""
     room = torch.empty(size + align, dtype=torch.int8)
     return room[-room.data_ptr() % align :][:size]
 
 
-FLAGS = ("padding", "round_f32_to_tf32")  # of a descriptor that is spread out; older versions have fewer
+FLAGS = ("padding", "round_f32_to_tf32")  # of a descriptor that is expanded; older versions have fewer
 
 
 def spread_out(descriptor) -> list:
-    """A descriptor that the compiler takes apart: address, shape, strides, and the flags its version has."""
+    """The arguments into which the compiler expands a descriptor: address, shape, strides, and the flags of
+    this version of Triton.
+    """
     flags = [getattr(descriptor, f) in (True, "nan") for f in FLAGS if hasattr(descriptor, f)]
     return [descriptor.base, *descriptor.shape, *descriptor.strides, *flags]
 
 
 def types_of(kinds, described):
-    """Types of the kernel's parameters in their order: constants left out, descriptors spread."""
+    """Types of the kernel's parameters in their order, without constants, descriptors expanded."""
     flags = [f for f in FLAGS if f in TensorDescriptor.__dataclass_fields__]
     for kind in kinds:
         if isinstance(kind, tuple | list):
@@ -247,7 +249,7 @@ class Memory(Storages):
         given = [v[0].base if isinstance(v, tuple) else getattr(v, "base", v) for v in values]
         given = [v for v in given if isinstance(v, torch.Tensor)]
         called = {id(getattr(v, "base", v)): name for name, v in names.items()}
-        if any(v.dtype in (torch.int64, torch.uint64) for v in given):  # may hold addresses
+        if any(v.dtype in (torch.int64, torch.uint64) for v in given):  # elements may be addresses
             given += tensors_among(torch, gc.get_objects())
         for tensor in given:
             self.add(tensor, called.get(id(tensor)))
@@ -265,7 +267,7 @@ class Memory(Storages):
         return np.array(value, np.float64).astype(dtype).tobytes()
 
     def tensor_map(self, descriptor, facts: dict) -> bytes:
-        """The 128 bytes of a descriptor that was made on the host."""
+        """The 128 bytes of a tensor map for a descriptor that was made on the host."""
         address, size = descriptor.base.data_ptr(), facts["elem_size"]
         start = self.around(address)
         dims = list(descriptor.shape)

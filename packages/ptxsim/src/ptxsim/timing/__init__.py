@@ -1,1 +1,1 @@
-"""What a kernel would cost on a chip: a recorded sample of its clusters, played again with measured costs."""
+"""Predicts what a kernel costs on a chip: replays a recorded sample of its clusters with measured costs."""

@@ -1,4 +1,4 @@
-"""What an access of a warp costs a memory: cycles of the shared-memory port, sectors of global memory."""
+"""Costs of a warp's memory access: cycles of the shared-memory port, sectors of global memory."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import functools
 import numpy as np
 
 BANKS, WORD = 32, 4  # of shared memory
-SECTOR, LINE = 32, 128  # bytes of global memory that travel, and that a cache names, together
-HALF = 16  # of a sector: what a lane copies at most
+SECTOR, LINE = 32, 128  # bytes of global memory: of a transfer, of a cache line
+HALF = 16  # bytes of half a sector, which is the most that a lane of a cp.async copies
 
 
 def shared_passes(places: np.ndarray, sizes: np.ndarray) -> int:
-    """Cycles of the port: lanes go in groups that could fill it once, each as often as its fullest bank asks.
+    """Cycles of the port. Lanes are served in groups that can fill the port once; a group takes as many
+    cycles as its fullest bank has words.
 
-    Two groups that ask for the same words go together: a broadcast of 16 bytes takes two passes (ncu).
+    Two groups that read the same words are served together: a broadcast of 16 bytes takes two passes (ncu).
 
-    places: int64 (lanes,) addresses; sizes: bytes of each lane, all alike.
+    places: int64 (lanes,) addresses; sizes: bytes per lane, all equal.
     """
     base = int(places[0]) & -BANKS * WORD
     return _passes((places - base).tobytes(), int(sizes[0]))
@@ -37,17 +38,18 @@ def _passes(offsets: bytes, size: int) -> int:
 
 
 def _fullest(places: np.ndarray, size: int) -> int:
-    """Words that these lanes ask of one bank, at most; 0 without lanes."""
+    """The largest number of words that these lanes access in one bank; 0 without lanes."""
     words = np.unique(places[:, None] // WORD + np.arange(max(1, size // WORD))[None, :])
     return int(np.bincount(words % BANKS).max()) if len(words) else 0
 
 
 def copied(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int, int]:
     """(sectors that come from L2, how many of them are parted, passes through the load unit) of a cp.async,
-    from addresses of its lanes.
+    given the addresses of its lanes.
 
     Measured on the H200 (ports.cu, and the counters of ncu): a sector whose two halves go to different 32
-    bytes of shared memory comes twice; a line of such sectors takes a pass for each side, another one.
+    bytes of shared memory is transferred twice. A line of such sectors takes one pass for each half; a line
+    of other sectors takes one pass.
     """
     chunks = np.unique(np.stack([sources, targets]) // HALF, axis=1)  # of up to 16 bytes
     pieces = np.unique(chunks // 2, axis=1)
@@ -59,11 +61,11 @@ def copied(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int, int]:
 
 
 def parted_rows(address: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Bytes of a box that TMA brings in parted sectors, 32 for 16: its rows begin in the middle of a sector.
+    """Bytes that TMA transfers in parted sectors of a box: 32 for each 16, in rows that start in mid-sector.
 
-    sizes: of the box, bytes of a row first, then rows along each further axis; strides: of these, in bytes.
-    Measured on the H200 (memory.cu): a box whose rows begin at odd multiples of 16 bytes takes L2 as long as
-    cp.async of such rows does.
+    sizes: of the box: bytes of a row, then rows along each further axis; strides: of these axes, in bytes.
+    Measured on the H200 (memory.cu): a box whose rows start at odd multiples of 16 bytes takes L2 as long as
+    a cp.async of such rows does.
     """
     starts = np.array([address])
     for count, stride in zip(sizes[1:], strides, strict=True):
@@ -81,7 +83,7 @@ def scattered(places: np.ndarray) -> bool:
 
 
 def global_sectors(places: np.ndarray, sizes: np.ndarray) -> tuple[list[int], list[int]]:
-    """(sectors, lines) that the lanes touch, each once."""
+    """(sectors, lines) that the lanes touch, without duplicates."""
     first, last = places // SECTOR, (places + sizes - 1) // SECTOR
     sectors = np.unique(np.concatenate([first + i for i in range(int((last - first).max()) + 1)]))
     sectors = sectors[sectors <= int(last.max())]

@@ -1,8 +1,8 @@
-"""ptxas, where it is installed: the machine code of PTX, with a table that says which line each part is of.
+"""Assembles PTX with ptxas, if that is installed, to machine code with a table of PTX lines.
 
-ptxas is part of the CUDA toolkit, and of the wheel nvidia-cuda-nvcc. `-lineinfo` keeps what `.loc` says: a
-copy of the PTX gets one before each line. That changes nothing of the code: the opcodes of twelve kernels
-were the same without. What was assembled is kept under its hash in the folder of the cache.
+ptxas is part of the CUDA toolkit and of the wheel nvidia-cuda-nvcc. `-lineinfo` keeps what `.loc` says, so a
+copy of the PTX gets a `.loc` before each instruction. That does not change the code: the opcodes of twelve
+kernels were the same without it. Cubins are cached on disk under a hash of the PTX and of ptxas.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ptxsim.jit.code_cache import cache_directory, write_whole
 
-SECONDS = 120  # that ptxas may take
+SECONDS = 120  # time limit of ptxas
 _COMMENT = re.compile(r"//.*")
 _BEGINS = re.compile(r"[@a-z]")
 _TOLD = re.compile(r"\.(loc|file)\b")
@@ -28,7 +28,7 @@ _BOTH = re.compile(r"^(\.reqntid\b.*\n)\.maxntid\b.*$", re.MULTILINE)
 
 
 def assembled(ptx: str, arch: str) -> bytes:
-    """The cubin of a module of PTX; empty where there is no ptxas, or where it refuses the text."""
+    """The cubin of a PTX module; b"" if there is no ptxas, or if it refuses the text."""
     tool = ptxas()
     if tool is None:
         return b""
@@ -46,7 +46,7 @@ def assembled(ptx: str, arch: str) -> bytes:
 
 @functools.cache
 def ptxas() -> Path | None:
-    """Where it is: of the environment, of the wheel, of CUDA_HOME, in the PATH."""
+    """The path of ptxas: from the wheel, from CUDA_HOME or CUDA_PATH, or from PATH; None if there is none."""
     homes = [Path(folder) / "nvidia" / "cu13" for folder in sys.path if folder]
     homes += [Path(home) for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
     places = [home / "bin" / "ptxas" for home in homes]
@@ -68,17 +68,19 @@ def _assembled(tool: Path, ptx: str, arch: str) -> bytes:
 
 
 def accepted(ptx: str) -> str:
-    """The PTX as ptxas takes it: of .reqntid and .maxntid, which NVRTC writes both, the first. Lines stay."""
+    """The PTX as ptxas accepts it: without .maxntid after .reqntid (NVRTC writes both). Keeps line numbers."""
     return _BOTH.sub(r"\1", ptx)
 
 
 def located(ptx: str) -> str:
-    """The PTX with a `.loc` before each line that begins an instruction: its number in `ptx`."""
+    """The PTX with a `.loc` before each line that starts an instruction, with the number of the line in
+    `ptx`.
+    """
     found: list[str] = []
     depth, whole, told = 0, True, False
     for number, line in enumerate(accepted(ptx).splitlines(), 1):
         text = _COMMENT.sub("", line).strip()
-        told = told or text.startswith(".section")  # of a table of lines that it came with
+        told = told or text.startswith(".section")  # of a line table in the given PTX
         if told or _TOLD.match(text):
             told = told and text != "}"
             continue

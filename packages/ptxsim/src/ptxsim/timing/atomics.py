@@ -1,9 +1,9 @@
-"""Atomics on shared memory: what the recorder notes lane by lane is one instruction of a warp.
+"""Atomics on shared memory: combines the lanes, which are recorded one by one, into instructions of a warp.
 
-Adding one becomes ATOMS.POPC.INC in SASS, which counts the lanes of a word at once, so it takes as many
-passes as its fullest bank has words. Other whole numbers take a pass for each lane of the fullest bank. Sums
-of floats become a loop (LDS, FADD, ATOMS.CAST.SPIN, ISETP, BRA) that goes round until all lanes of the
-fullest word have had their turn; its swap goes to the memory and back twice.
+Adding 1 becomes ATOMS.POPC.INC in SASS, which counts all lanes of a word at once, so it takes as many passes
+as the fullest bank has words. Other integer atomics take a pass for each lane of the fullest bank. Float sums
+become a loop (LDS, FADD, ATOMS.CAST.SPIN, ISETP, BRA) that iterates until all lanes of the fullest word are
+done; its swap takes two round trips to memory.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _OLD, _DONE = "old value", "done"  # registers of the loop
 
 @dataclass
 class Atomic:
-    """One atomic of a warp on shared memory."""
+    """One atomic instruction of a warp on shared memory."""
 
     row: int
-    passes: int  # cycles of the port; of a loop, of each iteration
-    iterations: int = 0  # of a loop; 0 if it is none
+    passes: int  # cycles of the port; of a loop: per iteration
+    iterations: int = 0  # of the loop; 0 if it is not a loop
 
 
 def whole_warps(steps: list, instrs: list) -> list:
-    """The steps of a warp, with one Atomic for the lanes of each atomic on shared memory."""
+    """The steps of a warp, with the lanes of each atomic on shared memory combined into one Atomic."""
     found: list = []
     lanes: list[int] = []  # addresses
     row = -1
@@ -64,7 +64,7 @@ def _adds_one(instr) -> bool:
 
 
 def played(step: Atomic, row, latency: float) -> Step | list[Step]:
-    """What a script has for it: a step, or the steps of a loop."""
+    """The step of a script for an atomic, or the steps of its loop."""
     if not step.iterations:
         return Step(Shared(step.passes, latency, True), row.reads, row.writes)
     load = Step(Shared(1, latency, False), row.reads, (_OLD,))

@@ -1,7 +1,7 @@
-"""Where the time of the critical path went: from the last step of an instance back to its first.
+"""Attributes the time on the critical path, walking from the last step of an instance back to its start.
 
-A warp's time up to its last wait is its own; a wait leads to the event that ended it, an event to the unit
-that did the work and to the step that issued it, and so on back to the start. The shares add up to the
+A warp's time since its last wait is its own. A wait leads to the event that ended it, an event to the unit
+that did the work and to the step that issued it, and so on back to the start. The parts add up to the
 instance's time.
 """
 
@@ -21,7 +21,7 @@ KINDS = (TENSOR_CORE, LATENCY, MEMORY, EPILOGUE, BARRIER, ISSUE)
 
 
 def critical(tape: Tape, path: Path, start: float, slow: float) -> Counter:
-    """Cycles of the critical path by kind. slow: cycles of a load above which it did not just hit L2."""
+    """Cycles on the critical path by kind. slow: a load that takes more cycles than this did not just hit L2."""
     walk = _Walk(tape, path, start, slow)
     walk.back(*path.last)
     return walk.spent
@@ -35,7 +35,7 @@ class _Walk:
         self.first_result = [self._first_result(w) for w in range(len(path.waits))]
 
     def _first_result(self, warp: int) -> float:
-        """When a warp first waits for products that it then writes back: all after it is epilogue."""
+        """When a warp first waits for TMEM, with results to write back: everything later is epilogue."""
         kinds = [w[0] for w in self.path.waits[warp] if w[2] == "TMEM"]
         return kinds[0] if kinds else float("inf")
 
@@ -65,7 +65,7 @@ class _Walk:
             warp, at = found
 
     def _through(self, event: int, at: float) -> tuple[int, float] | None:
-        """The warp and cycle that an event began with; the time between goes to its kind."""
+        """The (warp, cycle) that issued an event; adds the time between to the event's kind. None if unknown."""
         path, tape = self.path, self.tape
         while True:
             noted = tape.events[event]

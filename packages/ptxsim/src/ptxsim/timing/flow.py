@@ -1,7 +1,8 @@
-"""The control flow of a program, by rows: basic blocks, who dominates whom, loops. Text-book analyses.
+"""The control flow of a program: basic blocks, dominators and loops. Textbook analyses.
 
-A block dominates another if every way from the entry to the other passes it. A loop is a header and the
-blocks that lead back to it without leaving it (Aho, Lam, Sethi, Ullman: Compilers, 9.6).
+A block dominates another if every path from the entry to the other passes through it. A loop is a header and
+the blocks from which the header is reached again without leaving the loop (Aho, Lam, Sethi, Ullman:
+Compilers, 9.6).
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from ptxsim.lowering.cfg import EXIT, Block, build_blocks, dominators, jumps_of,
 
 @dataclass
 class Flow:
-    """Blocks are numbered as in `blocks`; unreachable ones are in no list."""
+    """The control flow graph. Block numbers are indices into `blocks`; no other field has unreachable blocks."""
 
     blocks: list[Block]
     order: list[int]  # reverse postorder from the entry
-    before: list[list[int]]  # block -> predecessors that can be reached
-    parent: dict[int, int]  # block -> immediate dominator; the entry is its own
-    depth: dict[int, int] = field(default_factory=dict)  # of a block in the tree of dominators
+    before: list[list[int]]  # block -> reachable predecessors
+    parent: dict[int, int]  # block -> immediate dominator; of the entry: the entry itself
+    depth: dict[int, int] = field(default_factory=dict)  # block -> depth in the dominator tree
     loops: dict[int, set[int]] = field(default_factory=dict)  # header -> blocks
     inside: dict[int, list[int]] = field(default_factory=dict)  # block -> its loops, outermost first
 
@@ -30,7 +31,7 @@ class Flow:
 
 
 def flow(program) -> Flow:
-    """Of a lowered program (lowering/emit.py)."""
+    """The control flow of a lowered program (lowering/emit.py)."""
     jumps = jumps_of(program)
     targets = {row: to for row, (to, _) in jumps.items()}
     return analysed(build_blocks(len(program.code), targets, {row: on for row, (_, on) in jumps.items()}))
@@ -56,7 +57,7 @@ def analysed(blocks: list[Block]) -> Flow:
 
 
 def _body(header: int, last: int, before: list[list[int]]) -> set[int]:
-    """Blocks from which `last`, which jumps back, is reached without passing the header."""
+    """Blocks of a loop: from which `last`, which jumps back, is reached without passing through the header."""
     body, stack = {header}, [last]
     while stack:
         b = stack.pop()

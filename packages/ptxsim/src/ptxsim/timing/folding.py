@@ -1,8 +1,8 @@
-"""What an assembler knows of integer arithmetic: constants, sums with constants, products by them, widths.
+"""Integer arithmetic that an assembler simplifies: constants, sums with and products by constants, widths.
 
-A rule is (values, mods, operands) -> number, or None if there is nothing special about the instruction;
-`values` are those of values.py, operands its numbers. Sums wrap at their width, so a constant may be taken
-out of any sum, and the low half of a sum is the sum of the low halves; but not out of a widening.
+A rule is (values, mods, operands) -> number, or None if the instruction cannot be simplified; `values` is a
+Values of values.py, operands are its numbers. Sums wrap at their width, so a constant can be moved out of any
+sum, and the low half of a sum is the sum of the low halves. A constant cannot be moved out of a widening.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _INTEGERS = {"s32", "u32", "b32", "s64", "u64", "b64"}
 
 
 def _width(mods) -> int:
-    """32 or 64 for integers of that width, else 0."""
+    """The width of an integer type: 32 or 64; 0 for other types and for saturation."""
     return int(mods[-1][1:]) if mods and mods[-1] in _INTEGERS and "sat" not in mods else 0
 
 
@@ -39,7 +39,7 @@ def _converted(values, mods, operands):
 
 
 def _low(values, number: int) -> int:
-    """The low 32 bits: of a sum or product, those of its parts."""
+    """The number of the low 32 bits; those of a sum or product are computed from its parts'."""
     key = values.keys[number]
     if key[0] == "constant":
         return values.plus(None, key[1], 32)
@@ -89,7 +89,7 @@ def _shifted(values, mods, operands):
 
 
 def _scaled(values, number: int, factor: int, bits: int) -> int:
-    """number * factor."""
+    """The number of `number` * factor."""
     base, more = values.split(number)
     more *= factor
     if base is None or not factor:
@@ -123,7 +123,7 @@ def _product_sum(values, mods, operands):
 
 
 def _bitwise(fold):
-    """Of and, or, xor: constants, and zero on one side."""
+    """The rule for and, or, xor (`fold`): constants, and zero on one side."""
 
     def rule(values, mods, operands):
         bits = 1 if mods[-1] == "pred" else _width(mods)

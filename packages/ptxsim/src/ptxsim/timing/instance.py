@@ -1,4 +1,4 @@
-"""One instance of a script while it is replayed, and what a later look at it needs."""
+"""One instance of a script while it is replayed, and the record from which its critical path is found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUBS = 4  # sub-partitions of an SM
 
 @dataclass
 class Path:
-    """What a later look at the critical path needs, of one instance."""
+    """The times of one instance from which its critical path is found (critical.py)."""
 
     issued: dict[int, tuple[int, float]] = field(default_factory=dict)  # event -> (warp, cycle of its issue)
     served: dict[int, tuple[float, float, float]] = field(
@@ -20,8 +20,8 @@ class Path:
     )  # begin, served, end of unit work
     waits: list[list] = field(default_factory=list)  # of every warp: (begin, end, kind, event or -1)
     ended: dict[int, float] = field(default_factory=dict)  # event -> cycle
-    cause: dict[int, int] = field(default_factory=dict)  # phase -> the last that it followed
-    last: tuple = (0, 0.0)  # warp that ended last
+    cause: dict[int, int] = field(default_factory=dict)  # phase -> the last event that it waited for
+    last: tuple = (0, 0.0)  # (warp that ended last, cycle)
 
 
 class Instance:
@@ -29,12 +29,12 @@ class Instance:
 
     def __init__(self, script: Script, locality: Locality, index: int):
         count, self.warps = len(script.warps), script.tape.warps_per_cta
-        self.first = index * self.warps  # warps of the next CTA go on where those of the last one ended
+        self.first = index * self.warps  # the warps of a CTA continue the numbering of the CTA before
         self.place = [0] * count
         self.ready: list[dict[str, float]] = [{} for _ in range(count)]
         self.tmem = [0.0] * count
         self.products = [0.0] * count  # when each warp's last mma.sync begins
-        self.passed = [0.0] * count  # when the lines that each warp loads have passed
+        self.passed = [0.0] * count  # when the lines that each warp has requested have arrived
         self.ended: list[float | None] = [None] * len(script.tape.events)
         self.missing = list(script.follows)
         self.phase_end: dict[int, float] = {}
@@ -49,13 +49,13 @@ class Instance:
         return (self.first + warp % self.warps) % SUBS
 
     def paced(self, warp: int, at: float, cycles: float) -> float:
-        """When the lines that a warp asks for at `at` have passed, behind those that it asked for before."""
+        """When the lines that a warp requests at `at` have arrived; they queue after its earlier requests."""
         self.passed[warp] = max(self.passed[warp], at) + cycles
         return self.passed[warp]
 
     def issued(self, warp: int, at: float) -> float:
-        """When the warp's mma.sync have all been issued: none stays behind at the end of a basic block, or at
-        a barrier.
+        """When all mma.sync of the warp have been issued: the end of a basic block and a barrier wait for
+        them.
         """
         until = self.products[warp]
         if until > at:
@@ -63,18 +63,18 @@ class Instance:
         return max(at, until)
 
     def misses(self, segment: int, what, part: float = 1.0) -> bool:
-        """Whether the next request for an array goes to HBM: as many as the array's share says, evenly.
+        """Whether the next request for an array goes to HBM; true for the array's share of requests, evenly.
 
-        part: of each line that the request asks for; the rest comes to L2 with it and is found there later.
+        part: share of each line that is requested; the rest reaches L2 with it and is found there later.
         """
         return self._nth(("miss", segment, what), self.locality.waits(segment) * part)
 
     def finds(self, cache: str, segment: int, share: float) -> bool:
-        """Whether a cache still has what a CTA reads again: `share` of the requests, evenly."""
+        """Whether a cache still holds what a CTA reads again; true for `share` of the requests, evenly."""
         return share >= 1.0 or self._nth((cache, segment), share)
 
     def _nth(self, key: tuple, share: float) -> bool:
-        """True for `share` of the calls with the same key, evenly."""
+        """True for `share` of the calls with the same key, evenly distributed."""
         before = self.shares.get(key, 0.0)
         self.shares[key] = before + share
         return int(before + share + 1e-9) > int(before + 1e-9)

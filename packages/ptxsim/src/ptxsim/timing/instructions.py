@@ -1,9 +1,9 @@
-"""What instructions of a warp cost by themselves: issue slots, pipes, registers they wait for.
+"""Costs of a warp's plain instructions: issue slots, pipes, registers they wait for.
 
-PTX is not what runs. How many instructions a row becomes, sass_count.py and sass_guess.py say. A run of plain
-instructions is issued in the order of the machine code (sass_order.py), with the stalls that stand in it,
-without one in that of PTX: it needs a register when its first reader is due, and gives one as soon as its
-writer is done. Without machine code, what waits within a run does not hold up the warp.
+The chip does not run PTX: sass_count.py or sass_guess.py says how many instructions a row becomes. A run of
+plain instructions is issued in the order of the machine code (sass_order.py) with its encoded stalls or,
+without machine code, in PTX order. A run needs a register when its first reader is due, and provides one as
+soon as its writer is done. Without machine code, waits within a run do not stall the warp.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ptxsim.timing.pipes import AWAITED, CYCLES, LATENCY, passes, pipe
 
 
 class PipeUse(NamedTuple):
-    """One instruction, as far as its cost goes."""
+    """The parts of one instruction that determine its cost."""
 
     name: str
     pipe: str  # of pipes.py
@@ -42,7 +42,7 @@ _NO_RESULT = (
 
 
 def describe(instr) -> PipeUse:
-    """The row of one instruction of a program."""
+    """The PipeUse of one instruction of a program."""
     alone = instr.op in _NO_RESULT or instr.name.startswith("wmma.store") or not instr.operands
     first = () if alone else tuple(registers_of(instr.operands[:1]))
     rest = instr.operands if not first else instr.operands[1:]
@@ -50,13 +50,13 @@ def describe(instr) -> PipeUse:
 
 
 class Rows:
-    """Rows of a program, described once."""
+    """The rows of a program; descriptions and costs are cached."""
 
     def __init__(
         self, instrs: list, sass_counts: Sequence[float], alu_latency: float, stalls: Sequence[float] = ()
     ):
         self.instrs, self.sass_counts, self.alu_latency = instrs, sass_counts, alu_latency
-        self.stalls = stalls  # cycles that the instructions of a row hold up their warp, where that is known
+        self.stalls = stalls  # row -> cycles for which its instructions stall the warp; () if unknown
         self.row = lru_cache(None)(self._row)
         self.run = lru_cache(None)(self._run)
         self.roots = lru_cache(None)(self._roots)
@@ -66,8 +66,8 @@ class Rows:
         return describe(instr) if instr is not None else PipeUse("", "none", (), ())
 
     def _run(self, first: int, last: int) -> tuple[float, dict[str, float], dict[str, float]]:
-        """(issue slots, register from outside -> cycles before its first reader, register that is written ->
-        cycles until its last value is there). Both count from the first slot, in the order of PTX.
+        """(issue slots, register from outside -> cycles until its first reader, written register -> cycles
+        until its last value is ready). Cycles count from the first slot; instructions are in PTX order.
         """
         busy: dict[str, float] = dict.fromkeys(CYCLES, 0)
         needed: dict[str, float] = {}
@@ -88,8 +88,9 @@ class Rows:
         return max(slots, *busy.values()), needed, ready
 
     def in_order(self, uses: Iterable[tuple]) -> tuple[float, float, dict[str, float], dict[str, float]]:
-        """Of (row, registers that it reads, that it writes), in the order of the machine code, in which each
-        waits for its operands: (issue slots, cycles in which others may issue, and the two of `run`).
+        """(issue slots, cycles in which other warps may issue, and the two dicts of `run`) of instructions in
+        machine-code order, in which each waits for its operands. uses: (row, registers read, registers
+        written).
         """
         used: dict[str, float] = dict.fromkeys(CYCLES, 0)
         free: dict[str, float] = dict.fromkeys(CYCLES, 0)
@@ -113,13 +114,13 @@ class Rows:
                 free[one] = begin + cycles
             done = begin + max(0.0, left - 1) + LATENCY.get(name, 1) * self.alu_latency
             if self.stalls and name not in AWAITED:
-                done = min(done, now)  # whoever comes behind is told to wait for it
+                done = min(done, now)  # the encoded stalls cover the latency
             ready.update(dict.fromkeys(writes, done))
         busy = max(slots, *used.values())
         return busy, max(0.0, now - busy), needed, ready
 
     def _roots(self, first: int, last: int) -> dict[str, frozenset]:
-        """Register that a run writes -> registers from outside that its value comes from."""
+        """Register that a run writes -> registers from outside from which its value is computed."""
         found: dict[str, frozenset] = {}
         for number in range(first, last + 1):
             row = self.row(number)

@@ -1,7 +1,7 @@
-"""Whether a cluster's way may depend on what others leave in global memory.
+"""Whether the control flow of a cluster may depend on what other clusters write to global memory.
 
-Reductions, and atomics whose result nobody reads, tell others something and ask for nothing: a product that
-is split along K ends with them, and its clusters run alone as well as together.
+Reductions, and atomics whose result is not read, give other clusters data but receive none. A GEMM with split
+K ends with them, and each of its clusters can still be run alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ptxsim.timing.instructions import describe
 
 
 def listens(program) -> bool:
-    """Does it read from global memory what another cluster may just have written?"""
+    """Whether a program reads from global memory what another cluster may just have written."""
     if not talks(program):
         return False
     rows = [(i, describe(i)) for i in program.instrs if i is not None]

@@ -1,12 +1,13 @@
-"""A cubin as far as time needs it: opcodes, who stands in which loop, which line of PTX each comes from.
+"""What the time model reads from a cubin: opcodes, control flow, stall counts, and the PTX line of each
+instruction.
 
-Instructions of sm_70 and later have 16 bytes; the low 12 bits of the first are the opcode (nvdisasm). The
-next four are the guard, 7 where there is none; eight from bit 24 on are a branch's uniform condition. A
-branch of sm_90 and later says how far it goes from the instruction behind it: bits 34 to 81, then 16 to 23.
-sm_100 has another opcode for one with a uniform condition. Where a jump through a table goes (roles of warps
-that are numbered), the notes of the kernel say (.nv.info: EIATTR_INDIRECT_BRANCH_TARGETS).
-Bits 41 to 44 of the second word are the cycles that a warp waits behind an instruction: results that are late
-by a fixed time, and pipes, are covered by them.
+Instructions of sm_70 and later have 16 bytes; the low 12 bits of the first word are the opcode (nvdisasm).
+The next four bits are the guard, 7 if there is none; the eight bits from bit 24 on are a branch's uniform
+condition. A branch of sm_90 and later encodes its distance from the next instruction: bits 34 to 81, then 16
+to 23. sm_100 has another opcode for branches with a uniform condition. The targets of a jump through a table
+(numbered roles of warps) are in the kernel's .nv.info (EIATTR_INDIRECT_BRANCH_TARGETS). Bits 41 to 44 of the
+second word are the cycles that a warp stalls after an instruction; they cover results with a fixed latency,
+and pipes.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from ptxsim.timing.flow import Flow, analysed
 REFILL, SPILL, NOTHING = 0x983, 0x387, 0x918  # LDL, STL, NOP
 BRANCH, UNIFORM, JUMP, TABLE, RETURN, EXIT = 0x947, 0x547, 0x94A, 0x949, 0x950, 0x94D
 _SIZE, _ALWAYS = 16, 7
-_SIZED, _TARGETS = 4, 0x34  # of a note: it says its size; targets of jumps through tables
-_STALL = 41  # bit of the second word: four say how long the warp waits after an instruction
-_LEAST = 90  # sm_90: before, branches were encoded otherwise
-_FAR, _SIGN = 0x3FFFF, 0x20000  # of the second word: the highest bits of a distance
+_SIZED, _TARGETS = 4, 0x34  # of a note in .nv.info: format with a size; kind: targets of jumps through tables
+_STALL = 41  # first of the four bits of the second word that hold the stall cycles
+_LEAST = 90  # sm_90; earlier architectures encode branches differently
+_FAR, _SIGN = 0x3FFFF, 0x20000  # of the second word: the highest bits of a distance, and its sign
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,15 @@ class Code:
     """The machine code of a kernel, by instruction."""
 
     opcodes: list[int]
-    lines: list[int]  # of PTX; 0 if it comes from none
-    flow: Flow  # what is called, and not inlined, is not reached
-    stalls: list[int]  # cycles until the warp may issue the next one
+    lines: list[int]  # line of PTX; 0 if the instruction comes from none
+    flow: Flow  # without functions that are called and not inlined
+    stalls: list[int]  # cycles until the warp may issue its next instruction
 
 
 def refills(cubin: bytes) -> float:
-    """Loads from local memory, as a share of all other instructions; 0.0 if there is no code to read.
+    """Loads of spilled registers, as a share of all other instructions; 0.0 if there is no code.
 
-    Each comes with a store, mostly in the same loop.
+    Each load has a store, mostly in the same loop.
     """
     found = _elf(cubin)
     codes = np.concatenate([np.zeros(0, np.uint64), *(_opcodes(_words(s)) for s in _texts(found))])
@@ -54,7 +55,9 @@ def refills(cubin: bytes) -> float:
 
 
 def code(cubin: bytes) -> Code | None:
-    """The one kernel of a cubin; None if there are several, or none, or no table of lines."""
+    """The Code of the only kernel of a cubin. None if there is not exactly one kernel, no line table, or if
+    the architecture is older than sm_90.
+    """
     found = _elf(cubin)
     texts = _texts(found)
     if found is None or len(texts) != 1 or not found.get_section_by_name(".debug_line"):
@@ -81,7 +84,7 @@ def _texts(elf: ELFFile | None) -> list:
 
 
 def _words(section) -> np.ndarray:
-    """The two words of each instruction."""
+    """The two 64-bit words of each instruction."""
     text = section.data()
     return np.frombuffer(text[: len(text) // _SIZE * _SIZE], "<u8").reshape(-1, 2)
 
@@ -95,7 +98,7 @@ def _stalls(words: np.ndarray) -> list[int]:
 
 
 def _lines(elf: ELFFile, count: int) -> list[int]:
-    """The line of each instruction. Addresses count from the begin of the only section of code."""
+    """The PTX line of each instruction. Addresses count from the start of the only code section."""
     structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
     program = elf.get_dwarf_info(relocate_dwarf_sections=False)._parse_line_program_at_offset(0, structs)
     states = [entry.state for entry in program.get_entries() if entry.state is not None]
@@ -107,7 +110,7 @@ def _lines(elf: ELFFile, count: int) -> list[int]:
 
 
 def _tables(notes) -> dict[int, list[int]]:
-    """A jump through a table -> where it may go, both by instruction."""
+    """Index of a jump through a table -> indices of its possible targets."""
     found: dict[int, list[int]] = {}
     data, place = notes.data() if notes else b"", 0
     while place + 4 <= len(data):
@@ -140,7 +143,7 @@ def _flow(words: np.ndarray, tables: dict[int, list[int]]) -> Flow:
 
 
 def _target(place: int, low: int, high: int) -> int:
-    """The instruction that a branch goes to."""
+    """The index of the instruction to which a branch jumps."""
     far = (high & _FAR) << 30 | low >> 34
     steps = far << 8 | low >> 16 & 0xFF
     return place + 1 + (steps - (1 << 56) * bool(high & _SIGN)) * 4 // _SIZE

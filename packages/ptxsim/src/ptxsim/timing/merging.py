@@ -1,9 +1,9 @@
-"""Loads of shared memory that ptxas makes one: of the same words, or of neighbours, then of 8 or 16 bytes.
+"""Merges loads of shared memory as ptxas does: loads of the same words, and neighbours into 8 or 16 bytes.
 
-It joins neighbours where it knows that the address is a multiple of that, in a straight stretch of code; an
-inner loop without barriers is unrolled before, mostly four times (CUDA 13.0: `plain/gemm.cu`). Here the
-recorded addresses say what ptxas proves. What has been loaded before, with no store or barrier since, is not
-loaded again (`plain/more.cu`, bytes: 64 loads in PTX, 16 LDS).
+ptxas merges neighbours within straight-line code if it knows that the address is a multiple of the merged
+size; before that, it unrolls an inner loop without barriers, mostly four times (CUDA 13.0: `plain/gemm.cu`).
+Here the recorded addresses tell what ptxas can prove. Words that have been loaded before, with no store or
+barrier since, are not loaded again (`plain/more.cu`, bytes: 64 loads in PTX, 16 LDS).
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from ptxsim.timing.steps import Step
 from ptxsim.timing.tape import MemoryAccess, Run
 from ptxsim.timing.unrolling import UNROLLED
 
-WIDE = 16  # bytes of a lane
+WIDE = 16  # bytes that a lane loads at most
 
 
 @dataclass
 class _Group:
-    """Loads of one stretch whose lanes ask for parts of the same 16 bytes each."""
+    """Loads of one stretch of code in which each lane reads parts of the same 16 bytes."""
 
     lanes: bytes
-    place: int  # of its first load among the steps
+    place: int  # index of its first load among the steps
     parts: set[int] = field(default_factory=set)  # addresses within the 16 bytes
     passes: list[int] = field(default_factory=list)
 
 
 def merged(steps: list, out: list[Step], made) -> list[Step | None]:
-    """The costs `out` of a warp's `steps`. Loads that become one stand in the place of the first."""
+    """The costs `out` of a warp's `steps`, after merging. A merged load replaces the first of its loads; the
+    others become None.
+    """
     parts = made.tape.parts or {}
     result: list[Step | None] = list(out)
     groups: dict[tuple, _Group] = {}
@@ -61,7 +63,7 @@ def _joins(step: MemoryAccess) -> bool:
 
 
 def _again(group: _Group, place: int, step: MemoryAccess, result: list, made) -> None:
-    """What a load of the same words brought serves this one too."""
+    """Drops a load: an earlier load of the same words provides its registers, too."""
     first = result[group.place]
     made.shared_bytes -= 128 * step.passes
     made.slots -= 1
@@ -71,7 +73,7 @@ def _again(group: _Group, place: int, step: MemoryAccess, result: list, made) ->
 
 
 def _join(groups: dict, part: tuple, place: int, step: MemoryAccess, result: list, made) -> _Group:
-    """The group that the load is part of now."""
+    """Adds a load to a group that it can join, or starts one; returns the group."""
     key = part, step.lanes, step.at // WIDE
     found = groups.get(key)
     if found is None or step.at % WIDE in found.parts or not _aligned(step.lanes):

@@ -1,9 +1,9 @@
-"""Which loads of shared memory an assembler can know to be neighbours: addresses with the same variable part.
+"""Which loads of shared memory an assembler can prove to be neighbours: addresses with equal variable parts.
 
-An address is a sum of products of values by constants. Values that something else than a sum makes (a bitwise
-step, a load) are opaque: two addresses differ by a constant only if they have the same opaque parts, the same
-number of times. A variable of the loop that goes on by the same in each iteration is no obstacle: across
-iterations of an unrolled loop the difference is known.
+An address is a sum of values times constants. Values that are not computed by sums (but by a bitwise
+operation or a load) are opaque: two addresses differ by a constant only if they contain the same opaque parts
+with the same factors. A loop variable that changes by the same amount in each iteration is no obstacle: its
+difference between iterations of an unrolled loop is known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ptxsim.frontend.ast import Mem, Reg
 from ptxsim.timing.flow import Flow, flow
 from ptxsim.timing.values import Values
 
-# (opaque parts: (number, times) ..; does one of them change in each iteration of the innermost loop?)
+# (opaque parts: (value number, factor) ..; whether one of them changes within the innermost loop)
 Part = tuple[tuple[tuple[int, int], ...], bool]
 
 
@@ -60,7 +60,7 @@ def _add(values: Values, number: int, times: int, sums: dict[int, int]) -> None:
 
 
 def _goes_on(values: Values, graph: Flow, number: int) -> bool:
-    """Is it a variable of a loop that each iteration changes by the same?"""
+    """Whether a value is a loop variable that every iteration changes by the same amount."""
     key = values.keys[number]
     if key[0] != "phi" or key[1] not in graph.loops:
         return False

@@ -1,4 +1,4 @@
-"""How many clusters an SM, or a group of SMs as large as a cluster, holds at a time."""
+"""How many clusters are resident on an SM, or on a group of SMs as large as a cluster."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import math
 from ptxsim.timing.chip import Chip
 
 THREADS, CTAS, REGISTERS, COLUMNS = 2048, 32, 65536, 512  # of an SM (CUDA C++ guide, 9.0 and 10.0)
-RESERVED = 1024  # bytes of shared memory that the system keeps of each CTA
+RESERVED = 1024  # bytes of shared memory that the system reserves per CTA
 
 
 def resident(chip: Chip, threads: int, shared_bytes: int, registers: int, columns: int) -> int:
-    """CTAs of an SM. registers: of a thread, 0 if unknown; columns: of tensor memory that a CTA allocates."""
+    """Resident CTAs of an SM. registers: per thread, 0 if unknown; columns: TMEM columns that a CTA
+    allocates.
+    """
     warps = math.ceil(threads / 32)
     limits = [CTAS, THREADS // (warps * 32), int(chip.shared_bytes) // (shared_bytes + RESERVED)]
     if registers:

@@ -1,19 +1,19 @@
-"""The order that ptxas gives to the steps of a warp, within what no barrier and no wait divides."""
+"""Reorders the steps of a warp as ptxas would, between barriers and waits; used without machine code."""
 
 from __future__ import annotations
 
 from ptxsim.timing.steps import JOINED, Global, Issue, Product, Shared, Step, Stretch
 
-HELD = 8  # such registers of a thread, in SASS of CUDA 13.0 (`plain/gemm.cu`: 4 of 4 bytes, 1 to 3 of 16)
-AHEAD = 64  # issue slots of arithmetic for addresses that a load takes along: more registers it does not get
+HELD = 8  # registers per thread for early loads in SASS (CUDA 13.0, `plain/gemm.cu`: 4 of 4, 1 to 3 of 16 B)
+AHEAD = 64  # issue slots of address arithmetic that a load takes along at most, for want of registers
 
 
 def hoisted(steps: list[Step]) -> list[Step]:
-    """Loads move up within their basic block, before what does not give them an address: ptxas does that.
+    """The steps with loads moved up within their basic block, past steps that do not compute their addresses.
 
-    They pass runs and mma.sync alone, no store, wait or other instruction. Loads of global memory, which take
-    longest, take the arithmetic of their addresses along, and pass stores to shared memory, if few registers
-    hold what has come and is not stored yet. They also pass the ends of iterations that ptxas joins.
+    Loads pass only runs and mma.sync, no store, wait or other instruction. Loads of global memory, the
+    slowest, take their address arithmetic along, and pass stores to shared memory as long as few registers
+    hold loaded values that are not stored yet. They also pass the ends of iterations that ptxas joins.
     """
     out: list[Step] = []
     for step in steps:
@@ -26,14 +26,16 @@ def hoisted(steps: list[Step]) -> list[Step]:
 
 
 def _without(run: Step, loaded: tuple[str, ...]) -> Step:
-    """A run that a load has passed: what it gave the load's registers is for lanes that do not load."""
+    """A run that a load has passed, without its writes to the load's registers: they are for lanes that do
+    not load.
+    """
     if type(run.does) is not Stretch or not set(loaded).intersection(run.writes):
         return run
     return run._replace(writes=tuple(name for name in run.writes if name not in loaded))
 
 
 def _moved(out: list[Step], step: Step) -> tuple[int, Step]:
-    """(where a load goes, the load: what it waits for there)."""
+    """(the index to which a load moves, the load with the registers for which it waits there)."""
     place, needs, taken = len(out), set(step.reads), False
     far = type(step.does) is Global
     stores = HELD // len(step.writes) if far else 0  # that it may pass
@@ -62,9 +64,11 @@ def _passable(step: Step) -> bool:
 
 
 def among_products(steps: list[Step], events: list) -> list[Step]:
-    """cp.async that mma.sync follow, with only loads and arithmetic between, stand among these."""
+    """The steps with cp.async moved between the mma.sync that follow them, if only loads and arithmetic
+    intervene.
+    """
     out: list[Step] = []
-    waiting: list[tuple[int, Step]] = []  # (where it stood, cp.async)
+    waiting: list[tuple[int, Step]] = []  # (its former index, cp.async)
     for step in steps:
         if type(step.does) is Issue and events[step.does.event].name == "cp.async":
             waiting.append((len(out), step))
@@ -80,7 +84,7 @@ def among_products(steps: list[Step], events: list) -> list[Step]:
 
 
 def _put_back(out: list[Step], waiting: list[tuple[int, Step]]) -> None:
-    """Copies that no product follows any more stay where they were, or behind the last of the products."""
+    """Puts copies that no further mma.sync follows back in their places, or after the last mma.sync."""
     for place, step in reversed(waiting):
         out.insert(place, step)
     waiting.clear()

@@ -1,11 +1,11 @@
-"""Which pipe of a sub-partition an instruction passes, for how long, and how late its result comes.
+"""Which pipe of a sub-partition an instruction uses, for how long, and with which latency.
 
-Lanes per cycle are those of the CUDA C++ guide (throughput of arithmetic instructions, compute capability
-9.0 and 10.0), a quarter of an SM's for a sub-partition; which pipe takes what, the documentation of Nsight
-Compute says (pipelines ALU, FMA heavy and lite, XU, FP64). Whole sums go to ALU or FMA heavy (SASS: VIADD or
-IMAD.IADD), half of them to each; shifts to the left to whichever has room (SHF or IMAD.SHL), so they take
-their issue slot alone. The high half of a product takes twice as long as the low one: random numbers by
-Philox, 129 of them a warp, take 1303 cycles for 1671 instructions.
+Lanes per cycle are from the CUDA C++ guide (throughput of arithmetic instructions, compute capability 9.0 and
+10.0); a sub-partition has a quarter of an SM's. Which pipe executes an instruction is from the documentation
+of Nsight Compute (pipelines ALU, FMA heavy and lite, XU, FP64). Integer sums go to ALU or FMA heavy (SASS:
+VIADD or IMAD.IADD), half of them to each. Left shifts go to whichever is free (SHF or IMAD.SHL), so they only
+take their issue slot. The high half of a product takes twice as long as the low half: Philox random numbers,
+with 129 of them in a warp, take 1303 cycles for 1671 instructions.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ CYCLES = {  # of a warp of 32 lanes
     "special": 8,  # XU: 16
     "none": 0,
 }
-_MIXED: dict[str, dict[str, float]] = {  # cycles for each of the machine's own
+_MIXED: dict[str, dict[str, float]] = {  # cycles of each pipe per machine instruction
     "high": {"product": 4},
     "sum": {"logic": 1, "product": 1},
-    "wide sum": {"logic": 1.5, "product": 0.5},  # the low half gives a carry: always IADD3
-    "division": {"logic": 1.4, "product": 0.6},  # 7 of 10 compare, choose, or correct by one
+    "wide sum": {"logic": 1.5, "product": 0.5},  # the low half, which produces a carry, is always IADD3
+    "division": {"logic": 1.4, "product": 0.6},  # 7 of 10 instructions compare, select or correct by one
 }
-AWAITED = {"special", "double"}  # late by no fixed time: who reads what they give waits for a scoreboard
-LATENCY = {"special": 5, "convert": 2, "double": 2, "none": 0}  # times that of an FFMA; else 1
+AWAITED = {"special", "double"}  # of variable latency: readers of the result wait for a scoreboard
+LATENCY = {"special": 5, "convert": 2, "double": 2, "none": 0}  # in multiples of FFMA's; others: 1
 
 _FLOATS = {"f32", "f16", "f16x2", "bf16", "bf16x2", "f32x2"}
 _FREE = {"mov", "cvta", "ret", "exit"}
@@ -35,7 +35,7 @@ _BY_NAME = {
     **dict.fromkeys(("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"), "special"),
     **dict.fromkeys(("brev", "popc", "clz", "bfind"), "special"),
 }
-_COMPARED = {"setp", "set", "selp", "slct", "min", "max", "testp", "copysign"}  # whatever the type
+_COMPARED = {"setp", "set", "selp", "slct", "min", "max", "testp", "copysign"}  # of any type
 _MULTIPLIED = {"mul", "mad", "mul24", "mad24", "dp4a", "dp2a"}
 _WHOLE = {
     **dict.fromkeys(("add", "sub"), "sum"),
@@ -45,7 +45,7 @@ _WHOLE = {
 
 
 def pipe(op: str, mods: tuple) -> str:
-    """The name of the pipe, by the name of the instruction and its modifiers."""
+    """The name of the pipe of an instruction, given its opcode and modifiers."""
     if op in _FREE or op == "cvt" and not any("f" in m for m in mods if m[0] in "sufb"):
         return "none"
     if op in _BY_NAME:
@@ -65,8 +65,8 @@ def pipe(op: str, mods: tuple) -> str:
 
 
 def passes(name: str, left: float) -> dict[str, float]:
-    """Cycles of each pipe for an instruction that becomes `left` of the machine's own."""
-    if name == "special":  # the others around it are sums and products
+    """Cycles of each pipe for a PTX instruction that becomes `left` machine instructions."""
+    if name == "special":  # its other instructions are sums and products
         return {"special": CYCLES[name] if left else 0, "either": max(0, left - 1)}
     if name in _MIXED:
         return {one: cycles * left for one, cycles in _MIXED[name].items()}

@@ -1,7 +1,7 @@
-"""The clock that a chip keeps: its tensor clock, or less where that would take more than the board may.
+"""The clock that a chip sustains: its tensor clock, or less if that would exceed the power cap of the board.
 
-At a lower clock the voltage is lower too. Power of the cores goes as clock ** power_exponent, that of HBM
-with the traffic. Energies are those of random normal data; zeros take far less.
+At a lower clock the voltage is lower too. The power of the cores is proportional to clock ** power_exponent,
+that of HBM to its traffic. Energies are those of random normal data; zeros take far less.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ptxsim.timing.chip import Chip
 
 @dataclass(frozen=True)
 class PowerUse:
-    """What a launch does, in all."""
+    """The work of a whole launch, by what it takes energy for."""
 
     unit_flops: float  # by wgmma or tcgen05.mma
     product_flops: float  # by mma.sync
@@ -25,14 +25,14 @@ class PowerUse:
 
 
 def start_clock(work: PowerUse, chip: Chip) -> float:
-    """GHz before power limits."""
+    """The clock in GHz before power limits apply."""
     if work.unit_flops:
         return chip.clock
     return chip.clock_sync if work.product_flops else chip.clock_idle
 
 
 def watts(work: PowerUse, seconds: float, ghz: float, chip: Chip) -> tuple[float, float]:
-    """(power of the cores, of HBM) at this clock, above idle."""
+    """(power of the cores, power of HBM) in watts above idle at this clock."""
     joules = (
         (work.unit_flops * chip.wgmma_energy + work.product_flops * chip.mma_sync_energy)
         * (1.0 + work.half * chip.half_extra)
@@ -45,11 +45,11 @@ def watts(work: PowerUse, seconds: float, ghz: float, chip: Chip) -> tuple[float
 
 
 def settled_clock(work: PowerUse, seconds: float, ghz: float, chip: Chip) -> float:
-    """GHz at which the power is that of the cap, for a launch that takes `seconds` at `ghz`; at most
-    `ghz`.
+    """The clock in GHz at which a launch that takes `seconds` at `ghz` reaches the power cap; at most `ghz`.
 
-    A board takes tens of milliseconds to slow down (H200: 25 to 50), so what it is held to is the mean over
-    many launches and what the harness does between them: it writes memory, and the tensor cores rest.
+    A board takes tens of milliseconds to slow down (H200: 25 to 50). Therefore the cap applies to the mean
+    over many launches and the harness's work between them, during which it writes memory and the tensor cores
+    idle.
     """
     cores, memory = watts(work, seconds, ghz, chip)
     memory += chip.flushed * chip.hbm_energy / seconds

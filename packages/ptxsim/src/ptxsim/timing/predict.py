@@ -1,10 +1,10 @@
-"""What a launch would take on a chip: the sampled cluster, replayed, and extended to the grid.
+"""Predicts the time of a launch on a chip: replays the sampled cluster and extends the result to the grid.
 
-The rule of the extension: the cluster that does the most says how long it takes. An SM (or a group of SMs
-as large as a cluster) gets ceil(clusters / groups) of them, as many at a time as fit. Up to MOST are played;
-what is left costs as much each as those of the second half. Where clusters differ, this is stretched as their
-schedule says (scheduling.py). The launch adds its constant. Traffic and energy are those of the whole grid:
-of all clusters, each with its share of the work (spread.py).
+The cluster with the most work is the sample and determines the time. An SM (or a group of SMs as large as a
+cluster) runs ceil(clusters / groups) clusters, as many at a time as fit. Up to MOST waves are replayed; each
+further cluster costs as much as one of the second half. If clusters differ, the time is scaled by the result
+of a schedule of them (scheduling.py). The launch adds a constant. Traffic and energy are those of the whole
+grid: of all clusters, each with its share of the work (spread.py).
 """
 
 from __future__ import annotations
@@ -30,54 +30,55 @@ from ptxsim.timing.tape import Tape
 
 COUNTED = "instructions are counted in what ptxas makes of the PTX"
 GUESSED = "no machine code of this PTX here (ptxas is missing, or refuses it): instructions are a guess at it"
-MOST = 8  # waves that are played
-STEPS = 400_000  # of all warps that are played, unless two waves take more
+MOST = 8  # waves that are replayed at most
+STEPS = 400_000  # steps of all warps that are replayed at most; two waves are replayed in any case
 
 
 @dataclass
 class Sample:
-    """What was recorded of a launch; the same for every chip with as many SMs."""
+    """What was recorded of a launch. The same for all chips with the same number of SMs."""
 
     tape: Tape
     sharers: dict[int, float]
     sizes: dict[int, int]  # array -> bytes
     clusters: int
-    mean: float  # work of a cluster, as a share of the sampled one's
+    mean: float  # mean work of a cluster, as a share of the sampled one's
     ctas: int
     threads: int
     shared_bytes: int
     registers: int
     columns: int
-    shares: tuple[float, ...] = ()  # work of each in grid order, as such a share; () if all are equal
+    shares: tuple[float, ...] = ()  # work of each cluster in grid order, as such a share; () if all are equal
 
 
 @dataclass
 class Prediction:
-    """A prediction; nothing here was measured."""
+    """The predicted time of a launch, and how it came about. Nothing in it was measured."""
 
     seconds: float
     cycles: float
     ghz: float
     watts: float
-    tensor_busy: float  # share of the time in which the tensor cores multiply, mean of the SMs that work
+    tensor_busy: float  # share of the time in which the tensor cores multiply; mean over the SMs in use
     waves: int
     resident: int
-    sms: int  # that work
+    sms: int  # SMs in use
     work: PowerUse
     locality: Locality
     played: Played
     script: Script
-    spent: dict[str, float]  # where the critical path's time went: kind -> share, the largest first
+    spent: dict[str, float]  # time on the critical path: kind -> share, largest first
     notes: list[str] = field(default_factory=list)
 
 
 def sample(
     launch: Launch, registers: int = 0, cubin: bytes = b"", *, sms: int, assembly: bytes = b""
 ) -> Sample:
-    """Records a cluster of a prepared launch (LoadedModule.prepare): the one that does the most.
+    """Records a cluster of a prepared launch (LoadedModule.prepare): the one with the most work.
 
-    registers, cubin: of the machine code, where there is one; sms: of the chip; so many CTAs are looked at
-    for what they read together. assembly: of assembler.assembled(), in which instructions are counted.
+    registers: per thread in the machine code; 0 if unknown. cubin: the machine code, for its spills; b"" if
+    unknown. sms: SMs of the chip, that is, how many CTAs are examined for reads that they share. assembly:
+    the result of assembler.assembled(), in which instructions are counted.
     """
     even = spread(launch)
     tape = record(launch, even.largest, code(assembly))
@@ -95,13 +96,13 @@ def sample(
 
 
 def _registers(launch: Launch) -> int:
-    """Of a thread, as far as the PTX says: .maxnreg."""
+    """Registers per thread that the PTX declares by .maxnreg; 0 if it does not."""
     found = launch.program.function.directives.get("maxnreg")
     return int(found[0] if isinstance(found, list | tuple) else found) if found else 0
 
 
 def predict(taken: Sample, chip: Chip) -> Prediction:
-    """Replays a sample on a chip."""
+    """The predicted time of a sample on a chip."""
     made = script(taken.tape, chip)
     groups = max(1, int(chip.sms) // taken.ctas)
     slots = resident(chip, taken.threads, taken.shared_bytes, taken.registers, taken.columns)
@@ -143,13 +144,13 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
 
 
 def _behind(clusters: int, groups: int, each: int) -> float:
-    """Share of the clusters that sit where there are `each`, not one less, if all run at a time."""
+    """Share of the clusters on SMs that hold `each` clusters and not one less, if all run at the same time."""
     most = clusters - groups * (each - 1)
     return most * each / clusters if each > 1 else 1.0
 
 
 def _likely_clock(work: PowerUse, made: Script, chip: Chip, each: int) -> float:
-    """The clock to begin with: of a launch in which nothing but the tensor cores, or memory, takes time."""
+    """The clock (GHz) with which to start: as if only the tensor cores or only memory took time."""
     ghz = start_clock(work, chip)
     least = _tensor_cycles(made, chip) * each / ghz / 1e9
     least = max(least, work.hbm_bytes / chip.hbm_rate, work.l2_bytes / chip.l2_shared_rate)
@@ -159,7 +160,7 @@ def _likely_clock(work: PowerUse, made: Script, chip: Chip, each: int) -> float:
 def _play(
     made: Script, chip: Chip, near: Locality, ghz: float, each: int, slots: int
 ) -> tuple[float, Played]:
-    """(cycles of an SM's `each` clusters, the replay)."""
+    """(cycles that an SM takes for its `each` clusters, the replay)."""
     steps = sum(len(warp) for warp in made.warps)
     waves = max(2, min(MOST, STEPS // max(1, steps * slots)))
     played = Replay(made, chip, near, ghz).play(min(each, waves * slots), slots)
@@ -172,19 +173,19 @@ def _play(
 
 
 def _ahead(made: Script, chip: Chip, near: Locality, ghz: float, each: int) -> float:
-    """Cycles of the SMs that hold one cluster less: what others find in L2, these have waited for."""
+    """Cycles of the SMs that hold one cluster less: they wait for HBM for what the others then find in L2."""
     if near.behind == 1.0:
         return 0.0
     return _together(made, chip, replace(near, behind=1.0), ghz, each - 1)
 
 
 def _together(made: Script, chip: Chip, near: Locality, ghz: float, count: int) -> float:
-    """Cycles of so many clusters that start together on an SM."""
+    """Cycles that `count` clusters take that start together on an SM."""
     return max(Replay(made, chip, near, ghz).play(count, count).ends)
 
 
 def _work(made: Script, taken: Sample, near: Locality) -> PowerUse:
-    """Of all clusters. What is sent to several CTAs at once takes the energy of as many copies."""
+    """The work of all clusters. A multicast to several CTAs takes the energy of as many copies."""
     count = taken.clusters * taken.mean
     again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
     written = sum(taken.tape.writes.values()) * count
@@ -199,7 +200,7 @@ def _work(made: Script, taken: Sample, near: Locality) -> PowerUse:
 
 
 def _missed(taken: Sample, near: Locality) -> float:
-    """Bytes that all clusters read from HBM."""
+    """Bytes that all clusters together read from HBM."""
     missed = sum(
         n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in taken.tape.fetched.items()
     )
@@ -207,10 +208,10 @@ def _missed(taken: Sample, near: Locality) -> float:
 
 
 def _once(taken: Sample) -> dict[int, float]:
-    """Array -> share of the sectors written to it that goes on to HBM.
+    """Array -> share of the sectors written to it that reaches HBM.
 
-    Stores of bytes write a sector many times, from one CTA or from several. L2 keeps the sector and puts them
-    together: no more goes on than the array has.
+    Stores of single bytes write a sector many times, from one CTA or several. L2 holds the sector and
+    combines the stores, so that no more bytes reach HBM than the array has.
     """
     clusters = taken.clusters * taken.mean
     asked = {s: size * clusters for s, size in taken.tape.writes.items() if s >= 0 and size}
@@ -218,12 +219,12 @@ def _once(taken: Sample) -> dict[int, float]:
 
 
 def _gathered(tape) -> set[int]:
-    """Arrays that are mostly read without a pattern."""
+    """Arrays that are mostly read by gathers."""
     return {s for s, size in tape.scattered.items() if 2 * size > tape.reads[s]}
 
 
 def _read_again(again: dict[int, dict[int, int]], near: Locality) -> tuple[float, float]:
-    """(bytes that a cluster reads again and L1 has no more, how many of them L2 has not either)."""
+    """(bytes that a cluster reads again and that L1 no longer holds, how many of them L2 no longer holds)."""
     passed = gone = 0.0
     for segment, found in again.items():
         for since, size in found.items():
@@ -234,13 +235,13 @@ def _read_again(again: dict[int, dict[int, int]], near: Locality) -> tuple[float
 
 
 def _tensor_cycles(made: Script, chip: Chip) -> float:
-    """Cycles in which the tensor cores of one SM multiply for one instance of the script."""
+    """Cycles for which one instance of the script keeps the tensor cores of an SM busy."""
     by_warps = made.product_flops / 4096 * chip.mma_sync_cycles / 4
     return (made.unit_flops / 2 / chip.mma_macs + by_warps) / made.tape.ctas
 
 
 def _shares(taken: Sample, played: Played, chip: Chip) -> dict[str, float]:
-    """Of the critical path of the instance that ended last."""
+    """Time on the critical path of the instance that ended last: kind -> share, largest first."""
     last = max(range(len(played.ends)), key=played.ends.__getitem__)
     slow = chip.tma_latency + 512
     spent = critical(taken.tape, played.paths[last], played.starts[last], slow)

@@ -1,8 +1,8 @@
 """Runs one cluster of a launch and records its tape.
 
-The machine has no clock, so a tape says what was done and in which order, not when. Numbers play no part,
-only control flow: arrays may hold zeros. The cluster runs alone, which is why kernels whose clusters wait
-for each other are refused.
+The simulator has no clock, so a tape holds what was done and in which order, not when. Only control flow
+matters, not the values in arrays, which may be zeros. The cluster runs alone; therefore kernels whose
+clusters wait for each other are refused.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ptxsim.trace.recorder import Recorder
 _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
 
 
-PAIR = 64  # bytes that HBM sends: a pair of sectors
-SINCE = 4096  # bytes to which the distance of reads is rounded
-DRY = True  # tensor cores and TMA move no data: a tape is the same with and without
+PAIR = 64  # bytes that HBM sends at a time: a pair of sectors
+SINCE = 4096  # bytes; the distance between reads of a line is rounded to multiples of this
+DRY = True  # tensor cores and TMA move no data; the tape is the same either way
 
 
 def _targets(reads, writes):
-    """Where in shared memory each lane of `reads` writes: of a cp.async, whose lanes may be ignored."""
+    """Where in shared memory each lane of `reads` writes, of a cp.async; lanes with ignore-src do not read."""
     found = dict(
         zip(writes[:, bytecode.LOG_THREAD].tolist(), writes[:, bytecode.LOG_PLACE].tolist(), strict=True)
     )
@@ -50,9 +50,9 @@ class Unpredictable(ValueError):
 
 
 def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
-    """The tape of cluster number `index`. Unpredictable if it does not run to its end.
+    """The tape of cluster number `index`. Raises Unpredictable if the cluster does not run to its end.
 
-    code: what ptxas made of the program; without it, what it leaves is guessed.
+    code: the machine code that ptxas made of the program; if None, its instructions are guessed.
     """
     recorder = TapeRecorder(launch, index)
     cluster = single_cluster(launch, recorder)
@@ -62,7 +62,7 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
         done = cluster.run(alone=not listens(launch.program))
     if not done or not recorder.finished:
         raise Unpredictable(
-            "the cluster does not run to its end by itself: a checked run says what it waits for"
+            "the cluster does not run to its end by itself: a checked run reports what it waits for"
         )
     recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     recorder.count_again()
@@ -83,7 +83,7 @@ def _count(counts: dict[int, int], key: int, size: int) -> None:
 
 
 def _stepping(cluster: machine.Cluster, recorder: TapeRecorder):
-    """The main loop, one instruction at a time, so that the recorder sees each."""
+    """The main loop, run one instruction at a time so that the recorder sees each instruction."""
     control, places = cluster.control, cluster.split_table
     run, kinds = cluster.launch.loop, cluster.program.code[:, bytecode.OP].tolist()
 
@@ -111,7 +111,7 @@ def _stepping(cluster: machine.Cluster, recorder: TapeRecorder):
 
 
 class TapeRecorder(Recorder):
-    """Keeps every event by itself, and what warps did between events."""
+    """Records every event separately, and what warps did between events."""
 
     def __init__(self, launch: Launch, index: int = 0):
         super().__init__(launch, index)
@@ -120,17 +120,17 @@ class TapeRecorder(Recorder):
         self.tape = Tape(
             launch.program.instrs, self.ctas, self.warps_per_cta, [[] for _ in range(warps)], self.events
         )
-        # line of global memory -> its last reader, and then
+        # per CTA: line of global memory -> (its last reader, bytes that this warp had read by then)
         self.seen: list[dict] = [{} for _ in range(self.ctas)]
         self.read = [0] * warps  # bytes of global memory that a warp has read
         self.patches: dict[int, int] = {}  # sector that an instruction wrote in part -> bytes
-        self.copier = -1  # thread that made the last copy
-        self.lanes_before: Any = None  # log of the last handler's access: of an atomic, its lanes so far
+        self.copier = -1  # thread that issued the last copy
+        self.lanes_before: Any = None  # log of the last access by a handler; for an atomic: its lanes so far
 
     def merges(self, last, kind: str, name: str, phase) -> bool:
         return kind == "wait" and super().merges(last, kind, name, phase)
 
-    # ---- what the main loop did ----
+    # ---- instructions of the main loop ----
 
     def plain(self, warp: int, row: int) -> None:
         steps = self.tape.warps[warp]
@@ -140,7 +140,7 @@ class TapeRecorder(Recorder):
             steps.append(Run(row, row))
 
     def unit(self, warp: int, row: int) -> None:
-        """A unit instruction; one that waits comes here again when it is tried again."""
+        """Records a unit instruction once; an instruction that waits is reported again with each retry."""
         steps = self.tape.warps[warp]
         last = steps[-1] if steps else None
         if not (type(last) is Unit and last.row == row and last.event < 0):
@@ -178,13 +178,13 @@ class TapeRecorder(Recorder):
         return MemoryAccess(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
 
     def _array_at(self, place: int) -> int:
-        """The number of the array in which an access that was made lies."""
+        """The number of the array that an access touched."""
         found = self.memory.find(place)
         assert found is not None
         return found
 
     def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
-        """Counts what is written, and which sectors only in part: `patches` has the bytes of each so far."""
+        """Counts the bytes written to an array; `patches` counts those of sectors that are written in part."""
         _count(self.tape.writes, segment, 32 * len(sectors))
         if total < 32 * len(sectors):
             share = total // len(place)
@@ -192,10 +192,10 @@ class TapeRecorder(Recorder):
                 _count(self.patches, sector, share)
 
     def _known(self, lines: list[int], sectors: int, warp: int) -> tuple[int, int]:
-        """(sectors of lines that the CTA has read before, bytes that this warp has read since).
+        """(sectors in lines that the CTA has read before, bytes that this warp has read since).
 
-        On a chip the warps of a CTA progress together, here one after another: what another warp has read
-        counts as read just now.
+        On a chip the warps of a CTA progress together, but here one after another. Therefore what another
+        warp has read counts as read just now.
         """
         seen, now = self.seen[warp // self.warps_per_cta], self.read[warp]
         before = [seen[line] for line in lines if line in seen]
@@ -205,10 +205,10 @@ class TapeRecorder(Recorder):
         return len(before) * sectors // len(lines), since
 
     def count_again(self) -> None:
-        """Once all is recorded: what a warp has read since becomes what its CTA has, about.
+        """After the recording: scales the bytes that a warp has read since to about those of its whole CTA.
 
-        Warps read side by side, each its part of all that the CTA reads: a warp that loads much beside others
-        that load little (one that fills a ring, beside an epilogue) has its lines longer.
+        Warps read at the same time, each its share of what the CTA reads. A warp that loads much beside warps
+        that load little (one that fills a ring beside an epilogue) keeps its lines in the cache for longer.
         """
         size = self.warps_per_cta
         for warp, steps in enumerate(self.tape.warps):
@@ -220,12 +220,12 @@ class TapeRecorder(Recorder):
                     again = self.tape.again.setdefault(step.segment, {})
                     _count(again, step.since, 32 * step.cached)
 
-    # ---- what units tell ----
+    # ---- events of units ----
 
     def accesses(self, cluster: Cluster, log) -> None:
-        """ldmatrix, stmatrix and atomics, from their handlers; of an atomic one lane after the other.
+        """Accesses of ldmatrix, stmatrix and atomics, reported by their handlers; an atomic's lane by lane.
 
-        Lanes in global memory are put together here, those in shared memory in atomics.py.
+        The lanes of an atomic on global memory are combined here, those on shared memory in atomics.py.
         """
         if len(log) and cluster.index == self.index:
             warp, row = int(log[0, bytecode.LOG_THREAD]) // 32, int(log[0, bytecode.LOG_ROW])
@@ -240,7 +240,7 @@ class TapeRecorder(Recorder):
             steps.append(self._access(row, log, warp))
 
     def _same_instruction(self, last, row: int, log) -> MemoryAccess | None:
-        """The atomic on global memory that the warp did last, if this lane is the next of it."""
+        """The warp's last atomic on global memory if this lane continues it, else None."""
         if type(last) is not MemoryAccess or last.shared or not last.write or last.row != row or len(log) > 1:
             return None
         follows = int(self.lanes_before[-1, bytecode.LOG_THREAD]) < int(log[0, bytecode.LOG_THREAD])

@@ -1,10 +1,10 @@
-"""Plays the script of a cluster on one set of SMs of a chip: who waits for what, in cycles.
+"""Replays the script of a cluster on the SMs of a chip: which step waits for what, in cycles.
 
-A warp does its steps in order; a step that needs a register which is not there yet waits for it, a run of
-instructions with the first that reads it. Pipes of an SM (issue slots, tensor cores, TMA, ports) serve in
-the order in which they are asked; bandwidth of the chip is an SM's share (servers.py). Events of the tape
-end when their unit has served them, phases of barriers when all that they follow has ended. The next step
-to be played is always the earliest, so requests reach a pipe in order of time.
+A warp does its steps in order. A step waits for registers that are not ready; a run of instructions waits for
+a register only when its first reader is due. Pipes of an SM (issue slots, tensor cores, TMA, ports) serve
+requests in order of arrival; of the chip's bandwidth an SM has its share (servers.py). An event of the tape
+ends when its unit has served it, a phase of a barrier when all events that it follows have ended. The
+earliest step is always played next, so requests reach a pipe in order of time.
 
 Several instances of the script run one after another, `resident` at a time, as CTAs do on an SM.
 """
@@ -34,12 +34,12 @@ from ptxsim.timing.steps import (
 )
 from ptxsim.trace.schedule import COPIES, LOADS, TENSOR
 
-PORT = 128  # bytes a cycle of shared memory
-ROWS = 128  # of a tcgen05.mma of one CTA; 64 take as long
-ATOMIC = 2  # times as long as a store of the same sectors (ports.cu: 2.9 cycles a sector, in a line)
+PORT = 128  # bytes per cycle of shared memory
+ROWS = 128  # of a tcgen05.mma of one CTA; one with 64 rows takes as long
+ATOMIC = 2  # times the cost of a store to the same sectors (ports.cu: 2.9 cycles a sector, in a line)
 LINE = 128  # bytes that L2 fetches for a tensor map with L2 promotion of 128 B
-STORED = 8  # stores to shared memory that may stand before its port, until a warp waits with the next
-ALL_THREADS = "cta_sync", "barrier "  # events of bar.sync, by the start of their names
+STORED = 8  # stores to shared memory that may queue for its port before a warp waits with the next one
+ALL_THREADS = "cta_sync", "barrier "  # how the names of bar.sync events start
 
 
 class Sm:
@@ -51,13 +51,13 @@ class Sm:
         self.tensor = [Pipe() for _ in range(SUBS)]
         self.tmem = [Pipe() for _ in range(SUBS)]
         self.port, self.loads, self.stores, self.memory, self.copies = (Pipe() for _ in range(5))
-        self.lines = Pipe()  # of the load unit: cp.async pass it in order, and what follows waits
-        self.l2 = Share(1.0 / cycle, 600)  # bytes are given as seconds of the whole chip
+        self.lines = Pipe()  # load unit: cp.async pass through it in order, and later accesses wait
+        self.l2 = Share(1.0 / cycle, 600)  # requests are given as seconds of the whole chip, not as bytes
         self.hbm = Share(1.0 / cycle, 600, chip.hbm_queue, chip.hbm_drain)
         self.out = Share(chip.write_rate / cycle, 600)
 
     def busy(self) -> dict[str, float]:
-        """Cycles in which each kind of pipe serves."""
+        """Cycles for which each kind of pipe is busy."""
         single = {"shared memory": self.port, "TMA loads": self.loads, "stores": self.stores}
         split: dict[str, Sequence[Pipe]] = {
             "issue": self.issue, "tensor core": self.tensor, "TMEM": self.tmem,
@@ -69,9 +69,9 @@ class Sm:
 
 @dataclass
 class Played:
-    """What came of a replay. Times are cycles."""
+    """The result of a replay. Times are in cycles."""
 
-    ends: list[float]  # of every instance, in order of their starts
+    ends: list[float]  # of every instance, in order of starts
     starts: list[float]
     busy: dict[str, float]  # of SM 0
     paths: list = field(default_factory=list)  # of every instance: Path
@@ -83,7 +83,7 @@ class Replay:
         self.tape = script.tape
         self.sms = [Sm(chip, locality, ghz) for _ in range(self.tape.ctas)]
         self.heap: list[tuple] = []  # (cycle, instance, warp)
-        self.launches = Pipe()  # of CTAs: the chip starts one after the other
+        self.launches = Pipe()  # the chip starts CTAs one after the other
         self.count = 0
         self.do: dict[type, Callable] = {
             Slots: self._run,
@@ -98,7 +98,7 @@ class Replay:
         }
 
     def play(self, instances: int, resident: int) -> Played:
-        """Plays the script so often, `resident` instances at a time."""
+        """Plays `instances` instances of the script, `resident` at a time."""
         self.left = instances
         self.starts: list[float] = []
         self.ends: list[float] = []
@@ -112,7 +112,7 @@ class Replay:
             self._advance(instance, warp, at)
         stuck = [i for i in self.instances if i.alive]
         if stuck:
-            raise RuntimeError(f"a replay stands still: {len(stuck)} instances wait for what never comes")
+            raise RuntimeError(f"the replay is stuck: {len(stuck)} instances wait for events that never end")
         return Played([i.end for i in self.instances], self.starts, self.sms[0].busy(), self.paths)
 
     def _begin(self, at: float) -> None:
@@ -131,7 +131,7 @@ class Replay:
         heapq.heappush(self.heap, (at, self.count, instance, warp))
 
     def _advance(self, instance, warp: int, at: float) -> None:
-        """Plays steps of a warp until another may be earlier, or it waits for an event."""
+        """Plays steps of a warp until another warp's step may be earlier, or until it waits for an event."""
         steps, place, ready = self.script.warps[warp], instance.place, instance.ready[warp]
         heap, do = self.heap, self.do
         sm, sub = self.sms[warp // self.tape.warps_per_cta], instance.sub(warp)
@@ -161,7 +161,7 @@ class Replay:
             if self.left:
                 self._begin(instance.end + self.chip.cta_start)
 
-    # ---- steps: each gives the cycle from which the warp goes on, None if it sleeps ----
+    # ---- steps: each returns the cycle at which the warp continues, or None if it sleeps ----
 
     def _run(self, instance, warp, sm, sub, at, does: Slots, fills):
         slots, branches, refills, timed = does
@@ -169,7 +169,7 @@ class Replay:
         ready = instance.ready[warp]
         for name, late in timed:
             ready[name] = begin + late
-        ends = begin + slots + refills  # each is waited for
+        ends = begin + slots + refills  # the warp waits for each refill
         return instance.issued(warp, ends) if branches else ends
 
     def _shared(self, instance, warp, sm, sub, at, does: Shared, fills):
@@ -204,7 +204,7 @@ class Replay:
         return begin + 1
 
     def _loaded(self, instance, warp, sm, at, sectors, segment, missed, fetched) -> float:
-        """When sectors that L1 does not have are there; those of one warp come one line after the other.
+        """When sectors that miss L1 have arrived; those of one warp arrive one line after the other.
 
         fetched: bytes that HBM sends for them.
         """
@@ -215,8 +215,8 @@ class Replay:
 
     def _fetch(self, sm, at: float, size: float, seconds: float, segment: int, missed: bool, hit: float,
                miss: float, part: float = 1.0) -> float:  # fmt: skip
-        """When bytes that an SM asks for at `at` are there. seconds: of all of L2; part: of the lines that
-        HBM sends for them.
+        """When `size` bytes that an SM requests at `at` have arrived. seconds: time of all of L2; part: share
+        of the bytes in the lines that HBM sends for them.
         """
         due = sm.l2.serve(at, seconds)
         if not missed:
@@ -266,7 +266,7 @@ class Replay:
         for work in self.script.late[event]:
             self._serve(instance, work, begin + 2, warp)
         self._end(instance, event, begin + cost)
-        if self.tape.events[event].name == "cp.async":  # the queue before the load unit is short
+        if self.tape.events[event].name == "cp.async":  # the load unit's queue is short
             return max(begin + cost, sm.lines.free - self.chip.copy_queue)
         return begin + cost
 
@@ -276,7 +276,7 @@ class Replay:
         until, cause = at + cost, -1
         for other in noted.after:
             if self.tape.events[other].lane.startswith("warp"):
-                continue  # its own step before
+                continue  # the warp's own previous step
             ended = instance.ended[other]
             if ended is None:
                 instance.sleepers.setdefault(other, []).append((warp, at))
@@ -296,7 +296,7 @@ class Replay:
     # ---- work of units ----
 
     def _serve(self, instance, number: int, at: float, warp: int) -> None:
-        """A unit takes work that was issued at `at`."""
+        """A unit starts work that was issued at `at`."""
         event = self.tape.events[number]
         instance.path.issued[number] = warp, at
         sm = self.sms[event.cta]
@@ -319,7 +319,7 @@ class Replay:
         if product is None:  # wgmma: a warp's share, on its own sub-partition
             cycles = max(4 * event.amount / self.chip.mma_macs, self.chip.mma_least)
             begin = sm.tensor[sub].serve(at, cycles)
-            sm.copies.serve(at, cycles / SUBS)  # its operands pass the port that cp.async writes to
+            sm.copies.serve(at, cycles / SUBS)  # its operands use the port to which cp.async writes
             return begin, begin + cycles, begin + cycles + self.chip.mma_latency
         rows = product.rows if product.pair else max(ROWS, product.rows)
         passed = product.own + (0 if product.stored else product.rows)
@@ -329,15 +329,15 @@ class Replay:
         return begin, begin + cycles, begin + cycles
 
     def _multiplied(self, instance, number: int) -> float:
-        """When a wait for a product can end."""
+        """The earliest cycle at which a wait for an MMA can end."""
         product, chip = self.tape.products[number], self.chip
         late = chip.mma_stored_latency if product.stored else chip.mma_latency
         return instance.ended[number] + late + chip.mma_pair_latency * product.pair
 
     def _load(self, instance, number: int, at: float) -> tuple:
-        """A TMA load; one that goes to several CTAs passes L2 once and the port of each."""
+        """A TMA load; a multicast passes through L2 once and through the port of each CTA."""
         copy = self.tape.copies[number]
-        part = copy.bytes / (LINE * copy.lines) if copy.lines else 1.0  # of the lines that it brings to L2
+        part = copy.bytes / (LINE * copy.lines) if copy.lines else 1.0  # share of the lines fetched into L2
         missed = instance.misses(copy.segment, "TMA", part)
         cycles = copy.bytes / self.chip.l2_port
         own = self.sms[self.tape.events[number].cta]
@@ -370,10 +370,10 @@ class Replay:
         sm.hbm.serve(begin, copy.bytes * self.locality.written_seconds(copy.segment), True)
         return begin, done, done + 6
 
-    # ---- events end ----
+    # ---- ends of events ----
 
     def _end(self, instance, number: int, at: float) -> None:
-        """Event `number` ends at `at`: phases that follow it, and warps that wait for these."""
+        """Ends event `number` at `at`, and phases that it completes; wakes the warps that wait for these."""
         instance.ended[number] = at
         instance.path.ended[number] = at
         for phase in self.script.heirs[number]:
@@ -388,7 +388,7 @@ class Replay:
             self._push(since, instance, warp)
 
     def _hop(self, number: int, arrivals: int) -> float:
-        """Cycles from one of so many arrivals to those who wait for the phase that they complete."""
+        """Cycles from one of `arrivals` arrivals to the warps that wait for the phase they complete."""
         event, chip = self.tape.events[number], self.chip
         if not event.lane.startswith("warp"):
             return 0.0

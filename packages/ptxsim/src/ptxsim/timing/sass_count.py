@@ -1,10 +1,10 @@
-"""How many instructions each PTX instruction became: counted in the machine code that ptxas made of it.
+"""Counts how many machine instructions (SASS) each PTX instruction became, in the code that ptxas made of it.
 
-The table of lines says which row of PTX an instruction comes from. A loop of the machine code is the PTX loop
-whose branch closes it. ptxas unrolls it: there are as many copies of its loads, stores and barriers as it
-joins iterations, so an instruction of which there are as many stands for one in each. What it moved out of
-a loop is counted where it went. Spills are among them, where they stand. 24 kernels were counted on an H200
-(research/time/witness.py): the sum is 1.00 times the counter's in the median.
+The line table says which row of PTX a machine instruction comes from. A loop of the machine code belongs to
+the PTX loop whose branch closes it. If ptxas unrolls a loop, there are as many copies of its loads, stores
+and barriers as iterations were joined, so the counts are divided by that number. Instructions that ptxas
+moved out of a loop are counted where it put them, and spills where they occur. For 24 kernels on an H200
+(research/time/witness.py), the median sum is 1.00 times that of the hardware counter.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ptxsim.frontend.ast import Instr
 from ptxsim.timing.flow import Flow, flow
 from ptxsim.timing.machine_code import NOTHING, Code
 
-NOWHERE = -1  # the loop of what is in none
+NOWHERE = -1  # stands for the loop of code outside of all loops
 _SHARED = {"ld": {0x984}, "st": {0x388, 0x988}}  # LDS, STS
 _GLOBAL = {"ld": {0x981}, "st": {0x386, 0x986}}  # LDG, STG
 _COPIES = {0xFAE, 0x3B4, 0x5B4, 0x3B5}  # LDGSTS, UTMALDG, UTMASTG
-_SURE = {  # instructions that ptxas neither drops nor makes two of
+_SURE = {  # instructions that ptxas neither drops nor duplicates
     "ldmatrix": {0x83B},
     "stmatrix": {0x844},
     "bar": {0x51D, 0xB1D},
     "barrier": {0x51D, 0xB1D},
     "shfl": {0x389, 0x589, 0x989, 0xF89},
 }
-_ELSE = {  # where a loop has none of them
+_ELSE = {  # used for loops that contain none of these
     "mma": {0x23C, 0x237, 0x23F},  # HMMA, IMMA, DMMA
     "wgmma": {0x9F0, 0xDF0},
     **dict.fromkeys(("ex2", "rcp", "tanh"), {0x308}),  # MUFU
@@ -36,15 +36,15 @@ _ELSE = {  # where a loop has none of them
 
 
 class Place(NamedTuple):
-    """Where the instructions of a row of PTX stand."""
+    """The machine instructions of a row of PTX."""
 
-    joined: int  # iterations that its block of the machine code does
-    at: list[int]  # which instructions, as these run; of a load, a store, a shuffle these alone
+    joined: int  # PTX iterations that one pass of its block of machine code does
+    at: list[int]  # positions of its instructions in program order; of a load, store or shuffle only these
 
 
 class Counted:
-    """counts: row -> instructions each time that it runs; stalls: cycles that these hold up the warp; places:
-    row -> where they stand.
+    """Counts for one program. counts: row -> machine instructions per execution; stalls: row -> cycles for
+    which these stall the warp; places: row -> Place.
     """
 
     def __init__(self, program, code: Code):
@@ -64,7 +64,7 @@ class Counted:
         self.places = self._places()
 
     def _loops(self) -> dict[int, int]:
-        """Loop of the machine code -> loop of PTX."""
+        """Loop of the machine code -> the PTX loop that it comes from."""
         code, found = self.code.flow, {}
         for header, body in code.loops.items():
             ends = [code.blocks[b].end - 1 for b in body if header in code.blocks[b].next]
@@ -77,12 +77,12 @@ class Counted:
         return found
 
     def _around(self, row: int) -> int:
-        """The innermost PTX loop of a row."""
+        """The innermost PTX loop around a row."""
         loops = self.ptx.inside[self.block[row]] if row >= 0 else []
         return loops[-1] if loops else NOWHERE
 
     def _sums(self, values: list[int]) -> dict[int, dict[int, Counter]]:
-        """Row -> loop of the machine code, the innermost -> opcode -> sum of the values of those there."""
+        """Row -> innermost loop of the machine code -> opcode -> sum of the values of these instructions."""
         code = self.code.flow
         found: dict[int, dict[int, Counter]] = defaultdict(lambda: defaultdict(Counter))
         for b in code.order:
@@ -93,7 +93,7 @@ class Counted:
         return found
 
     def _main(self) -> dict[int, int]:
-        """PTX loop -> the loop of the machine code that has most of it: others do the last iterations."""
+        """PTX loop -> the machine-code loop with most of its instructions; others do remaining iterations."""
         size: Counter = Counter()
         for row, places in self.copies.items():
             sure = 1000 * bool(_marks(self.instrs[row]))
@@ -106,12 +106,12 @@ class Counted:
         return found
 
     def _place(self, row: int) -> int:
-        """The loop of the machine code in which a row runs."""
+        """The loop of the machine code in which a row is executed."""
         around = reversed(self.ptx.inside[self.block[row]])
         return next((self.main[loop] for loop in around if loop in self.main), NOWHERE)
 
     def _unrolled(self) -> dict[int, int]:
-        """Block of PTX -> iterations that ptxas joined."""
+        """Block of PTX -> number of iterations that ptxas joined."""
         votes: dict[bool, dict] = {sure: defaultdict(Counter) for sure in (True, False)}
         for row, places in self.copies.items():
             instr = self.instrs[row]
@@ -126,12 +126,12 @@ class Counted:
         return found
 
     def _key(self, block: int) -> tuple[int, int]:
-        """What is unrolled together: an innermost loop, or a block in none."""
+        """A key for what is unrolled together: an innermost loop, or a block outside of loops."""
         loops = self.ptx.inside[block]
         return (loops[-1], NOWHERE) if loops else (NOWHERE, block)
 
     def _each(self, sums: dict[int, dict[int, Counter]]) -> list[float]:
-        """Of such sums: row -> the share of each time that it runs."""
+        """Row -> sum per execution of the row, from sums over the code (`_sums`)."""
         found = [0.0] * len(self.instrs)
         for row, places in self.copies.items():
             here = self._place(row)
@@ -144,7 +144,7 @@ class Counted:
         return found
 
     def _places(self) -> dict[int, Place]:
-        """Where each row stands in the loop in which it runs: in the block that has most of it."""
+        """Row -> its instructions in the loop in which it is executed: in the block with most of them."""
         code, found, count = self.code.flow, {}, 0
         standing: dict[int, dict[int, list[tuple]]] = defaultdict(lambda: defaultdict(list))
         for b in code.order:
@@ -163,7 +163,7 @@ class Counted:
         return found
 
     def _before(self, row: int, place: int) -> int | None:
-        """The row before the loops that an instruction of a row was moved out of."""
+        """The last row before the loops out of which ptxas moved an instruction of `row`; None if it did not."""
         around = self.code.flow.inside.get(place, []) if place != NOWHERE else []
         stays = {self.loop.get(header) for header in around}
         left = [loop for loop in self.ptx.inside[self.block[row]] if loop not in stays]
@@ -175,7 +175,7 @@ def _rows(graph: Flow, block: int) -> range:
 
 
 def _marks(instr: Instr) -> set[int]:
-    """Opcodes that say how many copies of a row there are; none if they are not sure to."""
+    """Opcodes whose number tells how many copies of a row there are; empty if none tells reliably."""
     if instr.op in ("ld", "st"):
         if any(m.startswith("shared") for m in instr.mods):
             return _SHARED[instr.op]

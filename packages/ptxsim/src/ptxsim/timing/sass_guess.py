@@ -1,10 +1,11 @@
-"""Which instructions of a PTX program ptxas would leave, and as how many of its own.
+"""Guesses which instructions of a PTX program ptxas would keep, and how many SASS instructions each becomes.
 
-PTX is written for an optimising assembler: it computes addresses anew, copies, and widens. What is left is
-decided here by rules that any such assembler follows. A value that a dominating block has (values.py) is not
-computed again; a constant goes into the offset of an access; what nobody reads goes; what stays the same in a
-loop is computed before it; and some pairs are one instruction (SASS of sm_80 to sm_100: IMAD, LEA, IADD3,
-LOP3, F2FP). Additions of 64 bits are two. research/time/sass_counts.py says what ptxas itself leaves.
+PTX is written for an optimising assembler: it recomputes addresses, copies and widens. The guess follows
+rules that any such assembler follows. A value that a dominating block has computed (values.py) is not
+computed again; a constant becomes part of the offset of an access; unread values are dropped; loop-invariant
+values are computed before the loop; and some pairs become one instruction (SASS of sm_80 to sm_100: IMAD,
+LEA, IADD3, LOP3, F2FP). 64-bit additions become two. research/time/sass_counts.py reports what ptxas itself
+keeps.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ptxsim.timing.values import Values, children, pure
 
 _FREE = {"constant", "phi", "row", "special", "unset", "literal", "cut", "neg", "abs"}
 _LOGIC = {"and", "or", "xor", "not", "lop3"}
-_MANY = {  # counted in what ptxas makes of them; without .ftz operands are scaled
+_MANY = {  # SASS instructions, counted in ptxas's output; without .ftz, operands are scaled
     "div.full.f32": 9, "div.full.ftz.f32": 6, "div.approx.f32": 6, "div.approx.ftz.f32": 6, "div.rn.f32": 13,
     "ex2.approx.f32": 4, "lg2.approx.f32": 4, "sqrt.approx.f32": 4, "rsqrt.approx.f32": 4, "sqrt.rn.f32": 9,
     "rcp.rn.f32": 8, "sin.approx.f32": 2, "cos.approx.f32": 2, "div.s32": 23, "div.u32": 16, "rem.s32": 21,
@@ -32,11 +33,11 @@ _AGAIN = {
     "div.u32": 9,
     "rem.s32": 11,
     "rem.u32": 8,
-}  # by the same divisor once more: its reciprocal is there
+}  # another division by the same divisor, whose reciprocal is then known
 
 
 def guess(program) -> list[int]:
-    """Row -> instructions that it becomes in the place where it stands; 1 for all that is not arithmetic."""
+    """Row -> instructions that it becomes, not counting hoisted ones; 1 for rows that are not arithmetic."""
     graph = flow(program)
     return _Guess(Values(program.instrs, graph), graph).slots
 
@@ -49,7 +50,7 @@ class _Guess:
         self.gives = self._givers()
         self.needed = self._needed()
         self.readers = self._readers()
-        self.fused: dict[int, set[str]] = defaultdict(set)  # row -> what it took in
+        self.fused: dict[int, set[str]] = defaultdict(set)  # row -> pairs (_PAIRS) that it has absorbed
         self.divisors: set[tuple] = set()  # (number, block)
         for row in values.result:
             self.slots[row] = 0
@@ -61,10 +62,10 @@ class _Guess:
             if self._repeated(row) or row in self.lazy and not self._read(row):
                 self.slots[row] = 0
 
-    # ---- who gives which value ----
+    # ---- which row computes which value ----
 
     def _givers(self) -> dict[int, list[int]]:
-        """row -> the numbers that it is the first to compute."""
+        """Row -> the numbers that it is the first to compute."""
         places: dict[int, list[int]] = defaultdict(list)
         found: dict[int, list[int]] = {}
         for row, number in self.values.result.items():
@@ -84,7 +85,7 @@ class _Guess:
         return found
 
     def _needed(self) -> set[int]:
-        """Numbers that something reads which stays, directly or through others."""
+        """Numbers that instructions which are kept read, directly or through other numbers."""
         values = self.values
         self.lazy = {r for r in values.reads if pure(values.instrs[r])}
         work = [n for r, reads in values.reads.items() if r not in self.lazy for n in reads]
@@ -107,7 +108,7 @@ class _Guess:
         return list(children(key))
 
     def _readers(self) -> dict[int, list[int]]:
-        """Number -> rows that read it; -1 for a register that lives on into another block."""
+        """Number -> rows that read it; -1 for a register that is live into another block."""
         found: dict[int, list[int]] = defaultdict(list)
         for row, reads in self.values.reads.items():
             for number in reads if row not in self.lazy or self._read(row) else ():
@@ -122,11 +123,11 @@ class _Guess:
         return found
 
     def _expression(self, row: int) -> tuple:
-        """The key that the row computes; the sum before its constant, if that is computed here too."""
+        """The key that a row computes; of a sum with a constant that is new as well, the sum without it."""
         return self.values.keys[self.gives[row][-1]]
 
     def _operands(self, row: int) -> tuple[int, ...]:
-        """Through what becomes no instruction, down to what does."""
+        """The numbers that a row reads, looking through keys that become no instruction of their own."""
         found, work = [], list(children(self._expression(row)))
         while work:
             number = work.pop()
@@ -143,10 +144,10 @@ class _Guess:
     def _read(self, row: int) -> bool:
         return any(self.values.number.get(("row", row, i)) in self.needed for i in range(4))
 
-    # ---- what is left of a row ----
+    # ---- instructions that a row becomes ----
 
     def _chosen(self) -> list[int]:
-        """Rows that put a constant, not zero, where another way to the same place puts something else."""
+        """Rows that move a nonzero constant into a register that has another value on another path (a phi)."""
         values = self.values
         joins = [values.keys[n][1:] for n in self.needed if values.keys[n][0] == "phi"]
         parts = {(name, values.leaves[p].get(name)) for b, name in joins for p in self.flow.before[b]}
@@ -160,7 +161,7 @@ class _Guess:
         ]
 
     def _repeated(self, row: int) -> bool:
-        """A second row of one PTX instruction."""
+        """Whether a row is a further row of the PTX instruction before it."""
         instrs = self.values.instrs
         return row > 0 and instrs[row] is not None and instrs[row] is instrs[row - 1]
 
@@ -177,12 +178,12 @@ class _Guess:
         return 1 if "product" in self.fused[row] else _width(key)
 
     def _hoisted(self, row: int) -> bool:
-        """Does the value stay the same in the innermost loop around the row?"""
+        """Whether a row's value is invariant in the innermost loop around it."""
         loops = self.flow.inside[self.block[row]]
         return bool(loops) and self.values.home[self.gives[row][-1]] not in self.flow.loops[loops[-1]]
 
     def _absorbed(self, row: int) -> bool:
-        """Is it part of the one instruction that reads it?"""
+        """Whether a row becomes part of the one instruction that reads it."""
         numbers = [n for n in self.gives[row] if n in self.needed]
         readers = {r for n in numbers for r in self.readers[n]}
         if len(numbers) != 1 or len(readers) != 1:
@@ -200,7 +201,7 @@ class _Guess:
         return False
 
     def _three(self, row: int, reader: int) -> bool:
-        """Have two bitwise operations together at most three operands?"""
+        """Whether two bitwise operations together have at most three operands."""
         both = Counter([*self._operands(row), *self._operands(reader)])
         return len(both) <= 4  # the inner result is one of them
 
@@ -210,7 +211,7 @@ def _kind(key: tuple) -> str:
 
 
 def _width(key: tuple) -> int:
-    """Instructions of 32 bits that a key takes."""
+    """The number of 32-bit instructions that a key takes."""
     if key[0] == "plus":
         return 2 if key[3] == 64 else 1
     if key[0] == "times":
@@ -224,7 +225,7 @@ def _width(key: tuple) -> int:
 
 
 def _bits(key: tuple) -> int:
-    """Of a whole sum or product."""
+    """The width of an integer sum or product in bits."""
     return key[1][1] if key[0] == "times" else 64 if _kind(key).endswith("64") else 32
 
 
@@ -236,7 +237,7 @@ def _float(key: tuple) -> bool:
     return _kind(key) in ("f32", "f16", "f16x2", "bf16", "bf16x2") and not {"rn", "rz"} & set(key[1])
 
 
-_PAIRS = {  # what one instruction does of two: name -> (inner key, outer key) -> bool
+_PAIRS = {  # name -> whether one instruction can do two operations, given (inner key, outer key)
     "product": lambda i, o: i[0] == "mul" and "wide" in i[1] and _is_sum(o, ("s64",)),
     "scaled": lambda i, o: (
         (i[0] == "times" or i[0] == "mul" and "lo" in i[1]) and _is_sum(o) and _bits(i) == _bits(o)

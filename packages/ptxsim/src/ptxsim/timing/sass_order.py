@@ -1,9 +1,9 @@
-"""The order in which ptxas put the steps of a warp: read from the machine code, where there is one.
+"""Puts the steps of a warp into the order that ptxas gave them, read from the machine code if there is any.
 
-Between two steps that nothing passes (waits, barriers, fences, what units are told), and within an
-iteration or those that ptxas joined, the rows of a warp are played as their machine code runs: loads that
-were moved up, from tensor memory too, what was put off until it is needed, shuffles of several sums that take
-turns.
+Waits, barriers, fences and commands to units keep their places. Between two of them, and within an iteration
+or the iterations that ptxas joined, the rows of a warp are replayed in the order of their machine code: loads
+moved up (from tensor memory too), instructions delayed until they are needed, shuffles of several sums
+interleaved.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ NOWHERE = -1
 
 
 class Item(NamedTuple):
-    """A row of PTX that a warp does."""
+    """One execution of a row of PTX by a warp."""
 
     row: int
-    copy: int  # number of its iteration, of those that ptxas joined
-    step: int  # its place among the steps; NOWHERE if it is plain
+    copy: int  # number of its iteration among those that ptxas joined
+    step: int  # its index among the steps; NOWHERE for a plain instruction
     reads: tuple[str, ...]
     writes: tuple[str, ...]
 
 
 @dataclass
 class Block:
-    """Rows in a row that nothing holds in their order, of one iteration, or of those that ptxas joined."""
+    """Consecutive rows whose order is free, from one iteration or from the iterations that ptxas joined."""
 
     items: list[Item] = field(default_factory=list)
     joined: int = 0  # iterations; 0 if that is not known yet
     copy: int = 0
 
     def takes(self, row: int, place: Place | None) -> bool:
-        """Whether the row goes on with this block, perhaps with its next iteration."""
+        """Whether a row belongs to this block: to the current iteration, or to the next, which it starts."""
         if place and self.joined not in (0, place.joined):
             return False
         self.joined = place.joined if place else self.joined
@@ -51,9 +51,9 @@ class Block:
 def reordered(
     steps: list, out: list, rows: Rows, places: dict[int, Place], costs: Callable
 ) -> tuple[list, list]:
-    """Steps of a warp, and what they do, in the order of the machine code.
+    """(steps of a warp, their costs) in the order of the machine code.
 
-    costs: of plain rows (row, reads, writes) in a row that may end with a branch -> what they do.
+    costs: consecutive plain rows (row, reads, writes), whether they end with a branch -> their Stretch.
     """
     found: list[tuple] = []
     kept: dict[tuple, list] = {}
@@ -74,7 +74,7 @@ def reordered(
 
 
 def _blocks(steps: list, out: list, rows: Rows, places: dict[int, Place]) -> Iterator[int | list[Item]]:
-    """Blocks, and between them the places of steps that nothing passes."""
+    """The blocks, and between them the indices of steps that keep their places."""
     block = Block()
     for number, (step, does) in enumerate(zip(steps, out, strict=True)):
         if does is None:
@@ -97,8 +97,8 @@ def _blocks(steps: list, out: list, rows: Rows, places: dict[int, Place]) -> Ite
 
 
 def _moves(step, does) -> bool:
-    """Whether ptxas may put a step elsewhere: arithmetic, loads and stores, shuffles, mma.sync; tcgen05.ld,
-    .st and .wait.
+    """Whether ptxas may move a step: arithmetic, loads, stores, shuffles, mma.sync, tcgen05.ld, .st and
+    .wait.
     """
     if type(step) is Run:
         return True
@@ -111,7 +111,7 @@ def _moves(step, does) -> bool:
 def _laid_out(
     items: list[Item], rows: Rows, places: dict[int, Place], costs: Callable
 ) -> Iterator[tuple[int, Step]]:
-    """The steps of a block in its order: (number of an item of which each is, the step)."""
+    """The steps of a block in machine-code order: (index of an item of the step, the step)."""
     items = _named(items)
     order = sorted(zip(_keys(items, places), range(len(items)), strict=True))
     plain: list[int] = []
@@ -134,7 +134,7 @@ def _run(items: list[Item], rows: Rows, places: dict[int, Place], costs: Callabl
 
 
 def _named(items: list[Item]) -> list[Item]:
-    """The items with registers as the machine has them: each joined iteration has its own."""
+    """The items with registers renamed as in the machine code: each joined iteration has its own."""
     last, found = items[-1].copy, []
     names: dict[str, str] = {}
     for item in items:
@@ -145,8 +145,8 @@ def _named(items: list[Item]) -> list[Item]:
 
 
 def _keys(items: list[Item], places: dict[int, Place]) -> list[int]:
-    """Where each stands: not before what it reads, nor before those that need what its registers held. What
-    has no instruction of its own stands right before its first reader.
+    """The position of each item: after the writers of what it reads, and after the readers of the old values
+    of its registers. An item without an instruction of its own is placed right before its first reader.
     """
     stand = [_stands(item, places) for item in items]
     found = _not_before(items, stand)
@@ -168,7 +168,7 @@ def _keys(items: list[Item], places: dict[int, Place]) -> list[int]:
 
 
 def _not_before(items: list[Item], stand: list[int]) -> list[int]:
-    """The earliest place of each: not before its own, nor what it depends on."""
+    """The earliest position of each item: not before its own instruction, nor before what it depends on."""
     written: dict[str, int] = {}
     read: dict[str, int] = {}
     found: list[int] = []
@@ -184,7 +184,7 @@ def _not_before(items: list[Item], stand: list[int]) -> list[int]:
 
 
 def _stands(item: Item, places: dict[int, Place]) -> int:
-    """The last instruction of a row in its iteration; NOWHERE if it has none there."""
+    """The position of the last instruction of a row in its iteration; NOWHERE if it has none there."""
     place = places.get(item.row)
     if place is None:
         return NOWHERE

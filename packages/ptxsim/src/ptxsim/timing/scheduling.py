@@ -1,7 +1,7 @@
-"""How long a grid of unequal clusters takes: as one ends, the next in grid order starts where it ran.
+"""How long a grid of unequal clusters takes: when a cluster ends, the next in grid order starts in its place.
 
-The first clusters go round the SMs (or groups of SMs as large as a cluster) until all are full. Clusters that
-share an SM progress together; how fast, says a replay of as many equal ones at a time.
+The first clusters are distributed over the SMs (or groups of SMs as large as a cluster) in turn until all are
+full. Clusters on the same SM progress together, at the speed that a replay of as many equal clusters has.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-MANY = 100_000  # clusters from which on the last of them count for nothing
-SAME = 1.0 + 1e-9  # moments that are as close are one
+MANY = 100_000  # with more clusters, the unevenness at the end of the grid is negligible
+SAME = 1.0 + 1e-9  # times whose ratio is smaller are the same
 
 
 def stretch(shares: Sequence[float], groups: int, slots: int, cycles: Callable[[int], float]) -> float:
-    """Time of the grid, as a share of what it would be if all clusters were as long as the longest.
+    """Time of the grid, as a share of its time if all clusters were as long as the longest.
 
-    shares: length of each cluster in grid order, the longest 1; none: all are equal. slots: clusters that fit
-    on an SM at a time. cycles: of n equal clusters, the longest, that start together on an SM.
+    shares: length of each cluster in grid order, the longest 1; empty: all are equal. slots: clusters that
+    fit on an SM at a time. cycles: n -> cycles of n clusters of the longest kind that start together on an
+    SM.
     """
     if not len(shares) or min(shares) == max(shares):
         return 1.0
@@ -32,7 +33,9 @@ def stretch(shares: Sequence[float], groups: int, slots: int, cycles: Callable[[
 
 
 def makespan(lengths: Sequence[float], groups: int, slots: int, paces: Sequence[float]) -> float:
-    """When the last cluster ends. paces[n]: cycles in which each of n clusters on an SM progresses by 1."""
+    """When the last cluster ends, in cycles. paces[n]: cycles in which n clusters on an SM each progress by
+    1.
+    """
     waiting = iter(lengths)
     sms: list[list[float]] = [[] for _ in range(groups)]  # progress of an SM at which its clusters end
     done = dict.fromkeys(range(groups), 0.0)  # progress of the SMs where clusters have just ended
@@ -55,7 +58,7 @@ def makespan(lengths: Sequence[float], groups: int, slots: int, paces: Sequence[
 
 
 def _start(waiting: Iterator[float], sms: list[list[float]], done: dict[int, float], slots: int) -> None:
-    """Starts clusters on the SMs where some have ended: always where the fewest are."""
+    """Starts waiting clusters on the SMs where some have ended, always on the SM with the fewest clusters."""
     room = [(len(sms[number]), number) for number in done if len(sms[number]) < slots]
     heapify(room)
     while room and (length := next(waiting, None)) is not None:

@@ -1,7 +1,7 @@
-"""A tape made ready for replay: what every step of a warp does and costs (steps.py).
+"""Prepares a tape for replay: gives every step of a warp its costs (steps.py).
 
-Only registers that arrive late (from memory, tensor cores, other lanes) are kept; plain arithmetic is
-inside its run, which waits for a register when its first reader is due.
+Only registers that arrive late (from memory, tensor cores, other lanes) are kept. Plain arithmetic is part of
+a run, which waits for a register when its first reader is due.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ptxsim.timing.tape import MemoryAccess, Run, Tape, Unit
 from ptxsim.timing.unrolling import joined, renamed
 from ptxsim.trace.schedule import BARRIERS, UNITS, WAITS
 
-LEAST = 0.01  # instructions that count
-_PRODUCTS = ("mma.", "wmma.mma")  # that a warp waits for
-_ASYNC = ("shfl", "vote", "match", "redux", "elect", "movmatrix", "atom")  # the warp goes on until it reads
+LEAST = 0.01  # fewer instructions than this are ignored
+_PRODUCTS = ("mma.", "wmma.mma")  # products in registers, for which a warp waits
+_ASYNC = ("shfl", "vote", "match", "redux", "elect", "movmatrix", "atom")  # the warp waits only at a reader
 _FENCES = ("fence", "membar", "setmaxnreg", "tcgen05.alloc", "wgmma.fence", "wgmma.commit", "bar")
 
 
@@ -45,14 +45,14 @@ _FENCES = ("fence", "membar", "setmaxnreg", "tcgen05.alloc", "wgmma.fence", "wgm
 class Script:
     tape: Tape
     warps: list[list[Move]]
-    late: list[list[int]]  # event -> work of units that it starts
-    follows: list[int]  # event of a barrier's phase -> what it follows, in number
+    late: list[list[int]]  # event -> events of units' work that it starts
+    follows: list[int]  # event of a barrier's phase -> number of events that it follows
     heirs: list[list[int]]  # event -> phases that follow it
     slots: float = 0  # issue slots of all warps
-    shared_bytes: int = 0  # through the port, 128 a pass
+    shared_bytes: int = 0  # through the shared-memory port, 128 per pass
     product_flops: float = 0.0  # by mma.sync
     unit_flops: float = 0.0  # by wgmma and tcgen05.mma
-    half: float = 0.0  # share of them in float16
+    half: float = 0.0  # share of the tensor instructions with float16 operands
     reads: dict[int, int] = field(default_factory=dict)
 
 
@@ -77,19 +77,19 @@ def script(tape: Tape, chip: Chip) -> Script:
 
 
 def _half_share(tape: Tape) -> float:
-    """Share of the tensor instructions of the program that have float16 operands."""
+    """Share of the program's tensor instructions that have float16 operands."""
     starts = ("wgmma.mma_async", *_PRODUCTS)
     products = [i for i in tape.instrs if i is not None and i.name.startswith(starts)]
     return sum(map(_of_halves, products)) / len(products) if products else 0.0
 
 
 def _of_halves(instr) -> bool:
-    """A wmma.mma of halves names the types of D and C alone."""
+    """Whether a tensor instruction has float16 operands; such a wmma.mma names only the types of D and C."""
     return "f16" in instr.mods[-3:] or instr.op == "wmma" and instr.mods[-3][0] == "m"
 
 
 def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[Move]:
-    """Steps of one warp, as ptxas orders them; registers that nobody waits for are dropped."""
+    """The steps of one warp in ptxas's order, without registers for which no step waits."""
     steps = whole_warps(steps, tape.instrs)
     out: list[Any] = [_step(step, tape, rows, chip, made) for step in steps]
     places = set() if tape.places else joined(steps, rows.sass_counts)
@@ -100,7 +100,7 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
         steps, out = reordered(steps, out, rows, tape.places, partial(_plain, tape, rows, chip))
     out = [one for step, does in zip(steps, out, strict=True) for one in _whole(step, does, rows, made)]
     out = renamed(out) if places else out
-    if not tape.refills:  # else there are no registers for what comes early
+    if not tape.refills:  # with spills there are no registers for early loads
         out = among_products(out if tape.places else hoisted(out), tape.events)
     read = {name for step in out for name in step.reads}
     late = {name for step in out for name in step.writes if _is_late(step.does, name)}
@@ -109,15 +109,16 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
 
 
 def _plain(tape: Tape, rows: Rows, chip: Chip, uses: tuple, branches: bool) -> Stretch:
-    """Rows of plain instructions in the order of the machine code; spills are among those counted."""
+    """The Stretch of plain rows in machine-code order; spills are among the counted instructions."""
     slots, waits, needed, ready = rows.in_order(uses)
     return Stretch(slots, ready, branches, {}, waits + slots * tape.refills * chip.l1_latency, needed)
 
 
 def _whole(step, does, rows: Rows, made: Script) -> list[Step]:
-    """What a step does, None if another does it, behind what else ptxas made of its instruction.
+    """The steps for one step: first the other instructions that ptxas made of its row, then its own costs
+    `does`.
 
-    Atomics are costed as a whole.
+    does: None if the step was merged into another. Atomics have no other instructions: their costs are total.
     """
     found = does if type(does) is list else [does] if does is not None else []
     counted = (
@@ -137,8 +138,8 @@ def _is_late(does, name: str) -> bool:
 
 
 def _played(step: Step, wanted: set[str]) -> Move:
-    """A step as the replay takes it: every register that it waits for with the cycles from its begin until it
-    needs that; a run also has for each that it fills the cycles until it is there.
+    """A step as the replay takes it: each register that it waits for has the cycles from the start of the
+    step until it is needed. In a run, each register that it fills also has the cycles until it is ready.
     """
     does = step.does
     reads, writes = (tuple(name for name in names if name in wanted) for names in step[1:])
@@ -154,7 +155,7 @@ def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step | list
     if type(step) is Run:
         slots, needed, ready = rows.run(step.first, step.last)
         refills = slots * tape.refills
-        slots += 0.0 if tape.assembled else 2 * refills  # each with its store
+        slots += 0.0 if tape.assembled else 2 * refills  # each comes with a store
         made.slots += slots
         last = tape.instrs[step.last]
         branches = last is not None and last.op in ("bra", "brx")
@@ -197,7 +198,7 @@ def _unit(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step:
 
 
 def _tensor_memory(number: int, event, row, chip: Chip) -> Step:
-    """tcgen05.ld or st; whoever reads what was loaded waits, with or without tcgen05.wait::ld."""
+    """The step of a tcgen05.ld or st. A reader of loaded registers waits, with or without tcgen05.wait::ld."""
     write = event.kind == "TMEM write"
     port, late = chip.tmem_costs(write)
     reads, writes = (row.reads, row.writes) if row else ((), ())
@@ -242,7 +243,7 @@ def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> Step:
 
 
 def _macs(mods) -> float:
-    """16-bit multiply-adds that an mma.sync takes as long as."""
+    """Number of 16-bit multiply-adds that would take as long as an mma.sync."""
     shape = next(m for m in mods if m[0] == "m" and "n" in m)
     m, rest = shape[1:].split("n")
     n, k = rest.split("k")

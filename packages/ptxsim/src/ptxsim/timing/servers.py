@@ -1,15 +1,15 @@
-"""What several askers share: a pipe that serves one after another, a bandwidth that is shared on average."""
+"""Shared resources: pipes that serve one request after another, and bandwidths that are shared on average."""
 
 from __future__ import annotations
 
 import math
 
-RECENT = 2000  # cycles over which a server counts as busy
-MOST = 8.0  # times `queue`: at 0.9 of its rate
+RECENT = 2000  # cycles over which the utilisation of a server is averaged
+MOST = 8.0  # longest wait, in multiples of `queue`: that at 0.9 of the rate
 
 
 class Pipe:
-    """Serves requests in the order in which they come, one at a time."""
+    """Serves requests one at a time, in order of arrival."""
 
     __slots__ = ("free", "busy")
 
@@ -17,7 +17,7 @@ class Pipe:
         self.free = self.busy = 0.0
 
     def serve(self, at: float, cycles: float) -> float:
-        """When a request that comes at `at` and takes `cycles` begins."""
+        """When a request that arrives at `at` and takes `cycles` starts to be served."""
         begin = at if at > self.free else self.free
         self.free = begin + cycles
         self.busy += cycles
@@ -25,23 +25,23 @@ class Pipe:
 
 
 class Scheduler(Pipe):
-    """Goes round: of the runs under way each gets as many cycles, so one that asks for less than the others
-    is done before them. What these lose by it, they wait later.
+    """Serves runs in turns: each active run gets equally many cycles, so a run that needs fewer than the
+    others is done before them. The others end later by the cycles that it took.
     """
 
     __slots__ = ("ends",)
 
     def __init__(self):
         super().__init__()
-        self.ends: list[float] = []  # when each of the runs under way ends, with what the others take of it
+        self.ends: list[float] = []  # when each active run ends, given the turns of the others
 
     def now(self, at: float, cycles: float) -> float:
-        """When an instruction alone begins: it passes the runs under way."""
+        """When a single instruction starts: at once, ahead of the active runs."""
         self.serve(at, cycles)
         return at
 
     def take_turns(self, at: float, cycles: float) -> float:
-        """When a run begins, as if it issued in one piece then."""
+        """When a run starts, as if it were then issued without interruption."""
         before = [end for end in self.ends if end > at]
         turns = [min(cycles, end - at) for end in before]
         begin = min(self.serve(at, cycles), at + sum(turns))
@@ -53,9 +53,9 @@ class Scheduler(Pipe):
 class Share:
     """An SM's share of a bandwidth of the whole chip.
 
-    While an SM asks for nothing others use its share, so it may be served faster later: what counts is the
-    mean over `credit` cycles. A read that finds the server busy waits: `queue` cycles at half its rate, and
-    `drain` times the share of its time that writes take, since memory does many of these in a row.
+    While an SM requests nothing, others use its share, so it may be served faster later: the rate is kept on
+    average over `credit` cycles. A read that finds the server busy waits: `queue` cycles at half of the rate,
+    and `drain` cycles times the share of its time that writes take, because memory does many writes in a row.
     """
 
     __slots__ = ("rate", "credit", "due", "bytes", "queue", "drain", "busy", "writes", "last")
@@ -65,7 +65,7 @@ class Share:
         self.due = self.bytes = self.busy = self.writes = self.last = 0.0
 
     def serve(self, at: float, size: float, write: bool = False) -> float:
-        """The cycle before which `size` more bytes cannot have come."""
+        """The earliest cycle by which `size` more bytes can have arrived."""
         least = at - self.credit
         self.due = (self.due if self.due > least else least) + size / self.rate
         self.bytes += size
@@ -80,6 +80,6 @@ class Share:
         return self.due
 
     def waits(self) -> float:
-        """Cycles that a read waits for others before it is served, by how busy the server has been."""
+        """Cycles that a read waits for other requests, from how busy the server has recently been."""
         queue = min(MOST, self.busy / (1.0 - self.busy)) if self.busy < 1.0 else MOST
         return self.queue * queue + self.drain * min(1.0, self.writes)

@@ -1,4 +1,4 @@
-"""How many clusters of a wave read the same part of an array: from the first requests of each of them."""
+"""Estimates how many clusters of a wave read the same part of an array, from each cluster's first requests."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ptxsim.machine.launch_view import Launch
 from ptxsim.timing.listening import listens
 from ptxsim.timing.tape import Tape
 
-MOST = 148  # clusters that are looked at
+MOST = 148  # clusters that are examined at most
 
 
 class _Enough(Exception):
-    """All arrays have been asked for."""
+    """Stops a run: every wanted array has been read."""
 
 
 class FirstReads(Observer):
-    """The first address of every wanted array that a cluster reads."""
+    """Notes the first address that a cluster reads of every wanted array."""
 
     def __init__(self, memory, wanted: set[int]):
         self.memory, self.wanted = memory, wanted
@@ -56,7 +56,7 @@ class FirstReads(Observer):
 
 
 def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, float]:
-    """array -> clusters that read the same line at the same time, of the first `together` clusters."""
+    """Array -> how many of the first `together` clusters read the same line at the same time."""
     count = min(together, MOST, launch.clusters[0] * launch.clusters[1] * launch.clusters[2])
     if not reads or listens(launch.program) or count < 2:
         return dict.fromkeys(reads, 1.0)
@@ -65,7 +65,7 @@ def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, f
     first: dict[int, set[int]] = defaultdict(set)
     with one_thread():
         for index in range(count):
-            for left_over in (bytecode.LOG_USED, bytecode.EXITED, bytecode.ISSUED):  # of one cut short
+            for left_over in (bytecode.LOG_USED, bytecode.EXITED, bytecode.ISSUED):  # of a run cut short
                 cluster.control[left_over] = 0
             cluster.start(index)
             with contextlib.suppress(_Enough):
@@ -76,9 +76,9 @@ def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, f
 
 
 def tiles_of(tape: Tape) -> int:
-    """Tiles that the cluster does in turn, as a persistent kernel's: how often its TMA loads jump.
+    """Tiles that a cluster processes in turn (a persistent kernel's), counted by jumps of its TMA loads.
 
-    Within a tile the addresses of an array go on in a few equal steps; other steps are jumps.
+    Within a tile the addresses in an array advance by a few recurring steps; rarer steps are jumps.
     """
     most = 1
     last: dict[tuple[int, int], int] = {}

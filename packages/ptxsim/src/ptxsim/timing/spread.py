@@ -1,10 +1,10 @@
-"""How the work of a grid is spread over its clusters: some are run, and what they do is counted.
+"""Estimates how the work of a grid is distributed over its clusters: runs some and counts their instructions.
 
-A persistent kernel with 2.2 tiles for each CTA gives three to some and two to the others; a triangle of
-tiles gives each cluster another number. What counts is instructions of the tensor cores, or all instructions
-where there are none. Between two clusters that do equally many all are taken to do so; where they differ, one
-between them is run too, until what is unknown is less than CLOSE of the whole. A grid may repeat itself: the
-blocks of rows of one head after those of another. Then only its first period is looked at (_period).
+A persistent kernel with 2.2 tiles per CTA gives three tiles to some CTAs and two to the others; a triangle of
+tiles gives each cluster a different number. Work is the number of tensor-core instructions, or of all
+instructions if there are none. Clusters between two that do equal work are assumed to do the same; if the two
+differ, one between them is run too, until the uncertainty is below CLOSE of the total. A grid may be periodic
+(the row blocks of one head after those of another); then only its first period is examined (_period).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from ptxsim.machine.blas import one_thread
 from ptxsim.machine.launch_view import Launch
 from ptxsim.timing.listening import listens
 
-CLOSE = 0.01  # of the work of the grid
-SAME = 0.005  # by which equal clusters may differ: polls that fail are instructions too
-MOST = 16  # clusters that are run
+CLOSE = 0.01  # accepted uncertainty, as a share of the work of the grid
+SAME = 0.005  # relative difference of equal clusters; failed polls are instructions too
+MOST = 16  # clusters that are run at most
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Of one launch."""
+    """The distribution of the work of one launch."""
 
-    largest: int  # index of a cluster that does the most, of those that were run
-    mean: float  # work of a cluster, as a share of the largest one's
-    shares: tuple[float, ...] = ()  # the work of each in grid order, as such a share; () if all do the same
+    largest: int  # index of the cluster with the most work, of those that were run
+    mean: float  # mean work of a cluster, as a share of the largest one's
+    shares: tuple[float, ...] = ()  # work of each cluster in grid order, as such a share; () if all are equal
 
 
 def spread(launch: Launch) -> Spread:
-    """Runs clusters without data; a grid whose clusters wait for each other counts as even."""
+    """Runs clusters without moving data. A grid whose clusters wait for each other counts as even."""
     count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
     if count == 1 or listens(launch.program):
         return Spread(0, 1.0)
@@ -45,19 +45,19 @@ def spread(launch: Launch) -> Spread:
 
 
 def _spread(run, count: int, grid: tuple[int, ...]) -> Spread:
-    """run: index -> instructions of this cluster; grid: clusters along each axis."""
+    """The distribution. run: index -> instructions of this cluster; grid: clusters along each axis."""
     period = _period(run, count, grid)
     found = _counted(run, period)
     largest = max(found, key=lambda index: (found[index], -index))
     places = sorted(found)
     shares = np.interp(range(period), places, [found[place] / found[largest] for place in places])
-    shares = np.resize(shares, count)  # one period after the other
+    shares = np.resize(shares, count)  # repeats the period
     even = _same(min(found.values()), found[largest])
     return Spread(largest, float(shares.mean()), () if even else tuple(shares.tolist()))
 
 
 def _period(run, count: int, grid: tuple[int, ...]) -> int:
-    """Clusters after which the work repeats itself; `count` if it does not, or if it seems to be even."""
+    """The period of the work in clusters; `count` if the work is not periodic or seems to be even."""
     if _same(run(0), run(count - 1)):
         return count
     for period in (_straight(run, count), grid[0], grid[0] * grid[1]):
@@ -68,8 +68,8 @@ def _period(run, count: int, grid: tuple[int, ...]) -> int:
 
 
 def _straight(run, count: int) -> int:
-    """The first cluster whose work is not on the line through that of the first two; `count` if all are, or
-    if the line is level: what repeats a level line is even.
+    """The first cluster whose work is not on the line through the first two. `count` if all are on it, or if
+    the line is level, since repeating a level line is even.
     """
     low, high = 1, 2
     step = run(1) - run(0)
@@ -93,7 +93,7 @@ def _same(one: float, other: float) -> bool:
 
 
 def _counter(launch: Launch):
-    """index -> (tensor instructions, all instructions) of this cluster."""
+    """A function: index -> (tensor instructions, all instructions) of this cluster."""
     cluster = single_cluster(launch)
     cluster.dry = True
 
@@ -108,7 +108,7 @@ def _counter(launch: Launch):
 
 
 def _counted(run, count: int) -> dict[int, int]:
-    """index -> instructions, of the first cluster, the last, and those between them that have to be run."""
+    """Index -> instructions, for the first cluster, the last, and those between that have to be run."""
     found = {index: run(index) for index in (0, count - 1, _inside(0, count - 1))}
     while len(found) < MOST:
         places = sorted(found)
@@ -121,17 +121,17 @@ def _counted(run, count: int) -> dict[int, int]:
 
 
 def _inside(a: int, b: int) -> int:
-    """A cluster between two others, in no step with the rows of a grid."""
+    """A cluster between two others; not the middle, which may be in step with the rows of the grid."""
     return a + round((b - a) * 0.382)
 
 
 def _unknown(counted: dict[int, int], a: int, b: int) -> float:
-    """Instructions by which the sum over the clusters between `a` and `b` may be wrong."""
+    """Possible error, in instructions, of the sum over the clusters between `a` and `b`."""
     return 0.0 if _same(counted[a], counted[b]) else abs(counted[a] - counted[b]) * (b - a - 1) / 2
 
 
 def _total(counted: dict[int, int]) -> float:
-    """Of all clusters: those between two that were run do as much as the two do on average."""
+    """Instructions of all clusters; those between two that were run count as the mean of the two."""
     places = sorted(counted)
     between = sum(
         (b - a - 1) * (counted[a] + counted[b]) / 2 for a, b in zip(places, places[1:], strict=False)

@@ -1,41 +1,41 @@
 """Steps of a warp with their costs. The type of `does` is the kind of a step.
 
 A script makes `Step`s and puts them into ptxas's order; the replay plays `Move`s, which name only registers
-that arrive late. Both are tuples, as a replay goes through millions of them.
+that arrive late. Both are tuples because a replay processes millions of them.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-JOINED = 2  # of Stretch.branches: back to an iteration that ptxas joins with this one (unrolling.py)
+JOINED = 2  # value of Stretch.branches: back to an iteration that ptxas joins with this one (unrolling.py)
 
 
 class Stretch(NamedTuple):
-    """Plain instructions in a row."""
+    """Consecutive plain instructions."""
 
     slots: float  # issue slots
-    ready: dict[str, float]  # register -> cycles from the begin until it is there
-    branches: int = 0  # 1: ends with a branch; JOINED
-    roots: dict[str, frozenset] = {}  # register -> those that its value is made of
-    refills: float = 0.0  # cycles of loads of what ptxas spilled, and of waits of one for another
-    needed: dict[str, float] = {}  # register -> cycles from the begin until it is read
+    ready: dict[str, float]  # register -> cycles from the start until it is ready
+    branches: int = 0  # 1: ends with a branch; or JOINED
+    roots: dict[str, frozenset] = {}  # register -> registers from which its value is computed
+    refills: float = 0.0  # cycles of loads of spilled registers, and of instructions waiting for each other
+    needed: dict[str, float] = {}  # register -> cycles from the start until it is read
 
 
 class Slots(NamedTuple):
-    """A Stretch as it is played."""
+    """A Stretch as the replay plays it."""
 
     slots: float
     branches: int
     refills: float
-    fills: tuple[tuple[str, float], ...]  # register that others wait for, cycles until it is there
+    fills: tuple[tuple[str, float], ...]  # (register that other steps wait for, cycles until it is ready)
 
 
 class Shared(NamedTuple):
     """A load from shared memory, or a store."""
 
     passes: int  # cycles of the port
-    late: float  # cycles until a register is there, from the last pass
+    late: float  # cycles from the last pass until a register is ready
     write: bool
 
 
@@ -43,7 +43,7 @@ class Global(NamedTuple):
     """A load from global memory, a store, or an atomic."""
 
     sectors: int
-    cached: int  # of the sectors: in lines that the CTA has read before
+    cached: int  # sectors in lines that the CTA has read before
     segment: int
     write: bool
     lines: int
@@ -56,13 +56,13 @@ class Product(NamedTuple):
     """mma.sync, wmma."""
 
     cycles: float  # of the tensor core
-    late: float  # until registers are there
+    late: float  # cycles until registers are ready
 
 
 class Other(NamedTuple):
     slots: int
     late: float
-    stays: bool  # the warp goes on when it is done
+    stays: bool  # the warp continues only when it is done
 
 
 class Issue(NamedTuple):
@@ -82,7 +82,7 @@ class Tmem(NamedTuple):
 
     event: int
     cycles: float  # of the port
-    late: float  # cycles until it is done, beyond these
+    late: float  # cycles from then until it is done
 
 
 class TmemWait(NamedTuple):
@@ -94,7 +94,7 @@ class Step(NamedTuple):
 
     does: Any  # one of the above
     reads: tuple[str, ...] = ()  # registers that it waits for
-    writes: tuple[str, ...] = ()  # that it fills
+    writes: tuple[str, ...] = ()  # registers that it writes
 
     @property
     def loads(self) -> bool:
@@ -106,8 +106,8 @@ class Step(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A step as it is played."""
+    """A step as the replay plays it."""
 
     does: Any  # one of the above, Slots for a Stretch
-    waits: tuple[tuple[str, float], ...] = ()  # register, cycles from the begin until it is needed
-    fills: tuple[str, ...] = ()  # that others wait for; those of Slots stand there
+    waits: tuple[tuple[str, float], ...] = ()  # (register, cycles from the start until it is needed)
+    fills: tuple[str, ...] = ()  # registers that other steps wait for; of Slots they are in `does`

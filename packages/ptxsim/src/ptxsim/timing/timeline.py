@@ -1,7 +1,8 @@
-"""A replay as a timeline in nanoseconds: when the model's first cluster on an SM does what.
+"""A replay as a timeline in nanoseconds: what the model's first cluster on an SM does when.
 
-It is what trace/ draws of a recorded run, with the times of the replay instead of ticks. What a warp does by
-itself in shared and global memory takes time in the replay but is no event of its tape, so it shows as a gap.
+The timeline is the one that trace/ draws of a recorded run, with the times of the replay instead of ticks. A
+warp's own accesses to shared and global memory take time in the replay but are no events of its tape, so they
+appear as gaps.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _UNNAMED = re.compile(r"shared memory \+ (\d+) B")
 
 
 def timeline(prediction: Prediction, name: Callable[[int], str] | None = None) -> Timeline:
-    """The first instance that was played. name: offset in shared memory -> what lies there, for labels."""
+    """The timeline of the first instance. name: offset in shared memory -> name of what is there, for labels."""
     tape, path = prediction.script.tape, prediction.played.paths[0]
     start, scale = prediction.played.starts[0], 1.0 / prediction.ghz
     events = []

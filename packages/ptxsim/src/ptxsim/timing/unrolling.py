@@ -1,7 +1,7 @@
-"""Iterations of a loop that ptxas joins: it unrolls an innermost loop four times.
+"""Which iterations of a loop ptxas joins: it unrolls an innermost loop four times.
 
-CUDA 13.0: 4 + 2 + 1 copies of its loads stand in the SASS of 24 kernels that have such a loop, whoever wrote
-their PTX.
+CUDA 13.0: the SASS of 24 kernels with such a loop, from different compilers, contains 4 + 2 + 1 copies of its
+loads.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from ptxsim.timing.steps import Global, Step, Stretch
 from ptxsim.timing.tape import Run
 
 UNROLLED = 4
-LONGEST = 40  # instructions of an iteration: those of 32 are joined in SASS, one of 52 is not
-NAMES = 1009  # of a register: more than the loads of four iterations
+LONGEST = 40  # instructions of an iteration: ptxas joins iterations of 32, but not those of 52
+NAMES = 1009  # names per register: more than four iterations have loads
 
 
 def joined(steps: list, sass_counts: Sequence[float]) -> set[int]:
-    """Places among the steps of a warp of branches back to an iteration that ptxas joins with the one
-    before. sass_counts: row -> instructions; ptxas leaves long iterations alone.
+    """Indices of steps that branch back to an iteration which ptxas joins with the previous one.
+
+    sass_counts: row -> instructions; ptxas does not join long iterations.
     """
     back = [
         (place, steps[place].last)
@@ -45,8 +46,8 @@ def _row(step) -> int:
 
 
 def renamed(out: list[Step]) -> list[Step]:
-    """The steps with a name of its own for what each load of global memory brings, as registers are: a load
-    that moves up past its register's last reader takes another one.
+    """The steps with a separate register name for the result of each global load. ptxas, too, gives a load
+    that it moves up past the last reader of its register another register.
     """
     names: dict[str, str] = {}
     result = []
@@ -64,7 +65,7 @@ def renamed(out: list[Step]) -> list[Step]:
 
 
 def _reading(does, names: dict[str, str]):
-    """What a step does that reads registers by their new names: a run says when it needs which."""
+    """The costs of a step after renaming of what it reads; a Stretch names registers in its costs, too."""
     if type(does) is not Stretch:
         return does
     roots = {written: frozenset(names.get(r, r) for r in found) for written, found in does.roots.items()}

@@ -1,10 +1,10 @@
 """Value numbering of a program: two registers with the same number hold the same value.
 
-Registers that are written once have one number; for those that are written more often, a number holds as far
-as every way to a block brings the same one, else the block gives a new one (a phi). Sums with a constant are
-kept as (number, constant), through shifts and products by constants: so what address arithmetic of different
-rows has in common is found however it was written. (Muchnick, Advanced Compiler Design, 12.4; Briggs, Cooper,
-Simpson: Value numbering, 1997.)
+A register that is written once has one number. A register that is written more often keeps its number across
+a block boundary if it arrives with the same number along every path; otherwise the block gives it a new one
+(a phi). Sums with a constant are kept as (number, constant), also through shifts and products by constants,
+so that the common part of addresses in different rows is found however it was written. (Muchnick, Advanced
+Compiler Design, 12.4; Briggs, Cooper, Simpson: Value numbering, 1997.)
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _PURE = {
     "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "szext", "tanh",
     "testp", "xor",
 }  # fmt: skip
-_EITHER_WAY = {"add", "mul", "and", "or", "xor", "min", "max"}  # of two operands
+_EITHER_WAY = {"add", "mul", "and", "or", "xor", "min", "max"}  # commutative
 _VOLATILE = ("%clock", "%globaltimer", "%pm", "%smid", "%warpid", "%nwarpid")
 
 
 def pure(instr: Instr) -> bool:
-    """Does it depend on its operands alone, and change nothing but its result?"""
+    """Whether an instruction depends only on its operands and changes only its result."""
     return instr.op in _PURE and "cc" not in instr.mods or instr.op == "ld" and "param" in instr.mods[0]
 
 
 class Values:
-    """Numbers of one program. A key is (what, operands ..): operands are numbers or plain data."""
+    """The value numbers of one program. A key is (kind, operands ..); operands are numbers or plain data."""
 
     def __init__(self, instrs: list, flow: Flow):
         self.instrs, self.flow = instrs, flow
         self.number: dict[tuple, int] = {}
         self.keys: list[tuple] = []
-        self.home: list[int] = []  # number -> header of the innermost loop in which it changes, -1 if in none
+        self.home: list[int] = []  # number -> header of the innermost loop in which it changes, or -1
         self.rows: list[Any] = [describe(i) if i is not None else None for i in instrs]
-        self.once: dict[str, int] = {}  # register that is written once -> number
+        self.once: dict[str, int] = {}  # register that is written only once -> number
         self.often = self._often()
         self.writes = [self._writes(b) for b in range(len(flow.blocks))]
         self.leaves: list[dict[str, int]] = [{} for _ in flow.blocks]  # block -> numbers at its end
@@ -52,7 +52,7 @@ class Values:
             self._block(b)
 
     def _often(self) -> set[str]:
-        """Registers that are written more often."""
+        """Registers that are written more than once."""
         count: dict[str, int] = {}
         last = None
         for instr, row in zip(self.instrs, self.rows, strict=True):
@@ -64,7 +64,7 @@ class Values:
     # ---- keys ----
 
     def of(self, *key, home: int | None = None) -> int:
-        """The number of a key; a new one if it is new. home: of keys that are no expression."""
+        """The number of a key, a new one for a new key. home: for keys that are not expressions."""
         found = self.number.get(key)
         if found is None:
             found = self.number[key] = len(self.keys)
@@ -82,7 +82,7 @@ class Values:
         return key[1] if key[0] == "constant" else None
 
     def split(self, number: int) -> tuple[int | None, int]:
-        """number = base + constant; base None for a constant."""
+        """(base, constant) with number = base + constant; base is None if the number is a constant."""
         key = self.keys[number]
         if key[0] == "constant":
             return None, key[1]
@@ -134,7 +134,7 @@ class Values:
                 self._set(targets[0], number)
                 return
         self.reads[row] = guard + self._others(instr, targets)
-        if guard and pure(instr):  # what it leaves as it was
+        if guard and pure(instr):  # if the guard is false, the old values stay
             self.reads[row] += [self.register(name) for name in targets]
         home = next(iter(self.flow.inside[b][::-1]), -1)
         for place, name in enumerate(targets):
@@ -148,7 +148,7 @@ class Values:
         return [n for o in operands for n in self._numbers(o)]
 
     def _numbers(self, operand) -> list[int]:
-        """What an instruction that stays needs: of an address only what its constant offset leaves."""
+        """The numbers that an instruction which stays reads; of an address without its constant offset."""
         if isinstance(operand, Mem):
             found = [self.address(operand.base)] if isinstance(operand.base, Reg) else []
             return found + [n for p in operand.parts for n in self._numbers(p)]
@@ -165,7 +165,7 @@ class Values:
             return number
         bits = self.keys[number][3] if self.keys[number][0] == "plus" else 64
         signed = more - (1 << bits) if more >> (bits - 1) else more
-        return root if -(1 << 23) <= signed < 1 << 23 else number  # 24 bits in an instruction
+        return root if -(1 << 23) <= signed < 1 << 23 else number  # an instruction has 24 bits for an offset
 
     def register(self, name: str) -> int:
         if name in self.often:
@@ -205,7 +205,7 @@ class Values:
 
 
 def children(key: tuple) -> tuple[int, ...]:
-    """The numbers that a key is made of."""
+    """The numbers among the operands of a key."""
     if key[0] in ("constant", "param", "phi", "row", "special", "unset", "literal"):
         return ()
     if key[0] == "plus":
