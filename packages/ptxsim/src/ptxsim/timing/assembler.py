@@ -68,7 +68,7 @@ def _assembled(tool: Path, ptx: str, arch: str) -> bytes:
 
 
 def accepted(ptx: str) -> str:
-    """The PTX as ptxas accepts it: without .maxntid after .reqntid (NVRTC writes both). Keeps line numbers."""
+    """The PTX as ptxas accepts it: drops .maxntid after .reqntid (NVRTC writes both), keeps line numbers."""
     return _BOTH.sub(r"\1", ptx)
 
 

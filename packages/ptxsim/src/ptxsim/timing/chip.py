@@ -103,7 +103,7 @@ class Chip:
     flushed: float = 0.0  # B that the harness writes between two launches, so that L2 holds only these
 
     def tmem_costs(self, write: bool) -> tuple[float, float]:
-        """Costs of tcgen05.ld (write: of tcgen05.st): (bytes per cycle of the port, cycles of latency after)."""
+        """(bytes per cycle of the port, cycles of latency after that) of tcgen05.ld, or of .st if `write`."""
         if write:
             return self.tmem_write_port, self.tmem_write_latency
         return self.tmem_port, self.tmem_latency

@@ -21,7 +21,7 @@ KINDS = (TENSOR_CORE, LATENCY, MEMORY, EPILOGUE, BARRIER, ISSUE)
 
 
 def critical(tape: Tape, path: Path, start: float, slow: float) -> Counter:
-    """Cycles on the critical path by kind. slow: a load that takes more cycles than this did not just hit L2."""
+    """Cycles on the critical path by kind. slow: a load that takes more cycles did not just hit L2."""
     walk = _Walk(tape, path, start, slow)
     walk.back(*path.last)
     return walk.spent
@@ -65,7 +65,7 @@ class _Walk:
             warp, at = found
 
     def _through(self, event: int, at: float) -> tuple[int, float] | None:
-        """The (warp, cycle) that issued an event; adds the time between to the event's kind. None if unknown."""
+        """The (warp, cycle) that issued an event, or None; adds the time between to the event's kind."""
         path, tape = self.path, self.tape
         while True:
             noted = tape.events[event]

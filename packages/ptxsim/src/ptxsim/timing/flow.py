@@ -14,7 +14,9 @@ from ptxsim.lowering.cfg import EXIT, Block, build_blocks, dominators, jumps_of,
 
 @dataclass
 class Flow:
-    """The control flow graph. Block numbers are indices into `blocks`; no other field has unreachable blocks."""
+    """The control flow graph. Block numbers are indices into `blocks`, the only field with
+    unreachable ones.
+    """
 
     blocks: list[Block]
     order: list[int]  # reverse postorder from the entry
@@ -57,7 +59,7 @@ def analysed(blocks: list[Block]) -> Flow:
 
 
 def _body(header: int, last: int, before: list[list[int]]) -> set[int]:
-    """Blocks of a loop: from which `last`, which jumps back, is reached without passing through the header."""
+    """Blocks of a loop: those from which `last`, which jumps back, is reached without passing the header."""
     body, stack = {header}, [last]
     while stack:
         b = stack.pop()

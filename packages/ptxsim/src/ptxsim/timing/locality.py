@@ -53,7 +53,7 @@ class Locality:
         return survives(since * self.slots * self.sms, self.chip.l2_whole)
 
     def written_seconds(self, segment: int) -> float:
-        """Seconds of the whole HBM that a written byte takes. L2 reads the rest of partially written sectors."""
+        """Seconds of the whole HBM that a written byte takes; L2 reads the rest of partly written sectors."""
         again = self.patched / self.chip.hbm_rate
         return self.reaches_hbm(segment) * (1.0 / self.chip.hbm_write_rate + again)
 

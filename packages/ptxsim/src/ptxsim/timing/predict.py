@@ -144,7 +144,7 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
 
 
 def _behind(clusters: int, groups: int, each: int) -> float:
-    """Share of the clusters on SMs that hold `each` clusters and not one less, if all run at the same time."""
+    """Share of the clusters on SMs that hold `each` clusters, not one less, if all run at the same time."""
     most = clusters - groups * (each - 1)
     return most * each / clusters if each > 1 else 1.0
 

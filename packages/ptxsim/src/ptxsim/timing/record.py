@@ -38,7 +38,7 @@ DRY = True  # tensor cores and TMA move no data; the tape is the same either way
 
 
 def _targets(reads, writes):
-    """Where in shared memory each lane of `reads` writes, of a cp.async; lanes with ignore-src do not read."""
+    """Where each lane of `reads` of a cp.async writes in shared memory; lanes with ignore-src do not read."""
     found = dict(
         zip(writes[:, bytecode.LOG_THREAD].tolist(), writes[:, bytecode.LOG_PLACE].tolist(), strict=True)
     )
@@ -184,7 +184,9 @@ class TapeRecorder(Recorder):
         return found
 
     def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
-        """Counts the bytes written to an array; `patches` counts those of sectors that are written in part."""
+        """Counts the bytes written to an array, and in `patches` those of sectors that are
+        written in part.
+        """
         _count(self.tape.writes, segment, 32 * len(sectors))
         if total < 32 * len(sectors):
             share = total // len(place)

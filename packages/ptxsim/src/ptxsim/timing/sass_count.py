@@ -163,7 +163,7 @@ class Counted:
         return found
 
     def _before(self, row: int, place: int) -> int | None:
-        """The last row before the loops out of which ptxas moved an instruction of `row`; None if it did not."""
+        """The last row before the loops out of which ptxas moved an instruction of `row`, or None."""
         around = self.code.flow.inside.get(place, []) if place != NOWHERE else []
         stays = {self.loop.get(header) for header in around}
         left = [loop for loop in self.ptx.inside[self.block[row]] if loop not in stays]

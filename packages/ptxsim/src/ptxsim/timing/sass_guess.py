@@ -147,7 +147,7 @@ class _Guess:
     # ---- instructions that a row becomes ----
 
     def _chosen(self) -> list[int]:
-        """Rows that move a nonzero constant into a register that has another value on another path (a phi)."""
+        """Rows that move a nonzero constant into a register with another value on another path (a phi)."""
         values = self.values
         joins = [values.keys[n][1:] for n in self.needed if values.keys[n][0] == "phi"]
         parts = {(name, values.leaves[p].get(name)) for b, name in joins for p in self.flow.before[b]}

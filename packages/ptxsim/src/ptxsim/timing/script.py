@@ -198,7 +198,7 @@ def _unit(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step:
 
 
 def _tensor_memory(number: int, event, row, chip: Chip) -> Step:
-    """The step of a tcgen05.ld or st. A reader of loaded registers waits, with or without tcgen05.wait::ld."""
+    """The step of a tcgen05.ld or st. Readers of loaded registers wait, with or without tcgen05.wait::ld."""
     write = event.kind == "TMEM write"
     port, late = chip.tmem_costs(write)
     reads, writes = (row.reads, row.writes) if row else ((), ())

@@ -1,4 +1,4 @@
-"""Estimates how many clusters of a wave read the same part of an array, from each cluster's first requests."""
+"""Estimates from first requests how many clusters of a wave read the same part of an array."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _UNNAMED = re.compile(r"shared memory \+ (\d+) B")
 
 
 def timeline(prediction: Prediction, name: Callable[[int], str] | None = None) -> Timeline:
-    """The timeline of the first instance. name: offset in shared memory -> name of what is there, for labels."""
+    """The timeline of the first instance. name: offset in shared memory -> what is there, for labels."""
     tape, path = prediction.script.tape, prediction.played.paths[0]
     start, scale = prediction.played.starts[0], 1.0 / prediction.ghz
     events = []
