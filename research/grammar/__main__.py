@@ -86,7 +86,7 @@ def main() -> int:
     for one in asked:
         taken = any(one.text not in refused for refused in there)
         why = refused_here(one.text)
-        if taken and "stands twice" in why:
+        if taken and "appears twice" in why:
             twice += 1
         elif taken and why:
             differ["refused here", one.family].append((one, why))

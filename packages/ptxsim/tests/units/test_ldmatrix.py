@@ -102,10 +102,10 @@ def test_movmatrix_transposes(data):
 
 @pytest.mark.parametrize("text, message", [
     ("ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%o0}, [%sm];", "not modelled"),
-    ("ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%o0, %o0}, [%sm];", "no form of ldmatrix"),
+    ("ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%o0, %o0}, [%sm];", "not a modelled form of ldmatrix"),
     ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%o0}, [%sm];", "takes 2 registers, not 1"),
-    ("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%sm], {%r0};", "no form of stmatrix"),
-    ("movmatrix.sync.aligned.m8n8.b16 %o0, %r0;", "no form of movmatrix"),
+    ("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%sm], {%r0};", "not a modelled form of stmatrix"),
+    ("movmatrix.sync.aligned.m8n8.b16 %o0, %r0;", "not a modelled form of movmatrix"),
 ])  # fmt: skip
 def test_refused(text, message):
     with pytest.raises(ptxsim.PtxError, match=message):

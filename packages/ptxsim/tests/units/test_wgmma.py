@@ -297,7 +297,7 @@ def test_bad_descriptors_are_findings(change, kind):
 @pytest.mark.parametrize("text, message", [
     ("m64n12k16.f32.f16.f16 {%o0, %o1, %o2, %o3}, %y2, %y2, %p, 1, 1, 0, 0;", "m64n12k16"),
     ("m64n8k8.f32.f16.f16 {%o0, %o1, %o2, %o3}, %y2, %y2, %p, 1, 1, 0, 0;", "no such shape"),
-    ("m64n8k16.f32.bf16.f16 {%o0, %o1, %o2, %o3}, %y2, %y2, %p, 1, 1, 0, 0;", "no form of wgmma"),
+    ("m64n8k16.f32.bf16.f16 {%o0, %o1, %o2, %o3}, %y2, %y2, %p, 1, 1, 0, 0;", "not a modelled form of wgmma"),
     ("m64n16k16.f32.f16.f16 {%o0, %o1, %o2, %o3}, %y2, %y2, %p, 1, 1, 0, 0;", "8 registers"),
     ("m64n8k16.f32.f16.f16 {%o0, %o1, %o2, %o3}, %y2, %y2, %p, 1, 1, 0;", "4 immediates"),
     ("m64n8k16.f32.f16.f16 {%o0, %o1, %o2, %o3}, %y2, %y2, %p, 2, 1, 0, 0;", "imm-scale"),

@@ -283,12 +283,12 @@ def test_a_fragment_of_another_matrix(old, new, message):
 @pytest.mark.parametrize("text, message", [
     ("wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0, %r1}, [%in], 16;", "has 8 registers, not 2"),
     ("wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0}, [%in], 16;", "has 2 registers, not 1"),
-    ("wmma.load.a.sync.aligned.col.m8n8k32.s4 {%r0}, [%in], 32;", "no form of wmma.load.a"),
-    ("wmma.load.b.sync.aligned.row.m8n8k128.b1 {%r0}, [%in], 128;", "no form of wmma.load.b"),
+    ("wmma.load.a.sync.aligned.col.m8n8k32.s4 {%r0}, [%in], 32;", "not a modelled form of wmma.load.a"),
+    ("wmma.load.b.sync.aligned.row.m8n8k128.b1 {%r0}, [%in], 128;", "not a modelled form of wmma.load.b"),
     ("wmma.load.c.sync.aligned.row.m16n16k16.bf16 {%r0}, [%in], 16;", "not modelled"),
     ("wmma.load.a.sync.aligned.row.m16n16k16.param.f16 {%r0}, [%in], 16;", "not modelled"),
-    ("wmma.store.d.sync.aligned.row.m8n8k4.f32 [%in], {%r0, %r1};", "no form of wmma.store.d"),
-    ("wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {%r0}, {%r0}, {%r0}, {%r0};", "no form of wmma"),
+    ("wmma.store.d.sync.aligned.row.m8n8k4.f32 [%in], {%r0, %r1};", "not a modelled form of wmma.store.d"),
+    ("wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {%r0}, {%r0}, {%r0}, {%r0};", "modelled form of wmma"),
     ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%r0}, {%r0}, {%r0}, {%r0};", r"take \[8, 8, 8, 8\]"),
     ("wmma.mma.sync.aligned.row.col.m8n8k4.rz.f64.f64.f64.f64 {%r0}, {%r0}, {%r0}, {%r0};", "not modelled"),
 ])  # fmt: skip

@@ -1,6 +1,5 @@
-"""ld, ldu and st (PTX ISA 9.7.9.8 - 9.7.9.12): what their modifiers say; those left over order or hint.
-
-And what an access synchronises, atomics too (8.4, 8.7).
+"""Modifiers of ld, ldu and st (PTX ISA 9.7.9.8 - 9.7.9.12), and how accesses, atomics too, take part in
+synchronisation (8.4, 8.7).
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from ptxsim.isa.operands import type_bits
 from ptxsim.isa.syntax import conform, syntax
 
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # strong operations (PTX ISA 8.4)
-ASKS = {"volatile", "relaxed", "acquire", "mmio"}  # loads of what others may be writing
-_ACCESSES = {  # -> (its value is used, it writes, it is always strong)
+ASKS = {"volatile", "relaxed", "acquire", "mmio"}  # loads that may poll what others write
+_ACCESSES = {  # opcode -> (its thread gets the value, it writes, it is always strong)
     "ld": (True, False, False),
     "st": (False, True, False),
     "atom": (True, True, True),
@@ -57,16 +56,16 @@ class Ordering(NamedTuple):
     """How an access takes part in synchronisation."""
 
     strong: bool = False
-    narrow: bool = False  # with threads of its CTA only
-    reads: bool = False  # and its thread gets the value: not so red
+    narrow: bool = False  # strong at CTA scope only
+    reads: bool = False  # its thread gets the value; False for red
     writes: bool = False
     acquires: bool = False
     releases: bool = False
-    atomic: bool = False  # it writes what it makes of what was there
+    atomic: bool = False  # read-modify-write
 
 
 def ordering(instr: Instr | None) -> Ordering:
-    """Of the instruction; all False if it is no access."""
+    """The Ordering of an instruction; all False if it is not an access."""
     if instr is None or instr.op not in _ACCESSES:
         return Ordering()
     mods = set(instr.mods)
@@ -78,7 +77,7 @@ def ordering(instr: Instr | None) -> Ordering:
 
 
 def accept(instr: Instr) -> Instr:
-    """A load or store with its modifiers in the order of its syntax box; PtxError if it has none."""
+    """A load or store with its modifiers in the order of its syntax box. PtxError if it fits no box."""
     section = "9.7.9.11" if instr.op == "st" else "9.7.9.8"
     instr = conform(instr, FORMS[instr.op], section)
     if why := _misfit(instr):
@@ -92,30 +91,32 @@ _OPERATORS = {*_SETS["reading"].split(), *_SETS["writing"].split()}
 
 
 def _misfit(instr: Instr) -> str:
-    """Why modifiers that the boxes have do not go together; "" if they do."""
+    """Why modifiers that fit a syntax box are not legal together; "" if they are."""
     mods = set(instr.mods)
     cached = {mod for mod in mods if mod.startswith(("L1::", "L2::"))}
     spaces = mods & _ELSEWHERE
     if spaces and cached:
         return f".{min(cached)} is for global memory"
     if spaces - _SHARED and STRONG & mods:
-        return f"no thread but its own sees .{min(spaces)}"
+        return f".{min(spaces)} is visible to its own thread only"
     if mods & _OPERATORS and any("evict" in mod or "allocate" in mod for mod in cached):
-        return "a cache operator and an eviction priority"
+        return "a cache operator excludes an eviction priority"
     if "nc" in mods and mods & {"lu", "cv"}:
         return "a cache operator that .nc does not have"
     bits = type_bits(instr.mods[-1])
     size = bits * max((count for word, count in _VECTORS.items() if word in mods), default=1)
     wide = size == 256 and bits >= 32
     if size > 128 and not wide:
-        return "a vector has 128 bits, or 256 as .v8.b32 and .v4.b64"
+        return "a vector has at most 128 bits, or 256 as .v8.b32 or .v4.b64"
     if not wide and any(mod.startswith("L2::evict") for mod in mods):
-        return "an eviction priority of the L2 is for .v8.b32 and .v4.b64"
+        return "an L2 eviction priority is only for .v8.b32 and .v4.b64"
     return ""
 
 
 def access_form(instr: Instr) -> tuple[int, bool, int, int]:
-    """(bytes of an element, sign-extended?, space, elements) of a load or store that was accepted."""
+    """(bytes per element, whether sign-extended, space, elements) of a load or store that
+    `accept` returned.
+    """
     spaces = [m.split("::e")[0].split("::f")[0] for m in instr.mods]
     space = next((SPACES[m] for m in spaces if m in SPACES), SPACE_GENERIC)
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)

@@ -26,7 +26,7 @@ def _tf32(raw: np.ndarray) -> np.ndarray:
 
 
 def _small(kind: type, bits: int) -> Decoder:
-    """A format of at most a byte, in the low bits; what lies above them does not count."""
+    """The decoder of a format of at most 8 bits, in the low bits of a byte; the other bits are ignored."""
     codes = np.arange(256, dtype=np.uint8) & np.uint8((1 << bits) - 1)
     table = codes.view(kind).astype(np.float32)
     return Decoder(1, np.uint8, lambda raw: table[raw])
@@ -36,7 +36,9 @@ _CANONICAL = {np.dtype(np.float16): 0x7FFF, np.dtype(np.float32): 0x7FFF_FFFF}
 
 
 def canonical_nans(values: np.ndarray) -> np.ndarray:
-    """Results of a unit with every float16 or float32 NaN as a chip writes it, changed in place."""
+    """Results of a unit with every float16 or float32 NaN replaced by the one that a chip
+    writes, in place.
+    """
     bits = _CANONICAL.get(values.dtype)
     if bits is not None and values.size and np.isnan(values.min()):
         values[np.isnan(values)] = np.array(bits, f"u{values.itemsize}").view(values.dtype)
@@ -58,14 +60,18 @@ DECODERS: dict[str, Decoder] = {
 
 
 def unpack_bits(raw: np.ndarray, bits: int) -> np.ndarray:
-    """uint8 (.., n bytes) of gapless elements of 4 or 6 bits -> uint8 (.., 8n / bits), low bits first."""
+    """Unpacks contiguous elements of 4 or 6 bits: uint8 (.., n bytes) -> uint8 (.., 8n / bits), low bits
+    first.
+    """
     single = np.unpackbits(raw, axis=-1, bitorder="little")
     groups = single.reshape(*raw.shape[:-1], -1, bits)
     return np.packbits(groups, axis=-1, bitorder="little")[..., 0]
 
 
 def _padded(kind: type, bits: int) -> Decoder:
-    """16 elements in the low bytes of every 16 (PTX ISA 9.7.16.10.4.4)."""
+    """The decoder of 16 elements that are packed in the low bytes of every 16 bytes (PTX ISA
+    9.7.16.10.4.4).
+    """
     table = _small(kind, bits).decode
 
     def decode(raw: np.ndarray) -> np.ndarray:
@@ -76,14 +82,14 @@ def _padded(kind: type, bits: int) -> Decoder:
 
 
 def _pairs(raw: np.ndarray) -> np.ndarray:
-    """Two e2m1 in each byte, the low half first (PTX ISA 9.7.16.10.4.6)."""
+    """Decodes two e2m1 in each byte, the low half first (PTX ISA 9.7.16.10.4.6)."""
     return _PAIRS[raw].reshape(*raw.shape[:-1], -1)
 
 
 _CODES = np.arange(256, dtype=np.uint8)
 _PAIRS = DECODERS["e2m1"].decode(np.stack([_CODES & 15, _CODES >> 4], axis=-1))
 DECODERS["e2m1x2"] = Decoder(1, np.uint8, _pairs)
-# how .kind::f8f6f4 and mxf8f6f4 find narrow types: in shared memory, and in tensor memory (9.7.16.10.4.3)
+# how .kind::f8f6f4 and mxf8f6f4 read narrow types from shared memory and from tensor memory (9.7.16.10.4.3)
 IN_SHARED = {
     "e2m1": _padded(ml_dtypes.float4_e2m1fn, 4),
     "e2m3": _padded(ml_dtypes.float6_e2m3fn, 6),

@@ -1,4 +1,4 @@
-"""Operands as the machine sees them: widths of types, bit patterns of constants, slots with a special use."""
+"""Operands: widths of types, bit patterns of constants, slots with a special use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ptxsim.frontend.ast import Imm
 
-# what a register holds before it is written: NaN as f16, bf16, f32 and f64, and no likely integer
+# the value of a register that has not been written: a NaN as f16, bf16, f32 and f64, and an unlikely integer
 UNSET = 0xFFFB_7FFB_FFFB_7FFB
 SINK, CARRY = 0, 1  # the slot that `_` names, and the condition code register CC.CF (PTX ISA 9.7.2)
 
@@ -19,12 +19,12 @@ TYPE_BITS = {
 
 
 def type_bits(kind: str) -> int:
-    """Width of a PTX type in bits (packed 8-bit and smaller formats count as 32)."""
+    """The width of a PTX type in bits; packed formats of 8-bit and smaller elements count as 32."""
     return TYPE_BITS.get(kind, 32)
 
 
 def constant_bits(imm: Imm, kind: str) -> int:
-    """The 64-bit pattern that an immediate gives to an operand of type `kind`."""
+    """The 64-bit pattern of an immediate as an operand of type `kind`."""
     if imm.kind == "int":
         return imm.bits & ((1 << max(type_bits(kind), 1)) - 1)
     if imm.kind == "f64" and type_bits(kind) == 32:
@@ -38,7 +38,7 @@ def constant_bits(imm: Imm, kind: str) -> int:
 
 @dataclass(frozen=True)
 class MemArg:
-    """An address operand of a unit instruction: slot + offset, and what else the brackets hold."""
+    """An address operand of a unit instruction: slot + offset, and the other operands in the brackets."""
 
     slot: int
     offset: int

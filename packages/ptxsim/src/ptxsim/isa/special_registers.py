@@ -6,7 +6,8 @@ import numpy as np
 
 from ptxsim.frontend.ast import PtxError
 
-# Where libraries keep what they need in reserved shared memory: in a variable of the kernels that ask
+# Registers that give libraries offsets in reserved shared memory, with the offset in a variable that is added
+# to the kernels that read them
 RESERVED = {"%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 32}
 CLOCKS = ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi")  # warp_ops
 _CHANGING = {"%ctaid", "%clusterid", "%smid"}
@@ -15,7 +16,7 @@ _LANES = np.arange(32)
 
 
 def known_special(name: str) -> bool:
-    """Whether special register `name` has a value here; clocks have theirs when they are read."""
+    """Whether special register `name` is modelled; the clocks get their values when they are read."""
     base, _, axis = name.lstrip("%").partition(".")
     return base in (_VECTORS if axis else _SCALARS) and (axis in _AXES or not axis)
 
@@ -26,7 +27,9 @@ def depends_on_cluster(name: str) -> bool:
 
 
 def special_value(name: str, launch, cluster, warp: int, thread: np.ndarray | None):
-    """Value or uint64 (32,) of special register `name`; thread: linear index in the CTA of each lane."""
+    """The value of special register `name`, a number or uint64 (32,). thread: linear index of each lane in
+    the CTA.
+    """
     base, _, axis = name.lstrip("%").partition(".")
     rank = warp // cluster.warps_per_cta
     if axis and base in _VECTORS:
@@ -84,8 +87,8 @@ _SCALARS = {
     "reserved_smem_offset_begin": lambda *_: 0,
     "reserved_smem_offset_end": lambda *_: 1024,
     "reserved_smem_offset_cap": lambda *_: 1024,
-    "envreg1": lambda launch, *_: launch.grid_barrier >> 32,  # where CUDA's driver puts the address of the
-    "envreg2": lambda launch, *_: launch.grid_barrier & 0xFFFF_FFFF,  # barrier of a whole grid
+    "envreg1": lambda launch, *_: launch.grid_barrier >> 32,  # CUDA's driver puts the address of the
+    "envreg2": lambda launch, *_: launch.grid_barrier & 0xFFFF_FFFF,  # grid barrier into these two
     "WARP_SZ": lambda *_: 32,
     **dict.fromkeys(CLOCKS, lambda *_: 0),
 }

@@ -1,10 +1,10 @@
-"""Syntax boxes of the PTX ISA as data: what modifiers and how many operands an instruction may have.
+"""Syntax boxes of the PTX ISA as data: which modifiers and how many operands an instruction may have.
 
 `syntax("mbarrier.init {.space}.b64 [bar], count")`: the name, whose words come first and in this order; then
-the modifiers, each a word or the name of a set of words, in braces where optional (`{.sem.scope}`: both or
-none); then the operands.
-ptxas takes the modifiers after the name in any order, except that types and state spaces keep theirs; so
-does `Syntax.arrange`, which gives them back in the order of the box: nothing else need look for them.
+the modifiers, each a word or the name of a set of words, in braces if optional (`{.sem.scope}`: both or
+none); then the operands. ptxas accepts the modifiers after the name in any order, except that types and state
+spaces must keep theirs. So does `Syntax.arrange`, which returns them in the order of the box, so that later
+code can rely on it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from ptxsim.frontend.ast import Instr, PtxError
 
-KNOWN = (9, 0)  # the PTX ISA whose instructions are known here
+KNOWN = (9, 0)  # the version of the PTX ISA that is known here
 _HINT = "L2::cache_hint"
 SETS = {  # sets of words that many instructions share
     "scope": "cta cluster gpu sys",
@@ -34,8 +34,8 @@ _TYPE = re.compile(r"(b|u|s|f|bf|tf|e\dm)\d")
 
 @dataclass(frozen=True)
 class Slot:
-    words: tuple[str, ...]  # one of them stands here
-    brace: int  # number of the braces around it, 0 where it must be there
+    words: tuple[str, ...]  # the words allowed here
+    brace: int  # number of the pair of braces around it, 0 if it is mandatory
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Syntax:
     operands: tuple[int, int] | None  # fewest and most; None: any number
 
     def arrange(self, parts: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Opcode and modifiers in the order of the box; None if these are not its own."""
+        """Opcode and modifiers in the order of the box; None if they do not fit it."""
         if parts[: len(self.name)] != self.name:
             return None
         rest, taken = list(parts[len(self.name) :]), []
@@ -66,7 +66,7 @@ class Syntax:
         return (*self.name, *(word for _, word in taken if word))
 
     def _torn(self, words: list[str]) -> bool:
-        """Whether braces hold a part of what stands in them."""
+        """Whether only some of the words in a pair of braces are given."""
         found = [(slot.brace, bool(word)) for slot, word in zip(self.slots, words, strict=True) if slot.brace]
         return len({brace for brace, _ in found}) != len(set(found))
 
@@ -78,7 +78,7 @@ class Syntax:
                 yield (*self.name, *filter(None, picked))
 
     def operand_counts(self, parts: tuple[str, ...]) -> tuple[int, int]:
-        """Fewest and most; a cache policy is an operand if and only if .L2::cache_hint says so."""
+        """(fewest, most) operands; a cache policy is an operand if and only if .L2::cache_hint is given."""
         low, high = self.operands or (0, 99)
         if not self.text.endswith("{, policy}"):
             return low, high
@@ -89,7 +89,9 @@ class Syntax:
 
 
 def _in_order(taken: list[tuple[int, str]]) -> bool:
-    """Whether types, and state spaces, stand as in the box: `.global.shared::cta` is not the reverse."""
+    """Whether types, and state spaces, are in the order of the box: `.global.shared::cta` is
+    not the reverse.
+    """
     for kind in (_SPACES.__contains__, _TYPE.match):
         places = [at for at, word in taken if at >= 0 and kind(word)]
         if places != sorted(places):
@@ -98,7 +100,7 @@ def _in_order(taken: list[tuple[int, str]]) -> bool:
 
 
 def syntax(text: str, **sets: str) -> Syntax:
-    """Reads one line; `sets` are its own sets of words, separated by spaces."""
+    """Parses one line of a syntax box. sets: sets of words, separated by spaces, for this line only."""
     found = re.fullmatch(r"(\S+)(?: (\{?\.\S+))?(?: (.*))?", text)
     assert found is not None, text
     name, modifiers, operands = found.groups()
@@ -111,7 +113,7 @@ def syntax(text: str, **sets: str) -> Syntax:
 
 
 def _count(operands: str) -> tuple[int, int] | None:
-    """`d, [a]{, policy}` -> (2, 3)."""
+    """(fewest, most) operands: `d, [a]{, policy}` -> (2, 3)."""
     if operands == "..":
         return None
     needed = re.sub(r"\{.*?\}", "", operands)
@@ -121,7 +123,7 @@ def _count(operands: str) -> tuple[int, int] | None:
 
 @contextlib.contextmanager
 def explain_newer(version: str):
-    """Adds to a PtxError that a module of a newer PTX ISA may rightly hold what is unknown here."""
+    """Adds to a PtxError that the module is of a newer PTX ISA than the one known here, if it is."""
     try:
         yield
     except PtxError as error:
@@ -133,7 +135,7 @@ def explain_newer(version: str):
 
 
 def conform(instr: Instr, forms: tuple[Syntax, ...], section: str) -> Instr:
-    """The instruction with its modifiers in the order of its syntax box; PtxError if it has none."""
+    """The instruction with its modifiers in the order of its syntax box. PtxError if it fits no box."""
     parts = (instr.op, *instr.mods)
     counts = []
     for form in forms:
@@ -159,8 +161,8 @@ def _why_not(instr: Instr, forms: tuple[Syntax, ...], section: str) -> str:
     name = ".".join(forms[0].name)
     twice = [word for word in instr.mods if instr.mods.count(word) > 1 and not _TYPE.match(word)]
     if twice:
-        return f"modifier .{twice[0]} stands twice"
+        return f"modifier .{twice[0]} appears twice"
     if unknown:
         return f"modifier .{unknown[0]} of {name} is not modelled (PTX ISA {section})"
     boxes = "; ".join(form.text for form in forms)
-    return f"{instr.name} is no form of {name} that is modelled (PTX ISA {section}: {boxes})"
+    return f"{instr.name} is not a modelled form of {name} (PTX ISA {section}: {boxes})"

@@ -1,1 +1,1 @@
-"""The compiled loop that runs warps, and the code generator that makes it from the ISA tables."""
+"""The compiled loop that runs warps, and the code generator that builds it from the ISA tables."""

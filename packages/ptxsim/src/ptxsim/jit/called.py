@@ -1,7 +1,7 @@
 """`called`: compiled code of a unit instruction that the main loop calls by its address.
 
-Such a function is compiled for itself when a kernel first needs it, so that the main loop does not grow with
-it. What it must know of its instruction stands in a `Block`, whose address is in column CALLED_BLOCK.
+Such a function is compiled separately when a kernel first needs it, so that the main loop does not grow. The
+facts about its instruction are in a `Block`, whose address is in column CALLED_BLOCK.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ _SIGNATURE = (types.uint64, types.int64, types.int64, types.uint64, types.uint64
 
 
 def called(function: Callable) -> Callable:
-    """For `f(row, m, warp, registers, predicates, control)`, 1 or 0: does what the row at an address says for
-    lanes m; or nothing at all, and the instruction's handler must.
+    """Decorates `f(row, m, warp, registers, predicates, control)`. It executes the row at address `row` for
+    the lanes in m and returns 1, or does nothing and returns 0; then the instruction's handler has to do it.
     """
     return compiled(no_cfunc_wrapper=False, error_model="numpy", pipeline_class=WHOLE)(function)
 
 
 @functools.cache
 def address_of(function) -> int:
-    """Of the machine code of a called function, which is compiled if need be."""
+    """The address of the machine code of a called function, which is compiled if necessary."""
     function.compile(_SIGNATURE)
     (done,) = function.overloads.values()
     return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
 
 
 class Block:
-    """Whole numbers, and the addresses of contiguous arrays, as words in the order given."""
+    """Parameters of called code as 64-bit words, in the order given: integers, and addresses of contiguous
+    arrays.
+    """
 
     def __init__(self, *values: int | np.ndarray):
         self._arrays = [value for value in values if isinstance(value, np.ndarray)]  # kept alive

@@ -1,7 +1,7 @@
-"""Generated source on disk: written once under the hash of all that it depends on, then imported from there.
+"""Generated source on disk: written once under a hash of everything that it depends on, then imported.
 
-Its machine code (`compiled.generated`) lies beside that file, so that neither is ever stale; a folder that is
-copied, or that nothing can be written to, serves as well.
+Its machine code (`compiled.generated`) is in the same folder. Because of the hash, neither is ever stale, and
+the folder may be copied or read-only.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ptxsim.jit import shipped
 
 Made = TypeVar("Made")
 _PACKAGE = Path(__file__).parents[1]
-_SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.py")  # what it may import
+_SOURCES = ("jit/*.py", "isa/mathlib/*.py", "isa/address_map.py", "isa/operands.py")  # it may import these
 
 
 def cache_directory() -> Path:
-    """Where generated code lives: $PTXSIM_CACHE, the user's cache directory, or a temporary one."""
+    """The folder of generated code: $PTXSIM_CACHE, the user's cache directory, or a temporary one."""
     path = _wanted()
     return path if _made(path) else _temporary()
 
@@ -53,7 +53,7 @@ def _temporary() -> Path:
 
 @functools.cache
 def _sources():
-    """The hash of what all generated code may import, and of who compiles it."""
+    """The hash of everything that generated code may import, and of the compiler's version."""
     digest = hashlib.sha256(shipped.compiler().encode())
     for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
         digest.update(path.read_bytes())
@@ -61,9 +61,11 @@ def _sources():
 
 
 def remembered(name: str, sources: tuple[str, ...], make: Callable[[], Made], key: str = "") -> Made:
-    """What `make()` gives, which JSON can hold; from disk if it was made before of the same sources and key.
+    """The result of `make()`, which must fit into JSON; from disk if it was made from the same sources and
+    key.
 
-    sources: patterns of files in this package that it is made of, besides those that any generated code has.
+    sources: patterns of files of this package from which it is made, in addition to those of all generated
+    code.
     """
     digest = _sources().copy()
     for path in sorted(path for pattern in sources for path in _PACKAGE.glob(pattern)):
@@ -74,13 +76,13 @@ def remembered(name: str, sources: tuple[str, ...], make: Callable[[], Made], ke
         return json.loads(path.read_text())
     except (OSError, ValueError):  # not there yet, or damaged
         made = make()
-        with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process makes it too
+        with contextlib.suppress(OSError):  # the disk is full or read-only: the next process makes it again
             write_whole(path, json.dumps(made).encode())
         return made
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """The file is there at once or not at all: other processes may look for it."""
+    """Writes a file atomically, because other processes may look for it."""
     handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
     with os.fdopen(handle, "wb") as file:
         file.write(data)
@@ -89,12 +91,12 @@ def write_whole(path: Path, data: bytes) -> None:
 
 _COMPILES = "the simulator compiles itself, about half a minute"
 FIRST_RUN = f"first run: {_COMPILES}, once"
-ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # in the environment of whoever has said so already
+ANNOUNCED = "PTXSIM_COMPILATION_ANNOUNCED"  # environment variable: set once the user has been told
 
 
 def first_run() -> str:
-    """What is said when the simulator compiles itself, and why where a wheel brought code along, or where it
-    will again.
+    """The line for the user when the simulator compiles itself. It says why, if a wheel contains code that
+    does not fit, and if it will happen each time.
     """
     if not _made(_wanted()) or not os.access(_wanted(), os.W_OK):
         return f"{_COMPILES}, each time: {_wanted()} cannot be written (PTXSIM_CACHE may name another folder)"
@@ -103,15 +105,17 @@ def first_run() -> str:
 
 
 def is_cold() -> bool:
-    """Whether nothing was compiled here yet: the first launch then takes about half a minute longer."""
+    """Whether nothing has been compiled here yet, so that the first launch takes about half a
+    minute longer.
+    """
     return not (shipped.usable() or any(cache_directory().glob("ptxsim_*.code")))
 
 
 def import_generated(text: str, key: str = "", slow: bool = False):
-    """Imports generated source from its content-named file; helpers it calls count as content.
+    """Imports generated source from a file named by a hash of the source and of the helpers that it calls.
 
-    key: what decides about others that it calls (`compiled.digest_of_module`). slow: its compilation is long
-    enough to be announced on standard error.
+    key: a digest of other functions that it calls (`compiled.digest_of_module`). slow: compiling it takes
+    long enough to be announced on standard error.
     """
     digest = _sources().copy()
     digest.update((text + key).encode())
@@ -122,19 +126,19 @@ def import_generated(text: str, key: str = "", slow: bool = False):
     if not path.exists():
         try:
             write_whole(path, text.encode())
-        except OSError:  # it must be a file to be imported
+        except OSError:  # it has to be a file to be imported
             path = _temporary() / path.name
             write_whole(path, text.encode())
     kept = any(path.parent.glob(f"{name}.*.code")) or shipped.holds(name)
     if slow and ANNOUNCED not in os.environ and not kept:
         print(first_run(), file=sys.stderr, flush=True)
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # of a file whose name ends in .py
+    assert spec is not None and spec.loader is not None  # the name ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:  # no memory, or Ctrl-C: what is half there must not serve the next launch
+    except BaseException:  # no memory, or Ctrl-C: the next launch must not use a partial module
         del sys.modules[name]
         raise
     return module

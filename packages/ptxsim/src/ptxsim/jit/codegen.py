@@ -1,7 +1,7 @@
-"""Compiled code for scalar operations: the main loop with its hot operations, and the rest on demand.
+"""Compiled code for scalar operations: the main loop contains the hot ones; others are compiled on demand.
 
-Both are generated from `ScalarOp.expr`, written to a file named by the hash of its content in the cache
-directory, and imported from there; what is compiled of it is kept beside it.
+Both are generated from `ScalarOp.expr`, written to the cache directory under the hash of their content, and
+imported from there; their machine code is kept in the same folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ptxsim.jit.code_cache import import_generated, remembered
 from ptxsim.jit.compiled import digest_of_module
 from ptxsim.jit.simd_scalar import vector_operation
 
-_TABLE = ("isa/scalar/*.py",)  # what the hot operations come from; to expand it takes 0.1 s
+_TABLE = ("isa/scalar/*.py",)  # sources of the hot operations; expanding them takes 0.1 s
 _TEMPLATE = Path(__file__).with_name("loop_template.py")
 GROUP = 24  # operations in one compiled function
 
@@ -51,7 +51,9 @@ def hot_numbers() -> dict[str, int]:
 
 @dataclass(frozen=True)
 class FastCall:
-    """Compiled functions of a unit instruction that the main loop calls (`FastForm` in units/registry.py)."""
+    """Compiled functions of a unit instruction, for the main loop to call (`FastForm` in
+    units/registry.py).
+    """
 
     number: int  # in the UNIT_FORM column
     module: str
@@ -62,7 +64,9 @@ class FastCall:
 
 @functools.cache
 def main_loop(fast: tuple[FastCall, ...] = ()) -> Callable:
-    """The compiled `run` of loop_template.py with all hot operations and fast forms of units in it."""
+    """The compiled `run` of loop_template.py, with all hot operations and the fast forms of
+    units inserted.
+    """
     text = remembered("loop", _TABLE, lambda: _loop_text(fast), key=repr(fast))
     modules = map(importlib.import_module, sorted({call.module for call in fast}))
     return import_generated(text, "".join(map(digest_of_module, modules)), slow=True).run
@@ -113,8 +117,8 @@ def _vectorises(op: ScalarOp) -> bool:
 
 
 def _group(name: str, operations: Sequence[ScalarOp]) -> str:
-    """One function that does any of a few operations: numba's compile time grows faster than a function's
-    size.
+    """Source of one function for a few operations. Groups are small, because numba's compile time grows
+    faster than the size of a function.
     """
     lines = ["@inner", f"def {name}(op, row, m, registers, predicates):"]
     for i, op in enumerate(operations):
@@ -140,7 +144,7 @@ _COLD_TYPES = "(types.uint64, types.int64, types.uint64, types.uint64)"
 
 @functools.lru_cache(maxsize=512)
 def cold_operation(op: ScalarOp) -> Callable:
-    """`cold(row, m, registers, predicates)` of one operation by the lane loop; compiled on first use."""
+    """`cold(row, m, registers, predicates)` for one operation, with the lane loop; compiled on first use."""
     lines = [
         f"@generated({_COLD_TYPES}, pipeline_class=WHOLE)",
         f"def cold(row, m, registers, predicates):  # {op.key}",
@@ -151,18 +155,18 @@ def cold_operation(op: ScalarOp) -> Callable:
 
 
 def cold_address(op: ScalarOp) -> int:
-    """Of its machine code, for `call_operation`."""
+    """The address of the machine code of a cold operation, for `call_operation`."""
     return code_address(cold_operation(op))
 
 
 def code_address(function: Callable) -> int:
-    """Of the machine code of a compiled function with one signature, as C calls it."""
+    """The address at which C calls the machine code of a compiled function with one signature."""
     (done,) = function.overloads.values()  # type: ignore[attr-defined]  # a Dispatcher
     return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
 
 
 def operation_lines(op: ScalarOp) -> list[str]:
-    """Numba statements for one operation: operands named in the row at address `row`, lanes in mask `m`."""
+    """Numba statements for one operation: operands are in the row at address `row`, lanes in mask `m`."""
     values = "abcdefgh"
     lines, loads = [], []
     for i, kind in enumerate(op.src):

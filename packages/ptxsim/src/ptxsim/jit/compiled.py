@@ -1,8 +1,8 @@
-"""`compiled`: numba functions of this package whose machine code on disk belongs to all that it was made of.
+"""`compiled`: numba functions of this package, with machine code on disk that is never stale.
 
-numba looks at the file of a function alone. What the function calls and the constants that it reads stand in
-other files, and where those change, it would go on to run what was compiled with the old ones. Here a file's
-name is a hash of the function, of all that it reaches, and of the types of its arguments.
+numba's own cache checks only the file of a function. The functions that it calls and the constants that it
+reads are in other files; if those change, numba would still run the old machine code. Here the name of a file
+of machine code is a hash of the function, of everything that it reaches, and of the types of its arguments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLAIN = (int, float, str, bytes, type(None), type(Ellipsis), np.generic, np.dty
 
 
 def compiled(*signature, **options) -> Callable:
-    """`numba.njit`, its machine code kept in the cache directory: `@compiled()`, `@compiled("i8(i8)")`."""
+    """`numba.njit` with machine code kept in the cache directory: `@compiled()`, `@compiled("i8(i8)")`."""
 
     def decorate(function: Callable) -> Dispatcher:
         every = {"no_cfunc_wrapper": True, "pipeline_class": WHOLE} | options
@@ -43,7 +43,9 @@ def compiled(*signature, **options) -> Callable:
 
 
 def generated(*signatures, **options) -> Callable:
-    """The same for source of `import_generated`, whose module is named by all that it depends on."""
+    """`compiled` for source of `import_generated`, whose module name is a hash of everything
+    it depends on.
+    """
 
     def decorate(function: Callable) -> Dispatcher:
         made: Any = numba.njit(**options)(function)
@@ -59,7 +61,9 @@ def generated(*signatures, **options) -> Callable:
 
 @functools.cache
 def digest(function: Callable) -> str:
-    """Of a function and all that it reaches: functions and constants of this package, in whatever file."""
+    """The hash of a function and of all functions and constants of this package that it
+    reaches, in any file.
+    """
     whole, reached = hashlib.sha256(shipped.compiler().encode()), [function]
     for one in reached:  # grows
         for name, value in _read_by(one):
@@ -70,13 +74,13 @@ def digest(function: Callable) -> str:
 
 
 def digest_of_module(module: types.ModuleType) -> str:
-    """Of all compiled functions that a module holds."""
+    """The hash of all compiled functions in a module."""
     made = (f"{n} {digest(v.py_func)}" for n, v in sorted(vars(module).items()) if isinstance(v, Dispatcher))
     return hashlib.sha256("\0".join(made).encode()).hexdigest()
 
 
 def _read_by(function: Callable) -> Iterator[tuple[str, object]]:
-    """(name, value) of what a function's machine code is made from."""
+    """(name, value) of everything that determines a function's machine code."""
     codes = [function.__code__]
     for code in codes:  # grows
         codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
@@ -95,7 +99,7 @@ def _read_by(function: Callable) -> Iterator[tuple[str, object]]:
 
 
 def _described(value) -> tuple[str, list[Callable]]:
-    """(text of a value, functions whose code counts besides)."""
+    """(text of a value, functions whose code has to be hashed as well)."""
     if isinstance(value, Dispatcher):
         return f"compiled {sorted(map(repr, value.targetoptions.items()))}", [value.py_func]
     if isinstance(value, _Intrinsic):
@@ -120,7 +124,9 @@ def _is_ours(module: str) -> bool:
 
 
 class _NoFolder(_CacheLocator):
-    """numba asks for one when the function is defined; what it calls may be defined after it."""
+    """A locator that does nothing. numba asks for one when a function is defined, before its callees may
+    exist.
+    """
 
     @classmethod
     def from_function(cls, py_func, py_file):
@@ -139,12 +145,14 @@ class _NoFolder(_CacheLocator):
 
 
 def _fields(key: tuple) -> list:
-    """Of named tuples among the types of a signature."""
+    """The field names of named tuples among the types of a signature."""
     return [getattr(kind, "fields", ()) for kind in key[0]]
 
 
 class _Files:
-    """A file for each signature: numba's index of them is wrong where two processes write it at once."""
+    """One file per signature, because numba's index file breaks if two processes write it at
+    the same time.
+    """
 
     def __init__(self, function: Callable, made_of: Callable):
         self._function, self._made_of = function, made_of
@@ -165,7 +173,7 @@ class _Files:
 
     def save(self, key: tuple, data) -> None:
         path = code_cache.cache_directory() / self._name(key)
-        with contextlib.suppress(OSError):  # a disk that is full or read-only: the next process compiles too
+        with contextlib.suppress(OSError):  # the disk is full or read-only: the next process compiles again
             code_cache.write_whole(path, dumps(data))
 
 
@@ -177,12 +185,12 @@ class _Kept(FunctionCache):
     _impl_class = _Impl
 
     def __init__(self, function: Callable, made_of: Callable):
-        """made_of: what the machine code for a key depends on besides."""
+        """made_of: key -> what the machine code depends on in addition to the key."""
         super().__init__(function)
         self._cache_file = _Files(function, made_of)
 
     def load_overload(self, sig, target_context):
-        """Without the registries that numba compiles with: machine code needs its runtime alone."""
+        """Loads machine code without numba's compiler registries: it needs only numba's runtime."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)

@@ -1,6 +1,6 @@
-"""Raw memory access for compiled code: typed loads and stores at a host address.
+"""Raw memory access for compiled code: typed loads and stores at host addresses.
 
-Every address given here has been checked by `translate` (jit/translate.py); nothing else may call these.
+Nothing is checked here: a simulated address must have been checked by `translate` (jit/translate.py) first.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def word_at(builder, base, index):
 
 @intrinsic
 def pointer(typingctx, address):
-    """Address as the pointer that numba.carray takes."""
+    """An address as the pointer that numba.carray takes."""
 
     def codegen(context, builder, signature, args):
         return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
@@ -97,7 +97,7 @@ def call_loop(typingctx, address, control):
 
 @intrinsic
 def lowest_bit(typingctx, m):
-    """Number of the lowest bit that is set in m, which is not 0."""
+    """The number of the lowest bit that is set in m; m must not be 0."""
 
     def codegen(context, builder, signature, args):
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -117,7 +117,7 @@ def column(typingctx, row, number):
 
 @intrinsic
 def lane_value(typingctx, registers, slot, lane):
-    """uint64 of a lane in a slot of the warp whose register file is at address `registers`."""
+    """The uint64 value of a lane in a slot of the warp whose register file is at address `registers`."""
 
     def codegen(context, builder, signature, args):
         index = builder.add(builder.mul(args[1], ir.Constant(ir.IntType(64), 32)), args[2])
@@ -139,7 +139,7 @@ def set_lane_value(typingctx, registers, slot, lane, value):
 def _room(words: int):
     @intrinsic
     def room(typingctx):
-        """Address of room for some words, until the function returns."""
+        """The address of memory for some words, valid until the function returns."""
 
         def codegen(context, builder, signature, args):
             room = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), words))
@@ -155,7 +155,9 @@ room_for_lanes, room_for_rows = _room(32), _room(128)  # values of a slot; 64 ro
 
 @intrinsic
 def mask_of(typingctx, predicates, code):
-    """int64 mask of a predicate operand (2 * index + negated) of the warp whose file is at `predicates`."""
+    """The int64 mask of a predicate operand (2 * index + negated); the warp's predicates are
+    at `predicates`.
+    """
 
     def codegen(context, builder, signature, args):
         one = ir.Constant(ir.IntType(64), 1)

@@ -1,12 +1,13 @@
-"""A batch: the splits that one call of the main loop runs without observers; and what splits hand to units.
+"""A batch: the splits that one call of the main loop runs without observers. Also queues instructions for
+units.
 
-States of a split are those of `bytecode.BATCH_STATE`. Fast forms of unit instructions (units/registry.py)
+The states of a split are those of `bytecode.BATCH_STATE`. Fast forms of unit instructions (units/registry.py)
 use the helpers here.
 """
 
 # ruff: noqa: F405, SIM109, SIM110
 # pyright: reportUndefinedVariable=false
-# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
+# ruff and pyright cannot see the names that bytecode._publish defines; numba refuses names that do not exist
 import numpy as np
 
 from ptxsim.isa.mathlib.inner import inner
@@ -26,7 +27,7 @@ def lowest_lane(m):
 
 @inner
 def elected_lane(members, limit):
-    """As machine/choices.py: the highest member up to lane `limit`, else the lowest."""
+    """The highest member up to lane `limit`, else the lowest; the same as in machine/choices.py."""
     lane = limit
     while lane >= 0 and not (members >> lane) & 1:
         lane -= 1
@@ -47,7 +48,9 @@ def same_in_all(registers, slot, m):
 
 @inner
 def issue(c, m, g, pc, lists, registers, predicates, control):
-    """Leaves an instruction of one thread, with the values it reads, to be handed to its unit later."""
+    """Queues an instruction of one thread, with the values that it reads, for its unit; returns whether it
+    did.
+    """
     n = word(control, ISSUED)
     if m & (m - 1) or n == word(control, ISSUES):
         return False
@@ -86,7 +89,7 @@ def set_batch_state(control, g, state):
 
 @inner
 def retry_standing(control):
-    """Lets every split that stands try again: something has happened."""
+    """Lets every waiting split try again, because something has happened."""
     for i in range(word(control, BATCH)):
         g = batch_split(control, i)
         if batch_state(control, g) == STANDS:
@@ -95,7 +98,7 @@ def retry_standing(control):
 
 @inner
 def retry_happened(control):
-    """The same if compiled code has done what they may wait for; whether it has."""
+    """The same if compiled code has done something that they may wait for; returns whether it has."""
     happened = word(control, HAPPENED) != 0
     if happened:
         set_word(control, HAPPENED, 0)
@@ -105,7 +108,7 @@ def retry_happened(control):
 
 @inner
 def admit(control):
-    """Takes the splits that a branch has created into the batch."""
+    """Adds the splits that a branch has created to the batch."""
     for i in range(word(control, NEW_COUNT)):
         g = word(control, NEW_FIRST + i)
         if word(word(control, SP_PTR) + SPLIT_BYTES * g, SP_STATE) != RUNNABLE:
@@ -120,7 +123,7 @@ def admit(control):
 
 @inner
 def next_split(control):
-    """Makes words[SPLIT] the first split of the batch that moves; False if none does."""
+    """Sets words[SPLIT] to the first running split of the batch; returns False if there is none."""
     for i in range(word(control, BATCH)):
         if batch_state(control, batch_split(control, i)) == MOVING:
             set_word(control, SPLIT, batch_split(control, i))
@@ -130,7 +133,9 @@ def next_split(control):
 
 @inner
 def leave_warp(control, g):
-    """Lanes that have left the kernel are alive no more; Python hears of it when all stand."""
+    """Marks lanes that have left the kernel as not alive; Python is told when all splits of
+    the batch wait.
+    """
     w = word(word(control, SP_PTR) + SPLIT_BYTES * g, SP_WARP)
     alive = word(control, ALIVE_PTR)
     set_word(alive, w, word(alive, w) & ~word(control, EXITED))
@@ -140,12 +145,14 @@ def leave_warp(control, g):
 
 @inner
 def settle_split(control, reason):
-    """Notes where words[SPLIT] has come to, and what it created; False if Python is needed at once."""
+    """Sets the state of words[SPLIT], which has stopped, and adds the splits that it created. Returns False
+    if Python is needed at once.
+    """
     g = word(control, SPLIT)
     admit(control)
     if reason == REASON_UNIT:
         set_batch_state(control, g, STANDS)
-        set_word(control, EXECUTED, word(control, EXECUTED) - 1)  # it counts when it is done
+        set_word(control, EXECUTED, word(control, EXECUTED) - 1)  # it is counted when it is done
     elif reason == REASON_BUDGET:
         set_batch_state(control, g, PAUSED)
     elif reason == REASON_GONE or reason == REASON_EXIT or reason == REASON_BAD_INDEX:

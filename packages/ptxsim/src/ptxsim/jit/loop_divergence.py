@@ -1,12 +1,12 @@
-"""Divergence in the main loop: a split divides at a branch, its lanes meet again at JOIN rows, lanes leave.
+"""Divergence in the main loop: a split divides at a branch, its lanes meet again at JOIN rows, lanes exit.
 
-A group is a set of lanes that will meet at row G_REJOIN; its splits go on alone until all of
-G_NEED have arrived.
+A group is a set of lanes that will meet at row G_REJOIN; its splits run separately until all lanes of G_NEED
+have arrived.
 """
 
 # ruff: noqa: F405, SIM109
 # pyright: reportUndefinedVariable=false
-# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
+# ruff and pyright cannot see the names that bytecode._publish defines; numba refuses names that do not exist
 import numpy as np
 
 from ptxsim.isa.mathlib.inner import inner
@@ -16,7 +16,7 @@ from ptxsim.jit.intrinsics import *  # noqa: F403
 
 @inner
 def new_group(groups, w, parent, rejoin, need):
-    """A group of lanes that will meet at row rejoin; its index."""
+    """Creates a group of lanes that will meet at row `rejoin`; returns its index."""
     for k in range(w * 32, w * 32 + 32):
         if groups[k, G_LIVE] == 0:
             groups[k, G_LIVE] = 1
@@ -45,7 +45,9 @@ def new_split(splits, words, w, pc, mask, group):
 
 @inner
 def meeting(splits, groups, g, mask, rejoin):
-    """The group of lanes of g that will meet at row rejoin, if that is one."""
+    """The group in which the lanes of g will meet at row `rejoin`: a new one unless g is in it already. If
+    `rejoin` is -1, the group that g is in.
+    """
     group = splits[g, SP_GROUP]
     if rejoin >= 0 and (group < 0 or groups[group, G_REJOIN] != rejoin):
         group = new_group(groups, splits[g, SP_WARP], group, rejoin, mask)
@@ -54,7 +56,7 @@ def meeting(splits, groups, g, mask, rejoin):
 
 @inner
 def diverge(splits, groups, words, g, taken, other, target, fall, rejoin):
-    """Splits g: `other` lanes go on in g at `fall`, `taken` lanes get a split of their own at `target`."""
+    """Divides split g: lanes `other` continue in g at `fall`, lanes `taken` get a new split at `target`."""
     group = meeting(splits, groups, g, taken | other, rejoin)
     splits[g, SP_GROUP] = group
     splits[g, SP_MASK] = other
@@ -64,9 +66,9 @@ def diverge(splits, groups, words, g, taken, other, target, fall, rejoin):
 
 @inner
 def arrive_early(splits, groups, g, mask, lanes, row):
-    """Some lanes of g, whose lanes are `mask`, jump to the row where all meet again: they need no split.
+    """Some `lanes` of g, whose lanes are `mask`, jump to the row where all meet again, so they need no split.
 
-    The branch and their arrival count as two instructions, as where they have one.
+    The branch and their arrival count as two instructions, just as if they had a split.
     """
     group = meeting(splits, groups, g, mask, row)
     splits[g, SP_GROUP] = group
@@ -75,8 +77,8 @@ def arrive_early(splits, groups, g, mask, lanes, row):
 
 @inner
 def join(splits, groups, g, row):
-    """Lanes of g reach a meeting point. True: go on (perhaps with more lanes); False: g is gone, its lanes
-    wait.
+    """The lanes of g reach a meeting point. Returns True if g continues (perhaps with more lanes), False if g
+    no longer exists because its lanes wait for others.
     """
     while True:
         group = splits[g, SP_GROUP]
@@ -93,8 +95,9 @@ def join(splits, groups, g, row):
 
 @inner
 def follow(words, budget, before):
-    """Once a split is gone: makes words[SPLIT] the latest that its branches have created and that has not run
-    yet, with what is left of `budget`; False if there is none. before: instructions executed at its start.
+    """After a split has ended: sets words[SPLIT] to the newest split created by its branches that has not run
+    yet, with the rest of `budget`; returns False if there is none. before: instructions executed at its
+    start.
     """
     left, parts = budget - (words[EXECUTED] - before), words[PARTS]
     if words[FOLLOWS] == 0 or words[NEW_COUNT] == 0 or left <= 0 or parts == MOST_PARTS:
@@ -111,7 +114,9 @@ def follow(words, budget, before):
 
 @inner
 def leave(splits, groups, g):
-    """Lanes of g exit. True: g is gone; False: g goes on as the lanes that waited only for these."""
+    """The lanes of g exit. Returns True if g no longer exists, False if g continues with the lanes that
+    waited only for these.
+    """
     gone = splits[g, SP_MASK]
     group = splits[g, SP_GROUP]
     resumed = False
@@ -138,7 +143,9 @@ def leave(splits, groups, g):
 
 @inner
 def branch_index(c, m, w, g, pc, lists, registers, splits, groups, words):
-    """brx.idx: the lanes with the lowest pending index go on in g, every other index gets a split."""
+    """brx.idx: each distinct index gets a split of its own, except the last, whose lanes continue in g.
+    Returns False for an index out of range.
+    """
     rest = m
     while True:
         lane = 0

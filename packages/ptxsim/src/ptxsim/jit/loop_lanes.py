@@ -1,12 +1,12 @@
-"""Loads and stores lane by lane: of any lanes at any addresses, with the faults that they may have.
+"""Loads and stores lane by lane, for any lanes and any addresses, with detection of faults.
 
-Arguments have the names of loop_template.py: `c` is a bytecode row, `row` its address and `pc` its number;
+Arguments are named as in loop_template.py: `c` is a bytecode row, `row` its address and `pc` its number;
 `registers` is the address of the warp's register file.
 """
 
 # ruff: noqa: F405
 # pyright: reportUndefinedVariable=false
-# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
+# ruff and pyright cannot see the names that bytecode._publish defines; numba refuses names that do not exist
 import numpy as np
 
 from ptxsim.isa.address_map import LOCAL_BASE
@@ -29,7 +29,9 @@ def fault(words, lane, address):
 
 @inner
 def own_bytes(words, thread, size, write):
-    """Whether it is an access to local memory that nobody hears of: all but loads of unwritten bytes."""
+    """Whether an access is to local memory and not reported: only loads of unwritten bytes are. Marks bytes
+    of a store as written.
+    """
     if not is_local(words[PLACE]):
         return False
     flags = words[LOCAL_WRITTEN] + thread * words[LOCAL_BYTES] + words[PLACE] - LOCAL_BASE
@@ -80,7 +82,7 @@ def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc, 
     first = c[ACCESS_LIST]
     size = count * width
     apart = words[LOG_ON] == 0 or all_apart(registers, base, m)
-    unchanged = 0  # bits of lanes whose place holds the same afterwards
+    unchanged = 0  # bits of lanes whose stores do not change memory
     for l in range(32):
         if (m >> l) & 1:
             address = np.int64(lane_value(registers, base, l)) + c[IMM]

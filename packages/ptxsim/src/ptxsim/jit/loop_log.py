@@ -1,8 +1,8 @@
-"""The log of accesses that observers read, where all lanes of an access reach one buffer or window."""
+"""The access log for observers, for accesses whose lanes are all in one buffer or window."""
 
 # ruff: noqa: F405, SIM110
 # pyright: reportUndefinedVariable=false
-# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
+# ruff and pyright cannot see the names that bytecode._publish defines; numba refuses names that do not exist
 import numpy as np
 
 from ptxsim.isa.address_map import SHARED_BASE, SPACE_SHARED
@@ -11,12 +11,12 @@ from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
 from ptxsim.jit.loop_memory import HEARD, OWN, access_size, same_element, set_word, u64, word
 
-EVERY_BYTE = 0x0101_0101_0101_0101  # is written
+EVERY_BYTE = 0x0101_0101_0101_0101  # flags of eight bytes that are written
 
 
 @inner
 def all_apart(registers, slot, mask):
-    """Do the lanes' addresses ascend? Then no two are one."""
+    """Whether the lanes' addresses strictly ascend, so that no two are equal."""
     last = np.int64(-1)
     for l in range(32):
         if (mask >> l) & 1:
@@ -39,7 +39,7 @@ def first_at(registers, slot, mask, lane):
 
 @inner
 def last_at(registers, slot, mask, lane):
-    """The last lane with the address of `lane`: where several store to one place, what it stores remains."""
+    """The last lane with the address of `lane`: if several lanes store to one address, its value remains."""
     address = lane_value(registers, slot, lane)
     for l in range(31, lane, -1):
         if (mask >> l) & 1 and lane_value(registers, slot, l) == address:
@@ -49,7 +49,7 @@ def last_at(registers, slot, mask, lane):
 
 @inner
 def held_already(row, registers, control, lane, host):
-    """LOG_SAME if memory holds what a lane is about to store, else 0."""
+    """LOG_SAME if memory already holds the value that a lane is about to store, else 0."""
     width = column(row, ACCESS_WIDTH)
     names = word(control, LISTS_PTR) + 4 * column(row, ACCESS_LIST)
     for v in range(column(row, ACCESS_ELEMENTS)):
@@ -61,8 +61,8 @@ def held_already(row, registers, control, lane, host):
 
 @inner
 def log_simple(row, pc, m, w, write, distance, registers, control):
-    """Logs an access of the lanes in m to the memory that `reach` has found; False if that is not simple, and
-    nothing has happened.
+    """Logs an access of the lanes in m to the memory that `reach` has found. Returns False, without logging,
+    if the access has to be done lane by lane.
     """
     place = word(control, PLACE)
     if place == OWN:
@@ -97,7 +97,9 @@ def log_lanes(row, pc, m, thread, write, distance, registers, control):
 
 @inner
 def own_lanes(row, m, write, distance, registers, control):
-    """Whether nobody hears of an access to local memory: of all but loads of unwritten bytes."""
+    """Whether an access to local memory is not reported: only loads of unwritten bytes are. Marks bytes of a
+    store as written.
+    """
     slot, size, rest = column(row, ACCESS_ADDRESS), access_size(row), m
     flags = distance + word(control, LOCAL_WRITTEN) - word(control, LOCAL_PTR)
     while rest:

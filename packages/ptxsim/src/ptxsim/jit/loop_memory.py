@@ -1,14 +1,14 @@
-"""Loads and stores of the main loop whose addresses lie in one buffer or window: all are checked at once.
+"""Loads and stores of the main loop whose addresses are all in one buffer or window and are checked at once.
 
-`load_warp` and `store_warp` do the usual widths for a whole warp as vector code, `load_some` and `store_some`
-any width for any lanes, and local memory. What is not that simple, or has a fault, is left to loop_lanes.py.
+`load_warp` and `store_warp` do the usual widths for a full warp as vector code; `load_some` and `store_some`
+do any width for any lanes, and local memory. loop_lanes.py does all other accesses and those with a fault.
 
 `row`, `registers` and `control` are addresses, which cost less to pass than arrays.
 """
 
 # ruff: noqa: F405, SIM109
 # pyright: reportUndefinedVariable=false
-# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
+# ruff and pyright cannot see the names that bytecode._publish defines; numba refuses names that do not exist
 import numpy as np
 
 from ptxsim.isa.address_map import *  # noqa: F403
@@ -26,8 +26,8 @@ WHOLE_WARP = (
     (4, 4),
     (1, 8),
     (2, 8),
-)  # (elements, bytes of one) with vector code
-UNHEARD, HEARD, OWN = range(3)  # of an access: observers do not hear of it, do, or it is to local memory
+)  # (elements, bytes per element) for which there is vector code
+UNHEARD, HEARD, OWN = range(3)  # of an access: not reported to observers, reported, or to local memory
 
 
 @inner(inline="always")
@@ -56,7 +56,7 @@ def read_element(host, width, extend):
 
 @inner
 def same_element(host, width, x):
-    """Are the low bytes of x those in memory?"""
+    """Whether memory holds the low bytes of x."""
     if width == 4:
         return load32(u64(host)) == x & u64(0xFFFF_FFFF)
     if width == 8:
@@ -78,12 +78,12 @@ def write_element(host, width, x):
         store8(u64(host), x)
 
 
-# ---- what lanes reach
+# ---- the memory that lanes access
 
 
 @inner(inline="always")
 def word(base, number):
-    """int64 number `number` after an address."""
+    """The int64 with number `number` after an address."""
     return column(u64(base), number)
 
 
@@ -99,7 +99,7 @@ def within(segment, address, size):
 
 @inner
 def segment_of(control, address, size):
-    """Address of the global segment's row that holds [address, address + size), or 0."""
+    """The address of the row of the global segment that contains [address, address + size), or 0."""
     table = word(control, SEG_PTR)
     if within(table + SEG_BYTES * word(control, LAST_SEGMENT), address, size):
         return table + SEG_BYTES * word(control, LAST_SEGMENT)
@@ -112,7 +112,9 @@ def segment_of(control, address, size):
 
 @inner
 def own_offset(address, size, space, cta, control):
-    """Offset in the CTA's window; -1 if there are not `size` bytes (a power of two), aligned to it."""
+    """The offset in the CTA's own shared memory; -1 if `size` bytes (a power of two) there, aligned to
+    `size`, are not legal.
+    """
     if space == SPACE_GENERIC and not is_shared(address):
         return -1
     rank, offset = shared_place(address)
@@ -122,17 +124,17 @@ def own_offset(address, size, space, cta, control):
 
 @inner
 def window(cta, control):
-    """Host address of a CTA's shared memory."""
+    """The host address of a CTA's shared memory."""
     return word(word(control, CT_PTR) + CT_BYTES * cta, CT_SHARED)
 
 
 @inner
 def reach(row, size, m, w, cta, registers, control):
-    """Distance from the addresses of an access of the lanes in m to those of the host, for lane 0; it grows
-    by `step_of` from lane to lane. 0 if it is not that simple.
+    """The distance from simulated to host addresses for an access of the lanes in m: that of lane 0; it grows
+    by `step_of` from lane to lane. 0 if the access has to be done lane by lane.
 
-    Simple is: every address aligned to `size`, and all in one segment, the CTA's window or local memory.
-    words[PLACE] is what it is: UNHEARD, HEARD or OWN.
+    That is not necessary if every address is aligned to `size` and all are in one segment, the CTA's own
+    shared memory or local memory. Sets words[PLACE] to UNHEARD, HEARD or OWN.
     """
     space, slot, offset = column(row, ACCESS_SPACE), column(row, ACCESS_ADDRESS), column(row, IMM)
     first, at, place = np.int64(lane_value(registers, slot, lowest_bit(m))) + offset, 0, HEARD
@@ -168,7 +170,7 @@ def reach(row, size, m, w, cta, registers, control):
 
 @inner
 def step_of(control):
-    """By how much the distance that `reach` has found grows from lane to lane."""
+    """The amount by which the distance that `reach` has found grows from lane to lane."""
     return word(control, LOCAL_BYTES) if word(control, PLACE) == OWN else 0
 
 
@@ -180,7 +182,7 @@ def access_size(row):
 
 def _whole_warp(vector_code):
     """`access(row, distance, registers, control)`: the access of all 32 lanes to the addresses that `reach`
-    has found, by the vector code that `vector_code(elements, bytes of one)` makes.
+    has found, with the vector code of `vector_code(elements, bytes per element)`.
     """
     one_1, one_2, one_4, two_4, four_4, one_8, two_8 = (vector_code(*shape) for shape in WHOLE_WARP)
 
@@ -212,7 +214,7 @@ load_warp, store_warp = _whole_warp(loader), _whole_warp(storer)
 
 @inner
 def load_some(row, m, distance, step, registers, control):
-    """The load of the lanes in m from the addresses that `reach` has found."""
+    """Loads for the lanes in m from the addresses that `reach` has found."""
     slot, width, extend = column(row, ACCESS_ADDRESS), column(row, ACCESS_WIDTH), column(row, ACCESS_EXTEND)
     names, count = word(control, LISTS_PTR) + 4 * column(row, ACCESS_LIST), column(row, ACCESS_ELEMENTS)
     while m:
@@ -226,7 +228,9 @@ def load_some(row, m, distance, step, registers, control):
 
 @inner
 def store_some(row, m, distance, step, registers, control):
-    """Their store; the last of several to one place remains."""
+    """Stores for the lanes in m to these addresses; of several stores to one address, the last
+    one remains.
+    """
     slot, width = column(row, ACCESS_ADDRESS), column(row, ACCESS_WIDTH)
     names, count = word(control, LISTS_PTR) + 4 * column(row, ACCESS_LIST), column(row, ACCESS_ELEMENTS)
     while m:

@@ -1,28 +1,28 @@
-"""Clusters of a grid one after the other, without Python between them: to start and to end a short one there
-takes ten times as long as it runs.
+"""Runs clusters of a grid one after the other without Python between them: for a short cluster, starting and
+ending it in Python takes ten times as long as running it.
 """
 
 # ruff: noqa: F405
 # pyright: reportUndefinedVariable=false
-# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
+# ruff and pyright cannot see the names that bytecode._publish defines; numba refuses names that do not exist
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import call_loop
 
 NONE_STANDS = -1
-MOST = 1_000_000  # some tenths of a second: then others look at the time, at Ctrl-C, at what is left to do
+MOST = 1_000_000  # instructions, some tenths of a second; then Python checks time limits and Ctrl-C
 
 
 @compiled()
 def run_each(loop, control, files, tables, memory, start, slots, values, first):
-    """Runs the clusters that `values` describes, from row `first` on, each from its start to its end.
+    """Runs the clusters that `values` describes, from row `first` on, each from start to end.
 
     loop: address of the main loop's code. files: registers, predicates. tables: splits, groups, living,
-    batch. memory: shared, local, local_written. start: what a cluster finds: fresh registers, predicates,
-    splits, living. values[i, k, r]: what the register in slots[k] holds in CTA r of cluster i.
-    Returns (the first row whose cluster has not ended; NONE_STANDS, or why the main loop stopped there;
-    instructions executed before it). A cluster that needs Python has run up to where it stands, and the batch
-    is as it was left. After MOST instructions no other one starts.
+    batch. memory: shared, local, local_written. start: initial registers, predicates, splits and living of a
+    cluster. values[i, k, r]: initial value of the register in slots[k] in CTA r of cluster i.
+    Returns (the first row whose cluster has not ended; NONE_STANDS, or the reason why the main loop stopped
+    there; instructions executed before that cluster). A cluster that needs Python has run until it needs it,
+    and its batch is left as it was then. After MOST instructions no further cluster is started.
     """
     registers, predicates = files
     splits, groups, living, batch = tables
@@ -54,7 +54,7 @@ def run_each(loop, control, files, tables, memory, start, slots, values, first):
 
 @compiled()
 def _admit_all(batch, living, control):
-    """Makes the batch of a cluster whose warps all stand at their first instruction."""
+    """Creates the batch of a cluster whose warps are all at their first instruction."""
     batch[BATCH_STATE, :] = ABSENT
     count = 0
     for w in range(len(living)):
@@ -67,7 +67,7 @@ def _admit_all(batch, living, control):
 
 @compiled()
 def _over(batch, control):
-    """Whether all warps have ended, and left nothing for Python to hear of; the batch is then forgotten."""
+    """Whether all warps have ended and left nothing for Python to process; the batch is then cleared."""
     for j in range(control[BATCH]):
         if batch[BATCH_STATE, batch[BATCH_LIST, j]] != GONE:
             return False

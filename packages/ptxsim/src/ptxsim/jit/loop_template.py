@@ -1,8 +1,8 @@
-"""The main loop: runs splits (lanes of a warp at the same instruction) until something outside is needed.
+"""The main loop: runs splits (lanes of a warp at the same instruction) until Python is needed.
 
 This file is a template: `jit/codegen.py` replaces the marked lines by functions for scalar operations and
-calls of them, writes the result to the cache directory and imports it there. Column and reason numbers come
-from `jit/bytecode.py`.
+calls of them, writes the result to the cache directory and imports it from there. Column and reason numbers
+are those of `jit/bytecode.py`.
 
 Arrays: code (rows, COLUMNS), lists, splits (splits, ..), groups (groups, ..), segments (segments, ..), ctas
 (CTAs, ..), log (capacity, 4), and words, the control words. `registers` and `predicates` are addresses of the
@@ -11,7 +11,7 @@ warp's files: uint64 (slots, 32) and int64 masks.
 
 # ruff: noqa: F405, F841, SIM109
 # pyright: reportUndefinedVariable=false
-# ruff cannot see, nor pyright, what bytecode._publish makes; numba refuses a name that is not there
+# ruff and pyright cannot see the names that bytecode._publish defines; numba refuses names that do not exist
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,9 @@ from ptxsim.jit.simd_scalar import vector_operation  # noqa: F401
 
 @inner
 def fast_unit(c, row, m, w, g, pc, lists, registers, predicates, rank, control):
-    """Does the unit instruction of row `c`, at address `row`, for the lanes in m; False: its handler must."""
+    """Executes the unit instruction of row `c`, at address `row`, for the lanes in m. Returns False if its
+    handler has to do it.
+    """
     done = False
     kind = c[UNIT_FORM]
     observed = word(control, LOG_ON) != 0
@@ -64,7 +66,7 @@ def fast_unit(c, row, m, w, g, pc, lists, registers, predicates, rank, control):
 
 @inner
 def fast_together(control):
-    """What all splits that stand can do together, as at a CTA barrier; whether one moved."""
+    """Executes what all waiting splits can do together, such as a CTA barrier; returns whether one moved."""
     moved = False
     # {{fast: together}}
     set_word(control, FAST_DONE, word(control, FAST_DONE) + moved)
@@ -73,7 +75,7 @@ def fast_together(control):
 
 @inner
 def run_split(control):
-    """Runs split words[SPLIT] for at most words[BUDGET] instructions; the reason it stopped.
+    """Runs split words[SPLIT] for at most words[BUDGET] instructions; returns the reason why it stopped.
 
     control: address of the control words, which hold the addresses and sizes of all other arrays.
     """
@@ -210,8 +212,8 @@ def run_split(control):
 
 @generated(types.int64(types.int64), nogil=True, pipeline_class=WHOLE)
 def run(control):
-    """Runs split words[SPLIT], and those that follow it; if there is a batch, its splits in turn, until all
-    stand (REASON_STANDS) or one, then words[SPLIT], needs Python at once. Returns the reason it stopped.
+    """Runs split words[SPLIT] and those that follow it. If there is a batch, runs its splits in turn until
+    all wait (REASON_STANDS) or one, words[SPLIT], needs Python at once. Returns the reason why it stopped.
     """
     words: Any = carray(pointer(control), (CONTROL_WORDS,), dtype=np.int64)
     batch, budget, before = words[BATCH] != 0, words[BUDGET], words[EXECUTED]

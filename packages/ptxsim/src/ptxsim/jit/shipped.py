@@ -1,10 +1,11 @@
-"""Machine code that a wheel brings along, so that a first run need not compile.
+"""Machine code that a wheel contains, so that a first run does not have to compile.
 
     python -m ptxsim.jit.shipped [COMMAND ARGS]    before the wheel is built, once for each Python
 
-numba keeps code under the processor that made it. Here it is made for one that most computers have, and
-found by all that can run it, with the same numba, Python and operating system. What a launch needs besides,
-or where anything differs, is compiled as ever: the names of the files say what they were made of.
+numba keeps machine code under the processor that compiled it. The code here is compiled for a processor that
+most computers support, and used by all of them that have the same numba, Python and operating system.
+Whatever else a launch needs is compiled as usual, and so is everything if something differs: the names of the
+files are hashes of what they were made from.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import sys
 from pathlib import Path
 
 PROCESSOR = "x86-64-v3"  # of 2013 and later
-NEEDS = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")  # for it
+NEEDS = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")  # CPU features
 TRIPLE = "x86_64-unknown-linux-gnu"
-# Calls most of what is compiled: one warp; what the loop calls by address; many CTAs of several warps.
+# Calls most compiled code: one warp; functions that the loop calls by address; many CTAs of several warps.
 EXERCISE = '''
 import numpy as np, ptxsim
 tiles = """.version 8.7
@@ -54,23 +55,23 @@ for order in ("program", "adverse"):
 
 @functools.cache
 def compiler() -> str:
-    """What makes machine code here: others cannot load it. numba itself takes 0.2 s to say its version."""
+    """The compiler's version; others cannot load its machine code. Importing numba for that takes 0.2 s."""
     return f"numba-{importlib.metadata.version('numba')}-{sys.implementation.cache_tag}"
 
 
 def folder() -> Path:
-    """Where the code for this numba and Python is, or would be."""
+    """The folder of the code for this numba and Python; it may not exist."""
     return Path(__file__).parents[1] / "compiled" / compiler()
 
 
 @functools.cache
 def usable() -> bool:
-    """Whether there is such code, and this processor runs it."""
+    """Whether there is such code and this processor can run it."""
     return folder().is_dir() and not _lacking()
 
 
 def misfit() -> str:
-    """Why code that a wheel brought along does not serve here; empty where it does, or there is none."""
+    """Why the code in a wheel cannot be used here; "" if it can, or if there is none."""
     brought = sorted(path.name for path in folder().parent.glob("numba-*"))
     if not brought or usable():
         return ""
@@ -80,8 +81,8 @@ def misfit() -> str:
 
 
 def _lacking() -> list[str]:
-    """What the code needs and this processor does not have."""
-    from llvmlite import binding  # 0.05 s, and who compiles everything has no use for it
+    """What the code needs and this computer lacks."""
+    from llvmlite import binding  # takes 0.05 s, and is only needed if there is such code
 
     if binding.get_process_triple() != TRIPLE:
         return [TRIPLE]
@@ -90,18 +91,20 @@ def _lacking() -> list[str]:
 
 
 def holds(module: str) -> bool:
-    """Whether code of this generated module is among it."""
+    """Whether the usable code contains this generated module."""
     return usable() and any(folder().glob(f"{module}.*.code"))
 
 
 def shipped_key(key: tuple) -> tuple:
-    """numba's key of a function, as it was where the code was made."""
+    """numba's key of a function, as it was on the computer that compiled the code."""
     signature, _, made_of = key
     return signature, (TRIPLE, PROCESSOR, ""), made_of
 
 
 def main(command: list[str]) -> None:
-    """Compiles what most launches call, and what a command calls besides, into the folder of the wheel."""
+    """Compiles what most launches call, and what a command calls in addition, into the folder
+    of the wheel.
+    """
     folder().mkdir(parents=True, exist_ok=True)
     made_for = {"NUMBA_CPU_NAME": PROCESSOR, "NUMBA_CPU_FEATURES": "", "PTXSIM_CACHE": str(folder())}
     for one in ([sys.executable, "-c", EXERCISE], command):

@@ -1,6 +1,6 @@
-"""Conversions between float32 and the 16-bit formats as LLVM vector code, in integer arithmetic alone.
+"""Conversions between float32 and the 16-bit formats as LLVM vector code.
 
-No instruction of the host's own is used (F16C, for instance), so that every host gives the same bits.
+No conversion instruction of the host (such as F16C) is used, so that every host gives the same bits.
 Sources: IEEE 754 binary16, and PTX ISA "cvt" for the NaNs that a conversion gives.
 """
 
@@ -23,14 +23,14 @@ def splat32(number: int):
 
 
 def _parts(builder, value):
-    """Sign, as bit 15, and magnitude of float32 lanes."""
+    """(sign as bit 15, magnitude) of float32 lanes."""
     bits = builder.bitcast(value, V32)
     sign = builder.and_(builder.lshr(bits, splat32(16)), splat32(0x8000))
     return sign, builder.and_(bits, splat32(0x7FFF_FFFF))
 
 
 def _round(builder, magnitude, drop: int, bias: int):
-    """(magnitude + bias) >> drop to nearest even."""
+    """(magnitude + bias) >> drop, rounded to nearest even."""
     odd = builder.and_(builder.lshr(magnitude, splat32(drop)), splat32(1))
     half = splat32((bias + (1 << (drop - 1)) - 1) & 0xFFFF_FFFF)
     return builder.lshr(builder.add(builder.add(magnitude, half), odd), splat32(drop))

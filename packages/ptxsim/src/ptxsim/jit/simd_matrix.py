@@ -1,8 +1,8 @@
-"""Tiles on their way, compiled: out of shared memory as operands, from a product to tensor memory.
+"""Compiled moves of tiles: operands out of shared memory, and results of a product into tensor memory.
 
-A tile in shared memory is a list of 16-byte chunks; four chunks are one vector of 32 halves. What it buys:
-128 x 8 chunks are decoded in 2.7 us (numpy 16, by fancy indexing and astype);
-128 x 256 results are added in 5 us (numpy 22, row by row and again for NaNs).
+A tile in shared memory is a list of 16-byte chunks; four chunks are one vector of 32 halves. The gain:
+128 x 8 chunks are decoded in 2.7 us (numpy: 16 us, with fancy indexing and astype);
+128 x 256 results are added in 5 us (numpy: 22 us, row by row and again for NaNs).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ptxsim.jit.code_cache import import_generated
 from ptxsim.jit.simd_half import V16, V32, VF, f32_of_bf16, f32_of_f16
 
 CHUNK = 16  # bytes
-STEP = 4  # chunks at a time: 32 values, as many as a warp has lanes
+STEP = 4  # chunks at a time: 32 values
 I32, I64 = ir.IntType(32), ir.IntType(64)
 _V8 = ir.VectorType(ir.IntType(16), 8)
 
 
 def _decoder(convert):
-    """`decode(window, numbers, target)`: four chunks of the window at one address, by the chunk numbers at
-    the next (int64), as 32 floats to the last.
+    """`decode(window, numbers, target)`, all three addresses: writes four chunks of the window as 32 floats
+    to `target`. Their chunk numbers (int64) are at `numbers`.
     """
 
     @intrinsic
@@ -57,13 +57,14 @@ def _join(builder, a, b):
 
 
 decode_f16, decode_bf16 = _decoder(f32_of_f16), _decoder(f32_of_bf16)
-TOGETHER = 8  # products of a step of `lane_products`
+TOGETHER = 8  # products per iteration of `lane_products`
 
 
 @intrinsic
 def lane_products(typingctx, sums, a, b, steps):
-    """Stores 32 sums of `steps` products (a multiple of eight), one rounding a step, from the first step on:
-    lane l takes float l of 32 at `a` and float l % 4 of four at `b`, which go on by so many each step.
+    """Stores 32 sums of `steps` products (a multiple of eight) at `sums`, added in order with one rounding
+    per product and one per sum. In each step, lane l multiplies float l of the next 32 at `a` by float l % 4
+    of the next four at `b`.
     """
 
     def codegen(context, builder, signature, args):
@@ -127,7 +128,7 @@ def accumulate(cells, product, lane, column, row, first, rows, columns, add, nan
             value = target[j] + source[j] if add else source[j]
             target[j] = value if value == value else nan
 """
-_NAN = np.array(0x7FFF_FFFF, np.uint32).view(np.float32)[()]  # as chips write it
+_NAN = np.array(0x7FFF_FFFF, np.uint32).view(np.float32)[()]  # the NaN that chips write
 
 
 @functools.cache
@@ -136,9 +137,10 @@ def _compiled():
 
 
 def gather_halves(window: np.ndarray, numbers: np.ndarray, kind: str) -> np.ndarray:
-    """float32 (.., 8 per chunk) of chunks of a shared memory window (uint8, aligned to 16 bytes).
+    """The values of chunks of a shared memory window (uint8, aligned to 16 bytes): float32 (.., 8 per chunk).
 
-    numbers: int64, contiguous, a multiple of four, all inside the window; kind: "f16" or "bf16".
+    numbers: chunk numbers, int64, contiguous, a multiple of four, all inside the window; kind: "f16" or
+    "bf16".
     """
     out = np.empty((*numbers.shape[:-1], 8 * numbers.shape[-1]), np.float32)
     _compiled().gather(window, numbers, out, kind == "bf16")
@@ -146,8 +148,9 @@ def gather_halves(window: np.ndarray, numbers: np.ndarray, kind: str) -> np.ndar
 
 
 def accumulate(cells: np.ndarray, product: np.ndarray, cell, entry, size, add: bool) -> None:
-    """Adds a block of a product to a block of tensor memory, or writes it there.
+    """Adds a block of a product to a block of tensor memory or, without `add`, writes it there.
 
-    cells, product: float32 matrices, contiguous; the blocks of `size` begin at `cell` and `entry` (pairs).
+    cells, product: contiguous float32 matrices, in which the blocks of `size` start at `cell` and `entry`
+    (pairs).
     """
     _compiled().accumulate(cells, product, *cell, *entry, *size, add, _NAN)

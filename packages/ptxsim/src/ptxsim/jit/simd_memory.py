@@ -1,7 +1,8 @@
-"""Loads and stores of a full warp as LLVM vector code: all addresses checked at once, then four lanes a step.
+"""Loads and stores of a full warp as LLVM vector code: checks all addresses at once, then does four lanes a
+step.
 
-An access of `count` elements of `width` bytes per lane is a small transposition: memory holds one lane's
-elements side by side, the register file holds one element of all lanes side by side.
+An access of `count` elements of `width` bytes per lane is a small transposition: in memory, the elements of
+one lane are adjacent; in the register file, one element of all lanes is adjacent.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ def _pointer(builder, address, kind):
 
 
 def _at(builder, base, words):
-    """Address of 64-bit word number `words` after `base`."""
+    """The address of the 64-bit word with number `words` after `base`."""
     return builder.add(base, builder.shl(words, ir.Constant(I64, 3)))
 
 
 def _slot(builder, registers, number):
-    """Address of lane 0 of a slot."""
+    """The address of lane 0 of a slot."""
     return _at(builder, registers, builder.mul(number, ir.Constant(I64, LANES)))
 
 
 def _or_lanes(builder, vector):
-    """The bits set in any lane."""
+    """The bits that are set in any lane."""
     half = LANES
     while half > 1:
         half //= 2
@@ -52,7 +53,7 @@ def _all_lanes(builder, value):
 
 
 def _checked(builder, registers, slot, shift, room, active=None):
-    """The result of check_lanes; of the lanes in the vector `active` alone."""
+    """The result of check_lanes, restricted to the lanes in the vector `active` if given."""
     source = _slot(builder, registers, slot)
     offsets = builder.load(_pointer(builder, source, V64), align=8, typ=V64)
     offsets = builder.add(offsets, _all_lanes(builder, shift))
@@ -66,10 +67,10 @@ def _checked(builder, registers, slot, shift, room, active=None):
 
 @intrinsic
 def check_lanes(typingctx, registers, slot, shift, room):
-    """Says whether all lanes may access what is at their offsets (value of `slot` + shift).
+    """Checks the offsets (value of `slot` + shift) of all lanes.
 
-    The result is negative if an offset is outside 0 .. room; its low six bits are those set in any offset,
-    for the alignment check.
+    The result is negative if an offset is outside 0 .. room. Its low six bits are those that are set in any
+    offset, for the alignment check.
     """
 
     def codegen(context, builder, signature, args):
@@ -80,7 +81,7 @@ def check_lanes(typingctx, registers, slot, shift, room):
 
 @intrinsic
 def check_some(typingctx, registers, slot, shift, room, m):
-    """The same for the lanes in m."""
+    """check_lanes for the lanes in m only."""
 
     def codegen(context, builder, signature, args):
         file, number, distance, bytes_left, lanes = args
@@ -104,7 +105,7 @@ def lanes_differ(typingctx, registers, slot):
 
 
 def _columns(builder, rows, count: int):
-    """The transposition: vectors of equal length -> for each of their elements the vector over all rows."""
+    """The transposition: vectors of equal length -> for each element number, the vector over all rows."""
     for v in range(count):
         pairs = [_pick(builder, a, b, [v, count + v]) for a, b in zip(rows[::2], rows[1::2], strict=True)]
         while len(pairs) > 1:
@@ -121,7 +122,7 @@ def _pick(builder, a, b, numbers):
 
 
 def _steps(builder, action) -> None:
-    """action(first lane) for lanes 0, 4, .., 28."""
+    """Emits a loop of action(first lane) for lanes 0, 4, .., 28."""
     start, body, done = (builder.append_basic_block(name) for name in ("start", "lanes", "done"))
     builder.branch(start)
     builder.position_at_end(start)
@@ -137,7 +138,7 @@ def _steps(builder, action) -> None:
 
 
 def _addresses(builder, place, lane):
-    """Host addresses of four lanes: place = (address of the slot that holds the simulated ones, distance)."""
+    """Host addresses of four lanes. place: (address of the slot with the simulated addresses, distance)."""
     values, distance = place
     for i in range(STEP):
         word = _at(builder, values, builder.add(lane, ir.Constant(I64, i)))
@@ -145,18 +146,18 @@ def _addresses(builder, place, lane):
 
 
 def _register(builder, registers, lists, v: int, lane):
-    """Pointer to four lanes, from `lane` on, of the slot that lists[v] names; `lists` is an address."""
+    """Pointer to four lanes, from `lane` on, of the slot lists[v]; `lists` is an address."""
     number = builder.add(lists, ir.Constant(I64, 4 * v))
     slot = builder.zext(builder.load(_pointer(builder, number, I32), align=4, typ=I32), I64)
     word = builder.add(builder.mul(slot, ir.Constant(I64, LANES)), lane)
     return _pointer(builder, _at(builder, registers, word), STEP64)
 
 
-AHEAD = 128  # bytes: a row of a K-major tile in the widest swizzle; the next tile of the row comes next
+AHEAD = 128  # bytes: a row of a K-major tile in the widest swizzle; the next tile of the row follows it
 
 
 def _prefetch(builder, address):
-    """A hint to the host's cache: simulated global memory is read once by each CTA, row by row."""
+    """Emits a prefetch for the host's cache: a CTA reads simulated global memory once, row by row."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
     module = builder.module
@@ -168,8 +169,8 @@ _ARGUMENTS = (types.uint64, types.int64, types.int64, types.int64)
 
 
 def loader(count: int, width: int):
-    """`load(registers, lists, slot, distance)`: count elements of width bytes per lane, zero-extended, from
-    the host addresses (value of `slot` + distance).
+    """`load(registers, lists, slot, distance)`: loads `count` elements of `width` bytes per lane,
+    zero-extended, from the host addresses (value of `slot` + distance).
     """
     element = ir.VectorType(ir.IntType(8 * width), count)
 
@@ -196,7 +197,9 @@ def loader(count: int, width: int):
 
 
 def storer(count: int, width: int):
-    """`store(registers, lists, slot, distance)`: the low width bytes of count registers per lane."""
+    """`store(registers, lists, slot, distance)`: stores the low `width` bytes of `count`
+    registers per lane.
+    """
     narrow = ir.VectorType(ir.IntType(8 * width), STEP)
 
     @intrinsic

@@ -1,8 +1,9 @@
-"""Scalar operations as LLVM vector code: all 32 lanes of a warp at once, from the text of `ScalarOp.expr`.
+"""Scalar operations as LLVM vector code, for all 32 lanes of a warp at once, from the text of
+`ScalarOp.expr`.
 
-`vector_operation(dst, sources, expr)` gives a numba intrinsic `f(row, m, registers, predicates)`, or None
-where the text uses something that has no vector form here; jit/codegen.py then generates the lane loop
-instead. Both read the same text, and a test compares them.
+`vector_operation(dst, sources, expr)` returns a numba intrinsic `f(row, m, registers, predicates)`, or None
+if the text uses something that has no vector form here; jit/codegen.py then generates a loop over lanes
+instead. Both are generated from the same text, and a test compares them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def splat(number: int):
 
 
 def vector_operation(dst: tuple[str, ...], sources: tuple[str, ...], expr: str):
-    """The intrinsic of an operation with one destination, or None."""
+    """The intrinsic of an operation with one destination, or None if there is no vector form."""
     tree = ast.parse(expr, mode="eval").body
     kinds = {name: kind for name, kind in zip("abcd", sources, strict=False)}
     if len(dst) != 1 or len(sources) > 4 or {"f64"} & {*dst, *sources} or not _vectorises(tree, kinds):
@@ -64,7 +65,7 @@ def vector_operation(dst: tuple[str, ...], sources: tuple[str, ...], expr: str):
 
 
 def _vectorises(tree, kinds: dict) -> bool:
-    """Tries the translation on a throw-away function."""
+    """Whether an expression can be translated; tries it on a function that is thrown away."""
     module = ir.Module()
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 4), "probe")
     builder = ir.IRBuilder(function.append_basic_block())
@@ -132,7 +133,7 @@ def _mask(builder, predicates, code):
 
 
 def _typed(builder, kind: str, raw) -> Value:
-    """A register's 64-bit lanes as the table's expressions see a value of type `kind`."""
+    """The 64-bit lanes of a register as a value of type `kind`, the way the table's expressions see it."""
     form, width = _kind_of(kind), type_bits(kind)
     if form == "f":
         return Value("f", builder.bitcast(builder.trunc(raw, V32), VF))
@@ -144,7 +145,7 @@ def _typed(builder, kind: str, raw) -> Value:
 
 
 def _raw(builder, kind: str, value: Value):
-    """64-bit lanes of a result, cut to the width of its type."""
+    """The 64-bit lanes of a result, cut to the width of its type."""
     if value.kind == "f":
         nan = builder.fcmp_unordered("uno", value.ir, value.ir)
         canonical = ir.Constant(V32, [0x7FFF_FFFF] * LANES)  # f32_result
@@ -154,7 +155,7 @@ def _raw(builder, kind: str, value: Value):
 
 
 def _store(builder, pointer, lanes, m) -> None:
-    """Stores active lanes; the others keep their value."""
+    """Stores the active lanes; the others keep their values."""
     full = builder.icmp_unsigned("==", m, ir.Constant(I64, 0xFFFF_FFFF))
     with builder.if_else(full) as (all_lanes, some_lanes):
         with all_lanes:
@@ -197,7 +198,7 @@ class _Translator(ast.NodeVisitor):
         return Value(a.kind, getattr(self.builder, integer)(a.ir, b.ir))
 
     def _shift(self, node, a: Value, b: Value) -> Value:
-        """Shifts by constants only: those of variables go through shl(), shr_u(), shr_s()."""
+        """Shifts by constants only; shifts by variables use shl(), shr_u(), shr_s()."""
         constant = isinstance(node.right, ast.Call | ast.Constant | ast.Name)
         if a.kind == b.kind == "u" and constant and isinstance(b.ir, ir.Constant):
             if isinstance(node.op, ast.LShift):
@@ -260,7 +261,7 @@ class _Translator(ast.NodeVisitor):
         return handler(self, [self.visit(arg) for arg in node.args])
 
     def _round_to_nearest(self, name: str, args: list) -> Value:
-        """f16_of(np.float64(x), RN, False) of a float32 x."""
+        """Translates f16_of(np.float64(x), RN, False) of a float32 x."""
         value = self.visit(args[0])
         if value.kind != "w" or [ast.unparse(a) for a in args[1:]] != ["RN", "False"]:
             raise NoVectorForm("rounding")

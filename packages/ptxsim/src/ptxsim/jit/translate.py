@@ -1,7 +1,8 @@
-"""The one translation of simulated addresses, for the compiled loop and for handlers in Python.
+"""The translation of simulated addresses, for the compiled loop and for handlers in Python alike.
 
-address of a state space -> window, CTA rank and offset, or the fault that a chip would raise. Functions
-marked `both` take Python integers, the integers of compiled code and, where they do not branch, numpy arrays.
+It maps an address of a state space to a window, CTA rank and offset, or to the fault that a chip would raise.
+Functions marked `both` take Python integers, integers of compiled code and, if they have no branches, numpy
+arrays.
 """
 
 # ruff: noqa: SIM109
@@ -43,7 +44,7 @@ from ptxsim.jit.bytecode import (
     SHARED_LIMIT,
 )
 
-# ---- shared memory: address in the window <-> (CTA rank, offset) <-> place, a name of its own ----
+# ---- shared memory: address in the window <-> (CTA rank, offset) <-> generic address ----
 
 
 shared_place = both(address_map.shared_place)
@@ -51,13 +52,13 @@ shared_place = both(address_map.shared_place)
 
 @both
 def shared_address(rank, offset):
-    """The inverse: an address of the .shared::cluster window."""
+    """The inverse of shared_place: an address in the .shared::cluster window."""
     return (rank << RANK_SHIFT) + offset
 
 
 @both
 def place_name(rank, offset):
-    """How logs and observers call a byte of shared memory: as its generic address."""
+    """The name of a byte of shared memory for logs and observers: its generic address."""
     return SHARED_BASE + (rank << RANK_SHIFT) + offset
 
 
@@ -66,7 +67,7 @@ is_shared, is_local = both(address_map.is_shared), both(address_map.is_local)
 
 @both
 def in_window(offset, size, end):
-    """Whether a CTA has [offset, offset + size); `end` is where its shared memory ends."""
+    """Whether [offset, offset + size) is in a CTA's shared memory, which ends at `end`."""
     return (offset >= SHARED_START) & (offset + size <= end)
 
 
@@ -75,7 +76,7 @@ def in_window(offset, size, end):
 
 @both
 def resolve(space, address):
-    """(space, address in its window): a generic address finds its space (PTX ISA 5.1)."""
+    """(space, address in its window); resolves generic addresses to their space (PTX ISA 5.1)."""
     if space == SPACE_GENERIC:
         if SHARED_BASE <= address < SHARED_END:
             return SPACE_CLUSTER, address - SHARED_BASE
@@ -89,7 +90,7 @@ def resolve(space, address):
 
 @both
 def shared_fault(space, address, size, cta, ctas, end):
-    """What keeps a thread of CTA `cta` from [address, address + size) of the shared window; 0 if nothing."""
+    """The fault if a thread of CTA `cta` accesses [address, address + size) of the shared window, or 0."""
     rank, offset = shared_place(address)
     if rank != cta and (space == SPACE_SHARED or rank >= ctas):
         return FAULT_OTHER_CTA
@@ -98,12 +99,12 @@ def shared_fault(space, address, size, cta, ctas, end):
     return 0
 
 
-# ---- compiled code: on to the host's memory ----
+# ---- compiled code: from there to the host's memory ----
 
 
 @inner
 def find_segment(segments, address, size):
-    """Index of the global segment that holds [address, address + size), or -1."""
+    """The index of the global segment that contains [address, address + size), or -1."""
     for i in range(segments.shape[0]):
         if segments[i, SEG_BASE] <= address and address + size <= segments[i, SEG_END]:
             return i
@@ -112,9 +113,9 @@ def find_segment(segments, address, size):
 
 @inner
 def translate(address, size, space, thread, cta, segments, ctas, words):
-    """Host address of a simulated one, or 0 with the fault in words[FAULT_KIND].
+    """The host address of a simulated address, or 0 with the fault in words[FAULT_KIND].
 
-    words[PLACE] is what to log, 0 if nothing.
+    Sets words[PLACE] to the address to log, or to 0 if nothing is to be logged.
     """
     space, address = resolve(space, address)
     if address % size != 0:

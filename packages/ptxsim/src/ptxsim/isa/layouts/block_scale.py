@@ -1,7 +1,7 @@
-"""Block scaling of tcgen05.mma (PTX ISA 9.7.16.10.7): instruction descriptor, and where scale factors lie.
+"""Block scaling of tcgen05.mma (PTX ISA 9.7.16.10.7): instruction descriptor, and layout of scale factors.
 
-A factor is a byte of a 32-bit cell of tensor memory: that of row i (of A; of column i of B) lies in lane
-i % 32 of every 32 lanes, in column i // 32; the descriptor's ID says which byte of the cell comes first.
+A factor is a byte of a 32-bit cell of tensor memory. The factor of row i of A (of column i of B) is in lane
+i % 32 of every 32 lanes, in column i // 32; the ID in the descriptor says which byte of the cell comes first.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _SHAPES = {(1, 128): 8, (2, 128): 16, (2, 256): 16}  # (cta_group, M) -> step of
 
 @dataclass(frozen=True)
 class BlockScaled(InstructionDescriptor):
-    """The 32 bits of a block-scaled MMA. K counts elements."""
+    """The fields of the 32-bit instruction descriptor of a block-scaled MMA. K counts elements."""
 
-    factors: int = 1  # along K, of each row
+    factors: int = 1  # per row, along K
     scale: str = "ue8m0"
-    a_id: int = 0  # first byte of a cell
+    a_id: int = 0  # byte of a cell that holds the first factor
     b_id: int = 0
 
 
 def vector_size(kind: str, modifiers) -> int:
-    """The number of factors along K that the modifiers ask for; ValueError where a kind has no such scale
+    """The number of factors along K that the modifiers select. ValueError if the kind has no such scale
     vector.
     """
     found = next((n for word, n in _VECTORS.items() if word in modifiers), None)
@@ -52,7 +52,7 @@ def vector_size(kind: str, modifiers) -> int:
 
 
 def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> BlockScaled:
-    """Fields of the instruction descriptor (PTX ISA 9.7.16.4.2); ValueError where they are not legal."""
+    """Fields of the instruction descriptor (PTX ISA 9.7.16.4.2). ValueError if they are not legal."""
     field = functools.partial(bit_field, bits)
     where = f"instruction descriptor 0x{bits:08x} of .kind::{kind}"
     if field(31, 1):
@@ -85,16 +85,16 @@ def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> B
 
 
 def factor_columns(rows: int) -> int:
-    """Columns of tensor memory that the factors of this many rows occupy."""
+    """TMEM columns that the factors of this many rows occupy."""
     return -(-rows // 32)
 
 
 def gather_factors(
     cells: np.ndarray, lane: int, column: int, rows: int, first: int, count: int
 ) -> np.ndarray:
-    """uint8 (4, rows, count): the factors that each quarter of the lanes holds.
+    """The factors in each quarter of the lanes: uint8 (4, rows, count).
 
-    cells: uint32 (128, 512); first: byte of a cell that the ID selects.
+    cells: uint32 (128, 512) of tensor memory; first: byte of a cell that the ID selects.
     """
     row = np.arange(rows)
     lanes = lane + 32 * np.arange(4)[:, None] + row[None, :] % 32

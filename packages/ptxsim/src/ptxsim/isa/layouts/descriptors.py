@@ -1,10 +1,11 @@
-"""The bit fields that tensor-core instructions read, and the shared-memory layouts that they describe.
+"""Descriptors of tensor-core instructions: their bit fields, and the shared-memory layouts that they
+describe.
 
 * matrix descriptors of wgmma (sm_90, PTX ISA 9.7.15.5.1) and tcgen05 (sm_100, PTX ISA 9.7.16.4.1), 64 bits;
 * `operand_addresses`: the canonical layouts, (row, k) -> byte address in shared memory;
 * the instruction descriptor of tcgen05.mma (PTX ISA 9.7.16.4.2), 32 bits.
 
-Decoders raise ValueError with one line that says which field is wrong.
+Decoders raise ValueError with one line that names the wrong field.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def bit_field(bits: int, low: int, width: int) -> int:
 
 
 def fixed_bits(bits: int) -> int:
-    """Bits 46-48, 0b001 in every descriptor of tcgen05 by PTX ISA 9.7.16.5.1; chips take 0b000 for it, at
-    least with a swizzle.
+    """Bits 46-48. By PTX ISA 9.7.16.5.1 they are 0b001 in every descriptor of tcgen05; chips accept 0b000,
+    too, at least with a swizzle.
     """
     return bit_field(bits, 46, 3)
 
@@ -53,7 +54,7 @@ def decode_matrix_descriptor(bits: int, arch: str = "sm_100") -> MatrixDescripto
     modes = _SWIZZLE_FIELD[arch]
     if field not in modes:
         raise ValueError(f"matrix descriptor 0x{bits:016x}: swizzle field {field} is reserved")
-    forgiven = fixed_bits(bits) == 0 and field != 0  # for the checks to say
+    forgiven = fixed_bits(bits) == 0 and field != 0  # the checks report it
     if arch == "sm_100" and fixed_bits(bits) != 1 and not forgiven:
         raise ValueError(
             f"matrix descriptor 0x{bits:016x}: bits 46-48 must be 0b001, found {fixed_bits(bits):#05b}"
@@ -80,11 +81,12 @@ def encode_matrix_descriptor(desc: MatrixDescriptor, arch: str = "sm_100") -> in
 def operand_addresses(
     desc: MatrixDescriptor, rows: int, depth: int, itemsize: int, mn_major: bool
 ) -> np.ndarray:
-    """Byte address of every element: int64[rows, depth], row = M or N index, column = K index.
+    """The byte address of every element: int64[rows, depth], row = M or N index, column = K index.
 
     The canonical layouts of PTX ISA 9.7.16.5.1 (the same for wgmma): a row of the swizzle pattern holds
-    `span` contiguous bytes along K (K-major) or along M/N (MN-major), eight rows make one atom. The swizzle
-    acts on the final address, so a start address inside an atom (the next K step) needs no care.
+    `span` contiguous bytes along K (K-major) or along M/N (MN-major), and eight rows make one atom. The
+    swizzle acts on the final address, so a start address inside an atom (the next K step) needs no special
+    case.
     """
     inside = desc.start % 1024  # no pattern is longer
     return _offsets(replace(desc, start=inside), rows, depth, itemsize, mn_major) + (desc.start - inside)
@@ -103,7 +105,7 @@ def _offsets(desc: MatrixDescriptor, rows: int, depth: int, itemsize: int, mn_ma
         atom = 8
     if desc.swizzle == "128_atom32" and not mn_major:
         raise ValueError("matrix descriptor: the 128 B swizzle with 32 B atoms is for MN-major operands only")
-    # How far apart: the next `span` bytes, the next atom of 8 (4) rows.
+    # Distance to the next `span` bytes, and to the next atom of 8 (4) rows.
     if not mn_major:
         next_span, next_atom = (desc.leading if desc.swizzle == 0 else span), desc.stride
     elif desc.swizzle == 0:
@@ -148,7 +150,7 @@ class InstructionDescriptor:
     negate_b: bool
     saturate: bool
     sparse: bool
-    selector: int = 0  # of a sparse one: sub-column of its metadata
+    selector: int = 0  # of a sparse MMA: sub-column of its metadata
 
 
 def decode_instruction_descriptor(
@@ -190,7 +192,7 @@ def decode_instruction_descriptor(
 
 
 def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int) -> None:
-    """PTX ISA 9.7.16.2.1: the shapes that exist, without .ws."""
+    """Raises ValueError for a shape that does not exist without .ws (PTX ISA 9.7.16.2.1)."""
     step = _N_STEP.get((cta_group, m))
     if kind == "i8" and cta_group == 1 and step:
         good = n in (8, 24) or n % 16 == 0
@@ -203,7 +205,7 @@ def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int) -> None:
 
 
 def _check_ws(where: str, m: int, n: int) -> None:
-    """PTX ISA 9.7.16.2.1 with .ws."""
+    """Raises ValueError for a shape that does not exist with .ws (PTX ISA 9.7.16.2.1)."""
     if m not in (32, 64, 128) or n not in (64, 128, 256):
         raise ValueError(f"{where} with .ws: M={m}, N={n}; expected M from 32, 64, 128, N from 64, 128, 256")
 

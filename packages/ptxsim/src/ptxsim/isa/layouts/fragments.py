@@ -1,7 +1,8 @@
 """Which thread holds which matrix element in which register: mma.sync, wgmma, ldmatrix, stmatrix, movmatrix.
 
-A fragment is a pair of int64 arrays (row, column), both [thread, element]; elements count through a thread's
-registers from low to high, `32 // bits` to a register (one to a register for f64). Cached and read-only.
+A fragment is a pair of int64 arrays (row, column), both [thread, element]. Elements are numbered through a
+thread's registers from low to high, `32 // bits` per register (one per register for f64). Results are cached
+and read-only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from ptxsim.isa.layouts.tables import table
 
 
 def _lanes(elements: int, bits: int):
-    """(group, thread in group, register, place in register, elements per register) of a warp's elements."""
+    """(group, thread in group, register, position in register, elements per register) of a
+    warp's elements.
+    """
     per = max(1, 32 // bits)
     lane, element = np.arange(32)[:, None], np.arange(elements)[None, :]
     return lane // 4, lane % 4, element // per, element % per, per
@@ -69,7 +72,7 @@ def wgmma_d(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _per_warp(row: np.ndarray) -> np.ndarray:
-    """Rows of one warp -> rows of four warps, 16 apart."""
+    """The rows of four warps, 16 apart, given the rows of one warp."""
     return np.concatenate([row + 16 * warp for warp in range(4)])
 
 
@@ -77,7 +80,7 @@ def _per_warp(row: np.ndarray) -> np.ndarray:
 def ldmatrix(num: int, transpose: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(matrix, row, column) of every 16-bit half of ldmatrix / stmatrix .m8n8.x`num`.b16: [32, 2 * num].
 
-    Row r of matrix i starts at the address that thread 8 * i + r gives. PTX ISA 9.7.14.5.15-16.
+    Row r of matrix i starts at the address given by thread 8 * i + r. PTX ISA 9.7.14.5.15-16.
     """
     lane, half = np.arange(32)[:, None], np.arange(2 * num)[None, :]
     row, column = lane // 4, lane % 4 * 2 + half % 2

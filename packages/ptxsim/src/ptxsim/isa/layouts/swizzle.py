@@ -1,7 +1,7 @@
-"""Shared-memory swizzles (PTX ISA 5.5.6): where the byte of a linear layout really lies.
+"""Shared-memory swizzles (PTX ISA 5.5.6): linear byte address -> physical byte address.
 
 A mode is named by its span in bytes (0, 32, 64, 128), as in `TensorMap`; "128_atom32", "128_atom32_flip8" and
-"128_atom64" are the 128 B swizzles that move larger pieces than 16 B. All of them XOR address bits into lower
+"128_atom64" are the 128 B swizzles that move pieces larger than 16 B. All of them XOR address bits into lower
 address bits, so each is its own inverse and acts on absolute shared-memory addresses.
 """
 
@@ -24,7 +24,7 @@ PERIOD = {0: 16, 32: 256, 64: 512, 128: 1024, "128_atom32": 512, "128_atom32_fli
 
 
 def swizzle(address, mode: Mode, base: int = 0):
-    """Physical byte address of a linear byte address (int or integer array, any shape).
+    """The physical byte address of a linear byte address (int or integer array, any shape).
 
     base: matrix base offset, 0-7: the pattern starts at a 128 B row with this number instead of row 0
     (PTX ISA 9.7.16.4.1).

@@ -1,4 +1,4 @@
-"""Index tables: broadcast to one shape, contiguous, read-only (they are cached and shared)."""
+"""Index tables: broadcast to one shape, contiguous, and read-only because they are cached and shared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def table(*arrays: np.ndarray | int) -> Any:
-    """A tuple of the arrays, broadcast against each other, as int64 that nobody writes."""
+    """The arrays, broadcast against each other, as a tuple of read-only int64 arrays."""
     found = tuple(np.array(array, np.int64, order="C") for array in np.broadcast_arrays(*arrays))
     for array in found:
         array.setflags(write=False)

@@ -1,9 +1,9 @@
-"""Tensor memory layouts: what lies in which of the 128 lanes x 512 columns of 32 bits.
+"""Layouts of tensor memory, which has 128 lanes x 512 columns of 32 bits.
 
 * `load_layout`: registers of tcgen05.ld / .st (PTX ISA 9.7.16.2.3);
-* `result_layout`, `operand_layout`: matrix D, and matrix A, of tcgen05.mma (PTX ISA 9.7.16.10.5).
+* `result_layout`, `operand_layout`: matrices D and A of tcgen05.mma (PTX ISA 9.7.16.10.5).
 
-Lanes and columns are relative to the address that the instruction gives. Results are cached and read-only.
+Lanes and columns are relative to the instruction's address. Results are cached and read-only.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ LOAD_SHAPES = {
 def load_layout(shape: str, num: int, split: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """(lane, column) of [thread of the warp, register] in tcgen05.ld / .st: int64[32, registers] each.
 
-    Lanes count from the lane of the address. split: immHalfSplitoff of .16x32bx2, in columns. With .pack::16b
-    or .unpack::16b, column c (before `split` is added) stands for the low halves of columns 2c and 2c + 1.
-    ValueError for a shape or .num that does not exist.
+    Lanes are relative to the lane of the address. split: immHalfSplitoff of .16x32bx2, in columns. With
+    .pack::16b or .unpack::16b, column c (before `split` is added) means the low halves of columns 2c and 2c +
+    1. ValueError for a shape or .num that does not exist.
     """
     if shape not in LOAD_SHAPES:
         raise ValueError(f"tcgen05.ld/.st has no shape .{shape}")
@@ -50,7 +50,7 @@ def load_layout(shape: str, num: int, split: int = 0) -> tuple[np.ndarray, np.nd
 
 
 def data_path(m: int, cta_group: int = 1, ws: bool = False) -> str:
-    """Letter of the data-path layout of a dense tcgen05.mma, with .ws "D", "E" or "G" (9.7.16.10.5)."""
+    """The letter of the data-path layout of a dense tcgen05.mma; with .ws "D", "E" or "G" (9.7.16.10.5)."""
     one = {128: "D", 64: "E", 32: "G"} if ws else {128: "D", 64: "F"}
     letter = (one if cta_group == 1 else {256: "A", 128: "B"}).get(m)
     if letter is None:
@@ -64,8 +64,8 @@ def result_layout(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(CTA of the pair, lane, column) of D[row, column]: int64[m, n] each.
 
-    One element per 32-bit column, f16 accumulators too (low half). Where only 16 of each warp's 32 lanes are
-    used (layout F), address lane 16 selects the upper ones.
+    A 32-bit column holds one element, also of f16 (in its low half). If only 16 of each warp's 32 lanes are
+    used (layout F), lane 16 in the address selects the upper ones.
     """
     letter = data_path(m, cta_group, ws)
     row, col = np.arange(m)[:, None], np.arange(n)[None, :]
@@ -74,7 +74,7 @@ def result_layout(
         lane = row
     elif letter == "F":
         lane = row // 16 * 32 + row % 16
-    else:  # columns fold over the lanes, in halves; in layout G in quarters
+    else:  # halves (in layout G: quarters) of the columns are in different lanes
         folds = 4 if letter == "G" else 2
         fold, col = np.divmod(col, n // folds)
         lane = row + 128 // folds * fold
@@ -85,11 +85,11 @@ def result_layout(
 def operand_layout(
     m: int, k: int, itemsize: int, cta_group: int = 1, ws: bool = False
 ) -> tuple[np.ndarray, ...]:
-    """(CTA of the pair, lane, byte) of A[row, k] read from tensor memory: int64[m, k] each.
+    """(CTA of the pair, lane, byte) of A[row, k] in tensor memory: int64[m, k] each.
 
-    Elements are packed, `4 // itemsize` to a column: byte counts along the columns of a lane. M=128 of a pair
-    reads lanes 0-63 for the first half of N and lanes 64-127 for the second, which must hold a copy. M=64
-    lies as D does, in 16 of each warp's lanes, and from the same of lanes 0 and 16 on as D.
+    Elements are packed, `4 // itemsize` per column; byte is the offset along the columns of a lane. M=128 of
+    a pair reads lanes 0-63 for the first half of N and lanes 64-127 for the second, which must hold a copy.
+    For M=64, A is in 16 of each warp's lanes, as D is, and starts at the same one of lanes 0 and 16 as D.
     """
     row, byte = np.arange(m)[:, None], np.arange(k)[None, :] * itemsize
     cta, lane = np.divmod(row, m // cta_group)

@@ -1,11 +1,11 @@
 """Fragments of wmma (PTX ISA 9.7.14.4.1): which thread holds which matrix element in which register.
 
-The ISA leaves the place of an element to the chip. Here it is where ptxas 13.0 puts it for sm_80, sm_90a and
-sm_100a (read from its SASS): a fragment is the fragments of the mma.sync instructions that make up the
-product, one after another. m16n16k16 is two m16n8k16 side by side, m32n8k16 two on top of each other;
-m8n32k16 is computed as its transpose, two m16n8k16 whose A is B. Row-major and column-major matrices give the
-same fragment. Multiplicands of f16 have eight registers whatever the shape: their elements stand there twice
-or four times.
+The ISA leaves the position of an element to the chip. Here it is the one that ptxas 13.0 uses for sm_80,
+sm_90a and sm_100a (read from its SASS): a fragment consists of the fragments of the mma.sync instructions
+that make up the product, one after another. m16n16k16 is two m16n8k16 side by side, m32n8k16 two on top of
+each other; m8n32k16 is computed as its transpose, two m16n8k16 whose A is B. Row-major and column-major
+matrices have the same fragment. Multiplicands of f16 have eight registers for every shape, which hold their
+elements two or four times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d
 from ptxsim.isa.layouts.tables import table
 
-HALVES = 16  # elements of f16 that eight registers hold
+HALVES = 16  # f16 elements in eight registers
 _TRANSPOSED = (8, 32)  # m, n
 _OTHER = {"a": "b", "b": "a"}
 
@@ -26,10 +26,10 @@ _OTHER = {"a": "b", "b": "a"}
 def wmma_fragment(
     which: str, shape: tuple[int, int, int], bits: int, copies: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(row, column) of matrix "a" (m x k), "b" (k x n) or "c" (m x n; of D too): int64 [32, elements].
+    """(row, column) of matrix "a" (m x k), "b" (k x n) or "c" (m x n; D is the same): int64 [32, elements].
 
-    shape: (m, n, k); bits: of an element of A and B; copies: the elements of an f16 multiplicand as often as
-    they stand in its registers.
+    shape: (m, n, k); bits: of an element of A and B; copies: repeat the elements of an f16 multiplicand as
+    often as its registers hold them.
     """
     m, n, k = shape
     if (m, n) == _TRANSPOSED:
@@ -41,7 +41,7 @@ def wmma_fragment(
 
 
 def _upright(which: str, m: int, n: int, k: int, bits: int):
-    """The fragments of mma.sync with blocks of A of 16 rows (8 where m is 8) and of B of 8 columns."""
+    """The fragments of mma.sync, for blocks of A of 16 rows (8 if m is 8) and of B of 8 columns."""
     high = min(m, 16)
     if which == "a":
         row, column = mma_a(high, k, bits)

@@ -1,1 +1,1 @@
-"""The arithmetic that the numba text of a `ScalarOp` may call."""
+"""The arithmetic that the numba text of a `ScalarOp` may use."""

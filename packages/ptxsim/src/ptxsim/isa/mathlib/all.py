@@ -1,4 +1,4 @@
-"""Everything that the numba text of a `ScalarOp` may call, in one namespace."""
+"""Everything that the numba text of a `ScalarOp` may use, in one namespace."""
 
 from __future__ import annotations
 

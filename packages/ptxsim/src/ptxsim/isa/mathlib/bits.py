@@ -1,6 +1,6 @@
 """Bit fields, shifts, permutes, look-up tables and packed dot products of the scalar instructions.
 
-Types and widths as in isa/mathlib/integer.py: uint64 and int64, W the width in bits.
+Types and widths are as in isa/mathlib/integer.py: uint64 and int64, W is the width in bits.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ptxsim.isa.mathlib.integer import ALL, M8, M32, ONE, S_ONE, S_ZERO, TWO, W3
 
 @inner
 def bfind_u(a):
-    """Position of the highest set bit, all ones for none."""
+    """The position of the highest set bit; all ones if there is none."""
     return np.uint64(63) - clz(a)
 
 
 @inner
 def bfind_s(a):
-    """Position of the highest bit that differs from the sign."""
+    """The position of the highest bit that differs from the sign; all ones if there is none."""
     return bfind_u(np.uint64(~a if a < S_ZERO else a))
 
 
@@ -30,7 +30,9 @@ def bfind_shift(position, W):
 
 @inner
 def fns(mask, base, offset):
-    """Position of the offset-th set bit from `base` upwards (downwards if negative), all ones for none."""
+    """The position of the offset-th set bit from `base` upwards (downwards if `offset` is negative); all ones
+    if there is none.
+    """
     position = np.int64(base)
     step = S_ONE if offset >= S_ZERO else -S_ONE
     left = max(abs(offset) - S_ONE, S_ZERO)
@@ -56,7 +58,9 @@ def bfe_u(a, b, c, W):
 
 @inner
 def bfe_s(a, b, c, W):
-    """Sign: bit position + length - 1 of the source, or its top bit where the field reaches beyond it."""
+    """bfe of signed types. The sign is bit position + length - 1 of the source, or its top bit if the field
+    extends beyond it.
+    """
     position, length = b & M8, c & M8
     if length == ZERO:
         return ZERO
@@ -109,7 +113,7 @@ def bmsk_wrap(a, b):
 
 
 def _dot(count: int, a_bits: int, a_signed: bool, b_signed: bool):
-    """A sum of `count` products of packed integers: 8-bit parts of b with `a_bits`-bit parts of a."""
+    """A sum of `count` products of packed integers: `a_bits`-bit parts of a times 8-bit parts of b."""
 
     @inner
     def part(word, index, bits, signed):
@@ -135,19 +139,19 @@ dp2a_s32_u32, dp2a_s32_s32 = _dot(2, 16, True, False), _dot(2, 16, True, True)
 
 @inner
 def _mux(select, ones, zeros):
-    """Per bit: `ones` where `select` is 1, else `zeros`."""
+    """Per bit: `ones` if `select` is 1, else `zeros`."""
     return zeros ^ (select & (ones ^ zeros))
 
 
 @inner
 def _lut(table, low):
-    """Bits low and low + 1 of the table as a function of c: what to use where c is 0, and where it is 1."""
+    """Bits low and low + 1 of the table as masks: (result if c is 0, result if c is 1)."""
     return ZERO - ((table >> low) & ONE), ZERO - ((table >> (low + ONE)) & ONE)
 
 
 @inner
 def lop3(a, b, c, table):
-    """Bit k of the table is the result where (a, b, c) spell k in binary."""
+    """lop3: bit k of the table is the result if (a, b, c) are the binary digits of k."""
     n0, n1 = _lut(table, ZERO)
     n2, n3 = _lut(table, TWO)
     n4, n5 = _lut(table, np.uint64(4))
@@ -206,7 +210,9 @@ def shr_s(a, n):
 
 @inner
 def prmt(a, b, control):
-    """Four bytes of {b, a}, each picked by a nibble whose top bit asks for the byte's sign instead."""
+    """Four bytes of {b, a}, each selected by a nibble; if its top bit is set, the byte's sign
+    is replicated.
+    """
     source = (b << W32) | a
     value = ZERO
     for i in range(4):

@@ -1,5 +1,4 @@
-"""Bit patterns of floats, and the float32 / float64 helpers whose rounding is the host's own (to nearest
-even).
+"""Bit patterns of floats, and float32 / float64 helpers that use the host's rounding (to nearest even).
 
 Correct rounding in other directions, and to other formats, is in isa/mathlib/soft_float.py.
 """
@@ -19,15 +18,15 @@ ONE64 = np.float64(1)
 TINY32, TINY64 = np.float32(2.0**-126), np.float64(2.0**-1022)  # smallest normal numbers
 SIGN32, SIGN64 = np.uint64(1 << 31), np.uint64(1 << 63)
 MAGNITUDE32, INFINITY32 = np.uint64(0x7FFFFFFF), np.uint64(0x7F800000)
-CANONICAL32 = np.uint64(0x7FFFFFFF)  # every NaN that float32 arithmetic gives (seen on an H200)
+CANONICAL32 = np.uint64(0x7FFFFFFF)  # the only NaN that float32 arithmetic gives (seen on an H200)
 QUIET64, INFINITY64 = np.uint64(1 << 51), np.uint64(0x7FF0000000000000)
-INVALID64 = np.uint64(0xFFF8000000000000)  # the float64 NaN of an operation on numbers (seen on an H200)
-COARSE64 = np.uint64(0x7FFFFFFF00000000)  # of rcp and rsqrt.approx.ftz.f64
+INVALID64 = np.uint64(0xFFF8000000000000)  # NaN of an operation without NaN operands (seen on an H200)
+COARSE64 = np.uint64(0x7FFFFFFF00000000)  # the NaN of rcp and rsqrt.approx.ftz.f64
 LOW32 = np.uint64(0xFFFFFFFF)
 
 
 def _reinterpreted(result, argument, convert):
-    """The bits of a value as another type; convert(builder, value) writes the LLVM of it."""
+    """An intrinsic that reinterprets the bits of a value; convert(builder, value) emits its LLVM code."""
 
     @intrinsic
     def call(typingctx, value):
@@ -44,7 +43,7 @@ f64_bits = _reinterpreted(types.uint64, types.float64, lambda b, x: b.bitcast(x,
 
 
 def _fma(kind, llvm_type, name: str):
-    """a * b + c with one rounding: LLVM's fma, never split in two."""
+    """An intrinsic for a * b + c with a single rounding: LLVM's fma."""
 
     @intrinsic
     def fma(typingctx, a, b, c):
@@ -65,7 +64,7 @@ fma_f64 = _fma(types.float64, ir.DoubleType(), "llvm.fma.f64")
 
 @inner
 def f32_result(x):
-    """The bit pattern of a float32 that arithmetic gives: every NaN is the same."""
+    """The bit pattern of a float32 result of arithmetic; every NaN has the same."""
     return f32_bits(x) if x == x else CANONICAL32
 
 
@@ -76,8 +75,8 @@ def canonical32(x):
 
 @inner
 def nan64(x, a, b, c):
-    """A float64 result of three operands (the last repeated where there are fewer): the last of them that is
-    a NaN is passed on, made quiet, as an H200 does.
+    """The float64 result x of three operands (the last one repeated if there are fewer). If x is a NaN: the
+    last operand that is a NaN, made quiet, as on an H200.
     """
     if x == x:
         return x
@@ -90,25 +89,25 @@ def nan64(x, a, b, c):
 
 @inner
 def quiet_or64(a, value):
-    """Raw bits: `value`, or where a is a NaN that one, made quiet."""
+    """Raw bits: a made quiet if it is a NaN, else `value`."""
     return a | QUIET64 if a & ~SIGN64 > INFINITY64 else value
 
 
 @inner
 def coarse64(x):
-    """What only has the high half of a float64: any NaN is the same."""
+    """The result of an operation with only the high half of a float64, which has only one NaN."""
     return x if x == x else as_f64(COARSE64)
 
 
 @inner
 def ftz(x):
-    """Subnormal float32 becomes a zero of its sign."""
+    """Flushes a subnormal float32 to a zero of the same sign."""
     return as_f32(f32_bits(x) & SIGN32) if abs(x) < TINY32 else x
 
 
 @inner
 def f32_sat(x):
-    """Clamped to [0, 1]; NaN becomes +0."""
+    """Clamps to [0, 1]; NaN becomes +0."""
     return min(x, ONE32) if x > ZERO32 else ZERO32
 
 
@@ -129,9 +128,10 @@ def pack_f32(low, high):
 
 
 def _extreme(minimum: bool, nan_wins: bool, as_float, bits, both):
-    """min or max of two floats, -0 below +0; a NaN loses unless `nan_wins` (PTX ISA 9.7.3, min and max).
+    """min or max of two floats, with -0 < +0. A NaN is ignored unless `nan_wins` (PTX ISA 9.7.3, min and
+    max).
 
-    both(b): the result where both are NaN.
+    both(b): the result if it is a NaN.
     """
 
     @inner
@@ -166,7 +166,7 @@ max_f64 = _extreme(False, False, as_f64, f64_bits, _quiet)
 
 
 def _xorsign(pick):
-    """The pick of the magnitudes, with the exclusive or of both signs."""
+    """`pick` of the magnitudes, with the exclusive or of both signs."""
 
     @inner
     def apply(a, b):
@@ -184,7 +184,7 @@ xorsign_max_f32, xorsign_max_nan_f32 = _xorsign(max_f32), _xorsign(max_nan_f32)
 
 @inner
 def high64(x):
-    """A float64 without the low 32 bits of its fraction; subnormal ones become zero."""
+    """A float64 without the low 32 bits of its fraction; subnormal numbers become zero."""
     return as_f64(f64_bits(x) & (SIGN64 if abs(x) < TINY64 else ~LOW32))
 
 
@@ -199,7 +199,7 @@ def rsqrt_f32(x):
 
 
 def _function(compute):
-    """A function of float64 and, through it, of float32."""
+    """A function of float64, and the same of float32 computed in float64."""
 
     @inner
     def double(x):

@@ -1,8 +1,9 @@
-"""`inner`: a function that only other compiled code calls, compiled once with whoever calls it.
+"""`inner`: decorates a function that only other compiled code calls, so that it is compiled within its
+callers.
 
-numba optimises each function for itself, makes machine code and a door for Python of it, and does so again
-within every function that calls it. Here an inner function is kept as the text that the compiler made of it;
-the function that Python calls is optimised once, with all that it reaches.
+numba optimises each function separately, generates machine code and a wrapper for Python, and then does so
+again within every caller. Here an inner function is kept as LLVM text only; the function that Python calls is
+optimised once, together with everything that it reaches.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NopythonRewrites
 from numba.core.untyped_passes import InlineInlinables
 
-# Passes over functions to be inlined as Python, and over arithmetic of whole arrays.
+# Compiler passes that find nothing here: inlining of Python functions, rewriting of whole-array arithmetic.
 _IN_VAIN = (InlineInlinables, NopythonRewrites)
-_ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of what a function holds for Python begin
+_ENVIRONMENT = "_ZN08NumbaEnv"  # start of the names of functions' environments (their Python objects)
 
 
 class _Text(JITCodeLibrary):
-    """The text of one function and of those that it calls; no machine code."""
+    """A library with the LLVM text of one function and of those that it calls, without machine code."""
 
     @property
     def codegen(self):
@@ -46,7 +47,7 @@ class _Text(JITCodeLibrary):
         return 0
 
     def _get_module_for_linking(self):
-        """With all that it reaches, each once."""
+        """The module of this function, with everything that it reaches linked in once."""
         self._ensure_finalized()
         if self._shared_module is None:
             whole, reached = self._final_module.clone(), [self]
@@ -62,7 +63,7 @@ class _Text(JITCodeLibrary):
 
 
 def _shared(module):
-    """A copy whose functions may be defined more than once."""
+    """A copy of a module whose functions may be defined more than once."""
     copy = module.clone()
     for function in copy.functions:
         if not function.is_declaration and function.linkage.name == "external":
@@ -71,7 +72,7 @@ def _shared(module):
 
 
 class _NoEnvironments:
-    """A code generator for which a function's environment has no address yet."""
+    """A code generator that does not set environments, as they have no addresses yet."""
 
     def __init__(self, codegen):
         self._codegen = codegen
@@ -83,7 +84,7 @@ class _NoEnvironments:
 
 
 class _Whole(JITCodeLibrary):
-    """A function that Python calls: sets the environments of all that is linked into it."""
+    """The library of a function that Python calls; sets the environments of all functions linked into it."""
 
     def _finalize_specific(self) -> None:
         super()._finalize_specific()
@@ -104,7 +105,7 @@ def _compiler(library_class: type) -> type:
                 self.state.library.enable_object_caching()
 
         def define_pipelines(self):
-            """Without passes that look for what no function here has, in an eighth of the time."""
+            """The pipelines without the passes in _IN_VAIN, which take an eighth of the time."""
             managers = super().define_pipelines()
             for manager in managers:
                 manager.passes = [one for one in manager.passes if one[0] not in _IN_VAIN]
@@ -118,7 +119,7 @@ TEXT, WHOLE = _compiler(_Text), _compiler(_Whole)  # pipeline classes
 
 
 class _Inner(CPUDispatcher):
-    """Compiled code finds what was compiled for it; a call from Python gets code of its own."""
+    """A dispatcher that gives compiled code the LLVM text; calls from Python use separately compiled code."""
 
     def add_overload(self, cres) -> None:
         self.overloads[tuple(cres.signature.args)] = cres
@@ -133,7 +134,7 @@ def _alone(function: Callable):
 
 
 def inner(function: Callable | None = None, **options) -> Any:
-    """In place of `numba.njit`."""
+    """Replaces `numba.njit` for functions that only compiled code calls."""
     if function is None:
         return functools.partial(inner, **options)
     options |= {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}

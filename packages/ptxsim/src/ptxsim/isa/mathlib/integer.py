@@ -1,7 +1,7 @@
-"""Integer arithmetic of the scalar instructions: what numba's operators do not say exactly as PTX does.
+"""Integer arithmetic of the scalar instructions for which numba's operators differ from PTX.
 
-Unsigned and untyped values are uint64 (zero-extended), signed ones int64 (sign-extended); W is the width
-in bits as uint64. Results may carry bits above W: the caller cuts them off.
+Unsigned and untyped values are uint64 (zero-extended), signed values int64 (sign-extended); W is the width in
+bits as uint64. Results may have bits above W, which the caller cuts off.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ S_ZERO, S_ONE = np.int64(0), np.int64(1)
 
 
 def _unary(name: str, *flags: int):
-    """An LLVM intrinsic of one 64-bit operand (and constant i1 flags)."""
+    """An LLVM intrinsic with one 64-bit operand (and constant i1 flags)."""
 
     @intrinsic
     def call(typingctx, a):
@@ -158,13 +158,13 @@ def _udiv(a, b):
 
 @inner
 def div_u(a, b, W):
-    """Quotient; all ones for a zero divisor, as an H200 gives (PTX leaves it to the machine)."""
+    """The quotient; all ones for a zero divisor, as on an H200 (PTX leaves it to the machine)."""
     return ALL >> (W64 - W) if b == ZERO else _udiv(a, b)
 
 
 @inner
 def rem_u(a, b, W):
-    """Remainder; all ones for a zero divisor, as an H200 gives."""
+    """The remainder; all ones for a zero divisor, as on an H200."""
     return ALL >> (W64 - W) if b == ZERO else a - _udiv(a, b) * b
 
 
@@ -175,7 +175,7 @@ def magnitude(a):
 
 @inner
 def div_s(a, b, W):
-    """Quotient towards zero; minimum / -1 wraps; -1 for a zero divisor, as an H200 gives."""
+    """The quotient, rounded towards zero; minimum / -1 wraps; -1 for a zero divisor, as on an H200."""
     if b == S_ZERO:
         return np.int64(-1)
     q = np.int64(_udiv(magnitude(a), magnitude(b)))
@@ -184,7 +184,7 @@ def div_s(a, b, W):
 
 @inner
 def rem_s(a, b, W):
-    """Remainder with the sign of the dividend; -1 for a zero divisor, as an H200 gives."""
+    """The remainder, with the sign of the dividend; -1 for a zero divisor, as on an H200."""
     return np.int64(-1) if b == S_ZERO else a - div_s(a, b, W64) * b
 
 
@@ -205,7 +205,7 @@ def addc(a, b, cc, W):
 
 @inner
 def addc_cc(a, b, cc, W):
-    """a + b + cc at width W, and the carry out."""
+    """(a + b + cc at width W, carry out)."""
     mask = _mask(W)
     x = np.uint64(a) & mask
     s = (x + np.uint64(b)) & mask
@@ -225,8 +225,8 @@ def subc(a, b, cc, W):
 
 @inner
 def subc_cc(a, b, cc, W):
-    """a - b - borrow at width W; the chip keeps the complement of the borrow in CC.CF, in and out, so that an
-    addition that reads it adds one where nothing was borrowed (seen on an H200).
+    """(a - b - borrow at width W, carry out). In and out, CC.CF holds the complement of the borrow, so that
+    an addition that reads it adds one if nothing was borrowed (seen on an H200).
     """
     borrow = np.uint64(a < b) | np.uint64((a == b) & (cc == ZERO))
     return (a - b - (cc ^ ONE)) & _mask(W), borrow ^ ONE

@@ -1,4 +1,4 @@
-"""numba's `intrinsic`, with the type that it has for its callers: they leave out the typing context."""
+"""numba's `intrinsic`, typed for callers of the result, who do not pass the typing context."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Numbers of 16 bits and fewer, as raw bits in a uint64: conversion to and from float64, half-precision
-arithmetic.
+"""Floating-point formats of at most 19 bits, as raw bits in a uint64: conversion to and from float64, and
+half-precision arithmetic.
 
-Each of them is a float64 exactly, so results are computed there and rounded once. Formats (PTX ISA
-5.2.3): f16, bf16, tf32 (high bits of a float32), e4m3, e5m2, e2m3, e3m2, e2m1, and ue8m0, which holds
-powers of two.
+Every such number is exactly representable as float64, so results are computed there and rounded once. Formats
+(PTX ISA 5.2.3): f16, bf16, tf32 (high bits of a float32), e4m3, e5m2, e2m3, e3m2, e2m1, and ue8m0 (powers of
+two).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ INF16, INF32 = np.uint64(0x7C00), INFINITY32
 
 
 def _format(mbits: int, emin: int, largest: int, infinity: int, nan: int, sign_at: int):
-    """The writers of a format: fraction bits, exponent of the smallest normal number, three codes, sign
-    position.
+    """The encoders of a format, given its fraction bits, the exponent of its smallest normal number, the
+    codes of the largest number, infinity and NaN, and the position of the sign.
 
-    `encode(sign, sig, exp, mode, finite)` and `of(x, mode, finite)` give the bits of sig * 2**exp and of
-    a float64 x; what is too large becomes `largest` instead of `infinity` if `finite` (.satfinite).
+    `encode(sign, sig, exp, mode, finite)` and `of(x, mode, finite)` return the bits of sig * 2**exp and of a
+    float64 x; with `finite` (.satfinite), numbers that are too large become `largest` instead of `infinity`.
     """
     m, e, at = np.int64(mbits), np.int64(emin), np.uint64(sign_at)
     top, over, canonical = np.uint64(largest), np.uint64(infinity), np.uint64(nan)
@@ -69,7 +69,7 @@ bf16_encode, bf16_of = _format(7, -126, 0x7F7F, 0x7F80, 0x7FFF, 15)
 _, _tf32_of = _format(10, -126, 0x3FBFF, 0x3FC00, 0x3FFFF, 18)
 _, e4m3_of = _format(3, -6, 0x7E, 0x7F, 0x7F, 7)
 _, e5m2_of = _format(2, -14, 0x7B, 0x7C, 0x7F, 7)
-# no infinity and no NaN from here on: the largest number instead
+# the following formats have neither infinity nor NaN; both become the largest number
 _, e2m3_of = _format(3, 0, 0x1F, 0x1F, 0x1F, 5)
 _, e3m2_of = _format(2, -2, 0x1F, 0x1F, 0x1F, 5)
 _, e2m1_of = _format(1, 0, 0x7, 0x7, 0x7, 3)
@@ -77,13 +77,15 @@ _, e2m1_of = _format(1, 0, 0x7, 0x7, 0x7, 3)
 
 @inner
 def tf32_of(x, mode, finite):
-    """tf32 as the float32 that holds it, its 13 low bits zero."""
+    """tf32 as a float32 whose 13 low bits are zero."""
     return _tf32_of(x, mode, finite) << U13
 
 
 @inner
 def ue8m0_of(x, mode, finite):
-    """The exponent of a float32, sign ignored; RP rounds up to the next power of two. 0xFF is NaN."""
+    """The ue8m0 of a float32: its exponent, ignoring the sign; RP rounds up to the next power of two. 0xFF is
+    NaN.
+    """
     bits = f32_bits(x) & np.uint64(0x7FFFFFFF)
     code = bits >> U23
     if mode == RP and np.uint64(1 << 22) < bits < INF32 and bits & np.uint64(0x7FFFFF) != ZERO:
@@ -99,7 +101,8 @@ def ue8m0_bf16(code):
 
 
 def _reader(mbits: int, emin: int, sign_at: int, infinity: int, last: int):
-    """float64 of a code; `infinity`: that code, NaN above `last` (both out of range where there is none).
+    """The decoder of a format: code -> float64. infinity: the code of infinity; codes above `last` are NaN
+    (both are out of range if the format has none).
 
     A NaN keeps its sign and payload and becomes quiet, as on an H200.
     """
@@ -139,7 +142,7 @@ def bf16_f32(bits):
 
 @inner
 def f16_f32(bits):
-    """A multiplication by 2**112 moves the exponent and normalises subnormal numbers."""
+    """f16 -> float32. A multiplication by 2**112 shifts the exponent and normalises subnormal numbers."""
     magnitude = (bits & np.uint64(0x7FFF)) << U13
     sign = (bits & SIGN16) << W16
     if bits & INF16 == INF16:
@@ -148,9 +151,10 @@ def f16_f32(bits):
 
 
 def _from_nan(mbits: int, infinity: int):
-    """`f(a, bits)`: raw `bits`, or where the float64 a is a NaN, its sign and what of its payload has room.
+    """`f(a, bits)`: raw `bits`; but if the float64 a is a NaN, a NaN with its sign and as much of its payload
+    as fits.
 
-    So does an H200 convert float64, and no other type.
+    An H200 converts float64 this way, and no other type.
     """
     drop, top = U52 - np.uint64(mbits), np.uint64(infinity)
 
@@ -166,7 +170,7 @@ def _from_nan(mbits: int, infinity: int):
 
 @inner
 def f32_nan_f64(a, x):
-    """The same for a float32 x: raw bits."""
+    """The same for a float32 x; returns raw bits."""
     if a == a:
         return f32_bits(x)
     raw = f64_bits(a) | QUIET_NAN64
@@ -177,7 +181,7 @@ f16_nan_f64, bf16_nan_f64 = _from_nan(10, 0x7C00), _from_nan(7, 0x7F80)
 
 
 def _signs(infinity: int):
-    """neg and abs of raw bits; like all arithmetic they give one NaN only (seen on an H200)."""
+    """neg and abs of raw bits; like all arithmetic, they have only one NaN as result (seen on an H200)."""
     inf = np.uint64(infinity)
 
     @inner
@@ -209,7 +213,9 @@ int_f16, int_bf16 = _from_int(f16_encode), _from_int(bf16_encode)
 
 @inner
 def f16_encode_ftz(sign, sig, exp, mode, finite):
-    """The f16 of sig * 2**exp, zero if it is subnormal once rounded to 11 digits whatever its exponent."""
+    """The f16 of sig * 2**exp; zero if it is subnormal after rounding to 11 digits with
+    unbounded exponent.
+    """
     if round_code(sign, sig, exp, np.int64(10), np.int64(-15), mode) < np.uint64(2 << 10):
         return SIGN16 if sign else ZERO
     return f16_encode(sign, sig, exp, mode, finite)
@@ -268,12 +274,12 @@ _, bf16_relu, bf16_ftz = _limits(0x7F80, 0x3F80, 0x0080)
 
 
 def _extreme16(infinity: int, minimum: bool, nan_wins: bool, xorsign: bool):
-    """min or max of raw bits, -0 below +0, as for float32 (PTX ISA 9.7.4)."""
+    """min or max of raw bits, with -0 < +0, as for float32 (PTX ISA 9.7.4)."""
     inf = np.uint64(infinity)
 
     @inner
     def order(bits):
-        """Grows with the number."""
+        """An integer that grows with the number."""
         return -np.int64(bits & NAN16) - I1 if bits & SIGN16 else np.int64(bits)
 
     @inner
@@ -292,7 +298,7 @@ def _extreme16(infinity: int, minimum: bool, nan_wins: bool, xorsign: bool):
 
 
 def _extremes(infinity: int):
-    """min and max, where a NaN loses and where it wins; then all four with .xorsign."""
+    """min, min.NaN, max and max.NaN; then all four with .xorsign."""
     which = itertools.product((False, True), (True, False), (False, True))
     return (_extreme16(infinity, minimum, nan_wins, xorsign) for xorsign, minimum, nan_wins in which)
 

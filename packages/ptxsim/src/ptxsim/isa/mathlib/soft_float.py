@@ -1,10 +1,10 @@
-"""Rounding done in integers: any IEEE-like format up to 53 significant bits, in every rounding direction
-of PTX.
+"""Rounding in integer arithmetic: to any IEEE-like format up to 53 significant bits, in all rounding
+directions of PTX.
 
-A number is unpacked into sign, significand, exponent (value = significand * 2**exponent). Results with
-more digits than fit keep a sticky lowest bit, so each operation rounds exactly once, in `round_code`. A
-format is given by `mbits` (stored fraction bits) and `emin` (exponent of its smallest normal number); a
-"code" is its bit pattern without the sign, which may run past the largest finite one.
+A number is unpacked into sign, significand and exponent (value = significand * 2**exponent). Results with
+more digits than fit have a sticky lowest bit, so that each operation rounds exactly once, in `round_code`. A
+format is given by `mbits` (stored fraction bits) and `emin` (exponent of its smallest normal number). A
+"code" is the bit pattern without the sign; it may exceed that of the largest finite number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ U63 = np.uint64(63)
 
 @inner
 def _rounds_up(sign, odd, rest, half, mode):
-    """Whether a magnitude goes up by one; `rest` of 2 * `half` was dropped, `odd`: its last bit is 1."""
+    """Whether a magnitude is rounded up. rest: the dropped part, out of 2 * `half`; odd: the
+    last bit is 1.
+    """
     if rest == ZERO or mode == RZ:
         return False
     if mode == RN:
@@ -64,13 +66,13 @@ def round_code(sign, sig, exp, mbits, emin, mode):
 
 @inner
 def stops_at_max(sign, mode):
-    """Whether numbers beyond the largest finite one become that one, not infinity."""
+    """Whether numbers beyond the largest finite number become that number instead of infinity."""
     return mode == RZ or (mode == RM and not sign) or (mode == RP and sign)
 
 
 @inner
 def unpack(x):
-    """sign, significand, exponent of a finite float64."""
+    """(sign, significand, exponent) of a finite float64."""
     bits = f64_bits(x)
     field = np.int64((bits >> np.uint64(52)) & np.uint64(0x7FF))
     fraction = bits & (IMPLICIT64 - ONE)
@@ -122,7 +124,7 @@ def _shr128_jam(hi, lo, n):
 
 @inner
 def _normal128(hi, lo, exp):
-    """The same number with its leading bit at position 125."""
+    """The same number, shifted so that its leading bit is at position 125."""
     zeros = clz(hi) if hi != ZERO else W64 + clz(lo)
     if zeros < TWO:
         hi, lo = _shr128_jam(hi, lo, TWO - zeros)
@@ -140,7 +142,7 @@ def _narrow128(sign, hi, lo, exp):
 
 @inner
 def fma_parts(a, b, c, mode):
-    """a * b + c of finite float64, exact but for a sticky bit: sign, significand, exponent."""
+    """(sign, significand, exponent) of a * b + c of finite float64, exact except for a sticky bit."""
     sa, ma, ea = unpack(a)
     sb, mb, eb = unpack(b)
     sc, mc, ec = unpack(c)
@@ -176,7 +178,7 @@ def _sum128(sp, hi, lo, sc, hc, lc, exp, mode):
 
 @inner
 def div_parts(a, b):
-    """a / b of finite, non-zero float64."""
+    """(sign, significand, exponent) of a / b of finite, non-zero float64."""
     sa, ma, ea = unpack(a)
     sb, mb, eb = unpack(b)
     up_a, up_b = clz(ma), clz(mb)
@@ -194,7 +196,7 @@ def div_parts(a, b):
 
 @inner
 def sqrt_parts(a):
-    """Square root of a finite, positive float64, digit by digit."""
+    """(sign, significand, exponent) of the square root of a finite, positive float64, digit by digit."""
     _, m, e = unpack(a)
     up = clz(m)
     up -= (up ^ np.uint64(e)) & ONE  # keeps the exponent even
@@ -225,9 +227,9 @@ def fma64(a, b, c, mode):
 
 @inner
 def fma_odd(a, b, c, mode):
-    """a * b + c of finite float32 as a float64 rounded to odd: to round that is to round the exact number.
-
-    Its last bit is 1 where any were lost, so it is neither a shorter number nor the middle of two.
+    """a * b + c of finite float32 as a float64 rounded to odd. Rounding it again gives the same result as
+    rounding the exact number, because its last bit is 1 if any bits were lost, so that it is neither a
+    shorter number nor halfway between two.
     """
     product, addend = np.float64(a) * np.float64(b), np.float64(c)  # exact
     total = product + addend
@@ -260,14 +262,14 @@ def mul32(a, b, mode):
 
 @inner
 def int_parts(magnitude):
-    """Significand and exponent of a 64-bit magnitude; a long one loses two bits to a sticky one."""
+    """(significand, exponent) of a 64-bit magnitude; a long one is shifted by two bits, with a sticky bit."""
     if magnitude >> np.uint64(62) == ZERO:
         return magnitude, I0
     return (magnitude >> TWO) | np.uint64(magnitude & np.uint64(3) != ZERO), I2
 
 
 def _directed(pack):
-    """div, sqrt and the conversion of integers in any rounding direction, to the format of `pack`."""
+    """div, sqrt and conversion of integers in all rounding directions, to the format of `pack`."""
 
     @inner(error_model="numpy")
     def div(a, b, mode):
@@ -319,7 +321,9 @@ def div32_ftz(a, b, mode):
 
 @inner
 def div_approx(a, b):
-    """A divisor beyond 2**126 gives zero, or NaN under infinity (PTX ISA 9.7.3, div)."""
+    """div.approx: a divisor beyond 2**126 gives zero, or NaN if the dividend is infinite (PTX ISA 9.7.3,
+    div).
+    """
     if np.float32(2.0**126) < abs(b) < np.inf:
         return np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b) if abs(a) < np.inf else a - a
     return div32(a, b, RN)
@@ -327,7 +331,7 @@ def div_approx(a, b):
 
 @inner
 def f32_of(x, mode):
-    """A float64 as float32: the nearest one, or the one beside it that lies in the direction."""
+    """A float64 as float32: the nearest one, or its neighbour in the rounding direction."""
     nearest = np.float32(x)
     rounded, exact, bits = abs(np.float64(nearest)), abs(x), f32_bits(nearest)
     if mode == RN or not is_finite(x) or rounded == exact:
@@ -339,8 +343,8 @@ def f32_of(x, mode):
 
 @inner
 def f32_of_ftz(x, mode):
-    """Underflow is seen after rounding to 24 digits whatever the exponent, as on an H200: twice the number
-    keeps them.
+    """f32_of with .ftz. Underflow is detected after rounding to 24 digits with unbounded exponent, as on an
+    H200; doubling the number keeps 24 digits.
     """
     nearest, twice = f32_of(x, mode), f32_of(x + x, mode)
     return np.copysign(np.float32(0), nearest) if abs(twice) < TINY32 + TINY32 else nearest
@@ -348,19 +352,19 @@ def f32_of_ftz(x, mode):
 
 @inner
 def relu_f64(x):
-    """NaN stays."""
+    """Replaces negative numbers by zero; keeps NaN."""
     return x if x > 0 or x != x else np.float64(0)
 
 
 @inner
 def f64_sat(x):
-    """Clamped to [0, 1]; NaN becomes +0."""
+    """Clamps to [0, 1]; NaN becomes +0."""
     return min(x, np.float64(1)) if x > 0 else np.float64(0)
 
 
 @inner
 def f64_s(x, W, nan):
-    """A whole float64 as a signed integer of W bits, saturated; `nan` for a NaN."""
+    """An integral float64 as a signed integer of W bits, saturated; `nan` for a NaN."""
     if x != x:
         return nan
     limit = np.float64(ONE << (W - ONE))

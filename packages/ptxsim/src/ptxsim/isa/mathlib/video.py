@@ -1,4 +1,4 @@
-"""Parts of a register by themselves, as SIMD video instructions take them (PTX ISA 9.7.18)."""
+"""Operations on the parts of a register separately, for SIMD video instructions (PTX ISA 9.7.18)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def _cut(value, bits, signed):
 
 @inner
 def video(a, b, c, operation, bits, a_signed, b_signed, d_signed, saturates, adds):
-    """One operation on all parts of `bits` bits of a and b: their sum with c, or one register of them."""
+    """One operation on all parts of `bits` bits of a and b. If `adds`, the sum of the results and c, else a
+    register of the results.
+    """
     total, packed = np.int64(c), np.uint64(0)
     for at in range(0, 32, bits):
         x, y = _part(a, at, bits, a_signed), _part(b, at, bits, b_signed)

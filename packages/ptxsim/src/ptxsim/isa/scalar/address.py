@@ -76,8 +76,8 @@ def _isspacep(instr: Instr) -> ScalarOp:
 
 
 def _mapa(instr: Instr) -> ScalarOp:
-    """.shared::cluster takes an address of the shared window. Of a 64-bit generic one chips keep the upper
-    half, so that it stays generic: production kernels rely on it (nvfp4 GEMMs).
+    """mapa. With .shared::cluster it takes an address of the shared window. Given a 64-bit generic address,
+    chips keep its upper half, so that it stays generic; production kernels rely on that (nvfp4 GEMMs).
     """
     kind, window = instr.mods[-1], "shared::cluster" in instr.mods
     base = "" if window else f" | np.uint64({SHARED_BASE})"
@@ -95,7 +95,7 @@ def _getctarank(instr: Instr) -> ScalarOp:
 
 
 def _mov(instr: Instr) -> ScalarOp:
-    """mov with a vector on the right: packs its items, the first one lowest (PTX ISA 9.7.9.3)."""
+    """mov with a vector source: packs its items, the first one lowest (PTX ISA 9.7.9.3)."""
     count, kind = len(instr.operands[1].items), instr.mods[-1]
     width = int(kind[1:]) // count
     terms = [f"({'abcdefgh'[i]} << np.uint64({i * width}))" if i else "a" for i in range(count)]
@@ -103,7 +103,7 @@ def _mov(instr: Instr) -> ScalarOp:
 
 
 def unpack(instr: Instr) -> list[ScalarOp]:
-    """One operation per register on the left of `mov {a, b}, c`."""
+    """The operations of a mov with a vector destination, `mov {a, b}, c`: one for each register in it."""
     conform(instr, _FORMS["mov"][1], _FORMS["mov"][0])
     count, kind = len(instr.operands[0].items), instr.mods[-1]
     width = int(kind[1:]) // count
@@ -119,7 +119,9 @@ _BUILDERS = {"cvta": _cvta, "isspacep": _isspacep, "mapa": _mapa, "getctarank": 
 
 
 def hot_operations() -> list[ScalarOp]:
-    """Those that belong in the main loop: generic address conversions, mapa, packing and unpacking."""
+    """The operations that belong in the main loop: generic address conversions, mapa, packing
+    and unpacking.
+    """
     spellings = [
         "cvta.global.u64",
         "cvta.shared.u64",

@@ -9,7 +9,7 @@ INTEGER = {
     **{"lt": "{a} < {b}", "le": "{a} <= {b}", "gt": "{a} > {b}", "ge": "{a} >= {b}"},
     **{"lo": "{a} < {b}", "ls": "{a} <= {b}", "hi": "{a} > {b}", "hs": "{a} >= {b}"},
 }
-FLOAT = {  # ordered tests are false with a NaN on either side, those ending in u are true
+FLOAT = {  # if an operand is NaN, ordered tests are false and tests ending in u are true
     **{"eq": "{a} == {b}", "ne": "({a} < {b} or {a} > {b})"},
     **{"lt": "{a} < {b}", "le": "{a} <= {b}", "gt": "{a} > {b}", "ge": "{a} >= {b}"},
     **{"equ": "(not ({a} < {b} or {a} > {b}))", "neu": "{a} != {b}"},
@@ -25,7 +25,7 @@ UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 OPS = " ".join(INTEGER | FLOAT)
 TYPES = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
 BOOLEAN = {"": "{t}", "and": "{t} and c", "or": "{t} or c", "xor": "({t}) != c"}
-READ = {  # how a source of a type is read: its source type, and text that makes it comparable
+READ = {  # type -> how a source is read: its source type, and text that makes it comparable
     **{"f32": ("f32", "{x}"), "f64": ("f64", "{x}")},
     **{"f16": ("f16", "f16_f32({x})"), "bf16": ("bf16", "bf16_f32({x})")},
     **{"f16x2": ("b32", "f16_f32({half}({x}))"), "bf16x2": ("b32", "bf16_f32({half}({x}))")},
@@ -34,7 +34,9 @@ FLUSH = {"f32": "ftz({x})", "f16": "f16_f32(f16_ftz({x}))", "f16x2": "f16_f32(f1
 
 
 def is_legal(mods: Mods) -> bool:
-    """Untyped operands know eq and ne, lo..hs want unsigned ones, NaN-aware tests and .ftz floats."""
+    """Whether a comparison is legal: untyped operands only have eq and ne, lo..hs are for unsigned types, and
+    NaN-aware tests and .ftz for floats.
+    """
     op, kind = mods["cmp"], mods["type"]
     if "f" in kind:
         return op in FLOAT and (not mods["ftz"] or kind in FLUSH)
@@ -44,7 +46,7 @@ def is_legal(mods: Mods) -> bool:
 
 
 def compare(mods: Mods, half: str = "") -> str:
-    """Text of the bare comparison, of one half of a packed type if asked for."""
+    """Text of the comparison without a Boolean operator. half: which half of a packed type to compare."""
     op, kind = mods["cmp"], mods["type"]
     if "f" not in kind:
         return INTEGER[op].format(a="a", b="b")
@@ -53,7 +55,7 @@ def compare(mods: Mods, half: str = "") -> str:
 
 
 def source(mods: Mods) -> str:
-    """Types of the sources: equality does not look at the sign, so it reads every integer as unsigned."""
+    """Types of the sources. Equality does not depend on the sign, so it reads every integer as unsigned."""
     kind = mods["type"]
     if kind in READ:
         kind = READ[kind][0]
@@ -80,12 +82,14 @@ def setp(mods: Mods) -> str:
 
 
 def setp_packed(mods: Mods) -> str:
-    """p is the test of the low halves, q that of the high ones."""
+    """A packed comparison with two destinations: p gets the test of the low halves, q that of
+    the high ones.
+    """
     return "({}, {})".format(*(combined(mods, compare(mods, half)) for half in ("lo16", "hi16")))
 
 
 def setp_low(mods: Mods) -> str:
-    """A packed comparison with one destination."""
+    """A packed comparison with one destination: the test of the low halves."""
     return combined(mods, compare(mods, "lo16"))
 
 
@@ -93,7 +97,7 @@ def without_ftz(mods: Mods) -> bool:
     return is_legal(mods) and not mods["ftz"]
 
 
-TRUE = {  # what `set` writes for true; 1.0 for floats
+TRUE = {  # the value that `set` writes for true; 1.0 for floats
     **{"u16": 0xFFFF, "s16": 0xFFFF, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF},
     **{"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000},
 }

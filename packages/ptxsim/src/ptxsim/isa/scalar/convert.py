@@ -17,13 +17,13 @@ PACKED = {"e2m1x2": ("b8", "4"), **dict.fromkeys(f"{F8} {F6} ue8m0x2".split(), (
 
 
 def span(kind: str) -> tuple[int, int]:
-    """Smallest and largest number of an integer type."""
+    """(smallest, largest) number of an integer type."""
     bits = int(kind[1:])
     return (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def as_kind(kind: str, text: str) -> str:
-    """An integer cut to a type: sign-extended int64 or zero-extended uint64."""
+    """Text of an integer truncated to a type: sign-extended int64 or zero-extended uint64."""
     if kind[0] == "s":
         return f"np.int64({text})" if kind == "s64" else f"sext{kind[1:]}({text})"
     return f"np.uint64({text})" if kind == "u64" else f"(np.uint64({text}) & M{kind[1:]})"
@@ -33,13 +33,13 @@ def as_kind(kind: str, text: str) -> str:
 
 
 def sat_matters(mods: Mods) -> bool:
-    """.sat is legal where the source has values that the destination lacks."""
+    """Whether .sat is legal: the source has values that the destination cannot represent."""
     (low, high), (bottom, top) = span(mods["type"]), span(mods["dtype"])
     return low < bottom or top < high
 
 
 def clamped(kind: str, source: str, text: str) -> str:
-    """Text of an integer of type `source` clamped to the range of `kind`; it stays a `source`."""
+    """Text of an integer of type `source` clamped to the range of `kind`; its type is still `source`."""
     number = "np.uint64" if source[0] == "u" else "np.int64"
     (low, high), (bottom, top) = span(source), span(kind)
     text = f"max({text}, {number}({bottom}))" if low < bottom else text
@@ -47,7 +47,9 @@ def clamped(kind: str, source: str, text: str) -> str:
 
 
 def int_key(mods: Mods) -> str:
-    """Truncation ignores the sign of the source; widening an unsigned source ignores that of the result."""
+    """The key of an integer conversion. Truncation does not depend on the signedness of the source, widening
+    of an unsigned source not on that of the result.
+    """
     (d, d_bits), (a, a_bits) = ((kind[0], int(kind[1:])) for kind in (mods["dtype"], mods["type"]))
     if d_bits <= a_bits:
         a = "u" if d == "u" else "s"
@@ -60,7 +62,9 @@ def int_key(mods: Mods) -> str:
 
 
 def float_int(mods: Mods) -> str:
-    """Always saturates. NaN becomes 0, or the top bit alone where a 64-bit type takes part."""
+    """Text of a conversion from float to integer. It saturates; NaN becomes 0, or only the top bit if a
+    64-bit type is involved.
+    """
     kind = mods["dtype"]
     number, sign = ("np.int64", -1) if kind[0] == "s" else ("np.uint64", 1)
     nan = sign * 2 ** (int(kind[1:]) - 1) if "64" in mods["type"] + kind else 0
@@ -82,16 +86,16 @@ def int_float(mods: Mods) -> str:
 
 
 def read(mods: Mods, text: str = "a") -> str:
-    """The source as float64."""
+    """Text of the source as float64."""
     kind = mods["type"].removesuffix("x2")
-    narrow = mods["dtype"] == "f16"  # whatever PTX says, an H200 does not flush what becomes one
+    narrow = mods["dtype"] == "f16"  # contrary to PTX, an H200 does not flush the source of an f16
     text = f"ftz({text})" if mods.get("ftz") and kind == "f32" and not narrow else text
     text = f"canonical32({text})" if mods.get("ftz") and (kind, mods["dtype"]) == ("f32", "f64") else text
     return {"f32": f"np.float64({text})", "f64": text}.get(kind, f"{kind}_f64({text})")
 
 
 def write(kind: str, mods: Mods, text: str) -> str:
-    """A float64 rounded into a format, with .relu and .satfinite."""
+    """Text of a float64 rounded to a format, with .relu and .satfinite."""
     mode = (mods.get("frnd") or "rn").upper()
     text = f"relu_f64({text})" if mods.get("relu") else text
     if kind == "f64":
@@ -117,12 +121,12 @@ def float_float(mods: Mods) -> str:
 
 
 def passes_payload(mods: Mods) -> bool:
-    """Whether a float64 becomes a float32 that keeps as much of a NaN's payload as there is room for."""
+    """Whether a float64 becomes a float32 that keeps as much of a NaN's payload as fits."""
     return mods["type"] == "f64" and mods["dtype"] == "f32" and not mods.get("sat")
 
 
 def raw_copy(mods: Mods) -> bool:
-    """Whether a conversion to f32 moves bits only: a NaN keeps its own."""
+    """Whether a conversion to f32 only moves bits, so that a NaN keeps its bits."""
     plain = not any(mods.get(m) for m in ("irnd", "ftz", "sat"))
     return plain and mods["dtype"] == "f32" and mods["type"] in ("f32", "bf16")
 
@@ -136,7 +140,7 @@ def float_source(mods: Mods) -> str:
 
 
 def float_key(mods: Mods) -> str:
-    """The optional rounding of an exact conversion means nothing."""
+    """The key of a conversion between floats; an exact conversion ignores its optional rounding."""
     exact = mods["type"] == "bf16" and mods["dtype"] in ("f32", "f64")
     return mods["name"].replace(f".{mods['frnd']}.", ".") if exact and mods["frnd"] else mods["name"]
 
@@ -204,7 +208,7 @@ NUMBERS = (
 )
 
 
-# ---- packed formats: of two sources a becomes the upper element
+# ---- packed formats: of two sources, a becomes the upper element
 
 
 def _pack(kind: str, high: str, low: str) -> str:
@@ -212,7 +216,7 @@ def _pack(kind: str, high: str, low: str) -> str:
 
 
 def pack_two(mods: Mods) -> str:
-    """Two float32, or the two halves of one register, into a packed format."""
+    """Text that converts two float32, or the two halves of one register, to a packed format."""
     kind = mods["dtype"].removesuffix("x2")
     if mods["type"] != "f32":
         low, high = (write(kind, mods, read(mods, f"{half}(a)")) for half in ("lo16", "hi16"))
@@ -222,7 +226,7 @@ def pack_two(mods: Mods) -> str:
 
 
 def unpack_two(mods: Mods) -> str:
-    """Both elements of a packed format into a register of two halves."""
+    """Text that converts both elements of a packed format to the two halves of a register."""
     kind, shift = mods["type"].removesuffix("x2"), PACKED[mods["type"]][1]
     low, high = f"(a & M{shift})", f"(a >> np.uint64({shift}))"
     to = mods["dtype"].removesuffix("x2")
@@ -230,7 +234,7 @@ def unpack_two(mods: Mods) -> str:
 
 
 def pack_scale(mods: Mods) -> str:
-    """Two numbers into the powers of two of ue8m0."""
+    """Text that converts two numbers to ue8m0, which are powers of two."""
     sources = ("bf16_f32(lo16(a))", "bf16_f32(hi16(a))") if mods["type"] == "bf16x2" else ("b", "a")
     mode, finite = mods["rnd"].upper(), bool(mods["satfinite"])
     low, high = (f"ue8m0_of({text}, {mode}, {finite})" for text in sources)
@@ -269,7 +273,7 @@ PACKING = (
 
 
 def pack_ints(mods: Mods) -> str:
-    """Two integers, saturated and put side by side; an accumulator c moves up to make room."""
+    """Text that packs two saturated integers; c, if there is one, is shifted left to make room for them."""
     kind = mods["to"]
     bits = int(kind[1:])
     low, high = (f"(np.uint64({clamped(kind, mods['type'], n)}) & np.uint64({2**bits - 1}))" for n in "ba")

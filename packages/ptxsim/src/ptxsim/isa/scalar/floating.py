@@ -1,9 +1,9 @@
 """Single and double precision arithmetic (PTX ISA 9.7.3).
 
-`.approx` and `.full` operations are rounded correctly, or as the host's libm does, where a GPU may differ:
-on an H200 by one unit in the last place for rcp, sqrt, rsqrt and div, by more for lg2 near 1, sin, cos and
-tanh. PTX leaves the bits of a NaN open; these are an H200's: float32 gives 0x7fffffff, whatever the operands;
-float64 passes a NaN operand on, made quiet, and gives 0xfff8000000000000 where there is none.
+`.approx` and `.full` operations are rounded correctly, or the way the host's libm rounds. A GPU may differ:
+an H200 by one unit in the last place for rcp, sqrt, rsqrt and div, by more for lg2 near 1, sin, cos and tanh.
+PTX does not specify the bits of a NaN; here they are an H200's: float32 gives 0x7fffffff for all operands;
+float64 returns a NaN operand, made quiet, or 0xfff8000000000000 if no operand is a NaN.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ RND = "rn rz rm rp"
 
 
 def key(mods: Mods) -> str:
-    """Without .rn, which is also what an absent rounding means here."""
+    """The key of an operation, without .rn, which is also the default here."""
     return mods["name"].replace(".rn", "").replace("mad.", "fma.")
 
 
 def f32(native: str, directed: str = "", flushed: str = ""):
-    """A template over {a}, {b}, {c}: `native` rounds to nearest, `directed` as {mode}; then .ftz, .sat.
+    """A template over {a}, {b}, {c}: `native` rounds to nearest, `directed` as {mode} says; then .ftz, .sat.
 
-    `flushed` replaces both under .ftz, where a result may be rounded up to the smallest normal number.
+    `flushed` replaces both under .ftz if a result may be rounded up to the smallest normal number.
     """
 
     def build(mods: Mods, read: str = "{}") -> str:
@@ -37,14 +37,14 @@ def f32(native: str, directed: str = "", flushed: str = ""):
 
 
 def f32x2(native: str, directed: str, flushed: str):
-    """The same for both elements of packed float32 pairs."""
+    """The same for both elements of a packed pair of float32."""
     one = f32(native, directed, flushed)
     return lambda mods: f"pack_f32({one(mods, 'lo_f32({})')}, {one(mods, 'hi_f32({})')})"
 
 
 def f64(native: str, directed: str = ""):
-    """The same for float64, which knows neither .ftz nor .sat, but passes NaNs on: b before c before a, and a
-    dividend before the divisor.
+    """The same for float64, which has neither .ftz nor .sat, but returns NaN operands: b before c before a,
+    and the dividend before the divisor.
     """
     order = "ba" if "div" in directed and "{b}" in directed else "acb"
     names = [n for n in order if f"{{{n}}}" in native]
@@ -53,7 +53,7 @@ def f64(native: str, directed: str = ""):
 
 
 def _rounded(op: str, count: int, native: str, directed: str, flushed: str = "", packed: bool = True):
-    """The f32, f32x2 and f64 forms of an operation in any rounding direction; # stands for 32 or 64."""
+    """The f32, f32x2 and f64 forms of an operation in all rounding directions; # is replaced by 32 or 64."""
     single = native.replace("#", "32"), directed.replace("#", "32"), flushed
     double = native.replace("#", "64"), directed.replace("#", "64")
     src32, src64, pairs = (" ".join([kind] * count) for kind in ("f32", "f64", "b64"))
@@ -65,7 +65,9 @@ def _rounded(op: str, count: int, native: str, directed: str, flushed: str = "",
 
 
 def _quotient(op: str, src: str, directed: str) -> list[Form]:
-    """div.full, rcp.approx, sqrt.approx, and all three in a rounding direction."""
+    """The forms of div, rcp or sqrt: div.full, rcp.approx or sqrt.approx, and those with a rounding
+    direction.
+    """
     approx = directed.format(a="{a}", b="{b}", mode="RN").replace("#", "32")
     src32, src64 = src.replace("#", "32"), src.replace("#", "64")
     single, double = directed.replace("#", "32"), directed.replace("#", "64")
@@ -78,7 +80,7 @@ def _quotient(op: str, src: str, directed: str) -> list[Form]:
 
 
 def _sign(op: str, bits: str, flushed: str) -> list[Form]:
-    """abs and neg: a NaN comes out as from an addition."""
+    """The forms of abs or neg; a NaN becomes what an addition would make of it."""
     single = f"CANONICAL32 if a & MAGNITUDE32 > INFINITY32 else {bits.format('32')}"
     return [
         form(f"{op}.f32", "b32", "b32", single),
@@ -88,7 +90,9 @@ def _sign(op: str, bits: str, flushed: str) -> list[Form]:
 
 
 def _minmax(op: str) -> list[Form]:
-    """min and max of two, or (sm_100) three numbers; .NaN makes any NaN win, else it loses."""
+    """The forms of min or max of two or (sm_100) three numbers. With .NaN, any NaN operand makes the result
+    NaN; without, a NaN is ignored.
+    """
 
     def two(mods: Mods) -> str:
         call = f"xorsign_{op}" if mods["xorsign"] else op
@@ -107,11 +111,11 @@ def _minmax(op: str) -> list[Form]:
 
 
 def _function(op: str) -> Form:
-    """A transcendental function in float32."""
+    """The form of a transcendental function in float32."""
     return form(f"{op}.approx{{.ftz}}.f32", "f32", "f32", f32(f"{op}_f32({{a}})"))
 
 
-TESTS = {  # of testp; # stands for 32 or 64. Zeros count as normal
+TESTS = {  # of testp; # is replaced by 32 or 64. Zeros count as normal
     **{"finite": "is_finite(a)", "infinite": "a == a and not is_finite(a)"},
     **{"number": "a == a", "notanumber": "a != a"},
     "normal": "is_finite(a) and (a == 0 or abs(a) >= TINY#)",

@@ -1,7 +1,8 @@
-"""How the table of scalar instructions is written: patterns in the notation of the PTX ISA's syntax boxes.
+"""The notation of the table of scalar instructions: patterns like the syntax boxes of the PTX ISA.
 
-A `Form` such as `add{.rnd}{.ftz}{.sat}.f32` with `rnd="rn rz rm rp"` stands for every spelling it expands
-to. Types, value and key of the operation are templates filled with the modifiers of that spelling.
+A `Form` such as `add{.rnd}{.ftz}{.sat}.f32` with `rnd="rn rz rm rp"` means every spelling to which it
+expands. Types, value and key of the operation are templates that are filled with the modifiers of that
+spelling.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-Mods = dict[str, str]  # part of the pattern -> modifier as written, "" where an optional one is absent
+Mods = dict[str, str]  # part of the pattern -> modifier as written, "" if an optional one is absent
 Template = str | Callable[[Mods], str]  # of `str.format`, or a function
 
 
@@ -19,18 +20,18 @@ Template = str | Callable[[Mods], str]  # of `str.format`, or a function
 class ScalarOp:
     """One register-to-register operation.
 
-    `expr` is numba text over the sources `a, b, c, d, e` (and `cc`, the carry in). Sources arrive as: u*
-    and b* uint64 (zero-extended), s* int64 (sign-extended), f32 float32, f64 float64, f16 / bf16 and all
-    packed types uint64 raw bits, pred boolean. Its value is of the same kind for the type in `dst`, not
-    yet cut to that width; it is a tuple where there are two destinations or a carry out (the carry, a
-    uint64, comes last).
+    `expr` is numba text over the sources `a, b, c, d, e` (and `cc`, the carry in). Sources are: uint64
+    (zero-extended) for u* and b*, int64 (sign-extended) for s*, float32 for f32, float64 for f64, raw bits in
+    uint64 for f16, bf16 and all packed types, boolean for pred. Its value is of the same kind for the type in
+    `dst`, not yet truncated to that width. With two destinations or a carry out it is a tuple (the carry, a
+    uint64, is last).
     """
 
-    key: str  # spellings that mean the same share one key
+    key: str  # spellings with the same meaning share one key
     dst: tuple[str, ...]  # types of the destinations, in operand order
     src: tuple[str, ...]  # types of the sources, in operand order; a vector operand counts once per item
     expr: str
-    hot: bool = False  # compiled into the main interpreter; others on demand
+    hot: bool = False  # compiled into the main loop; others are compiled on demand
     carry: str = ""  # use of CC.CF (PTX ISA 9.7.2): "in", "out", "both" or ""
 
 
@@ -45,10 +46,12 @@ class Form:
     key: Template = "{name}"
     carry: str = ""
     where: Callable[[Mods], bool] | None = None  # refuses combinations that the pattern alone would allow
-    sets: dict[str, str] = field(default_factory=dict)  # word of the pattern -> the modifiers it stands for
+    sets: dict[str, str] = field(default_factory=dict)  # word of the pattern -> modifiers that may replace it
 
     def expand(self) -> Iterator[tuple[tuple[str, ...], Mods]]:
-        """Every legal spelling: its modifiers in the order of the syntax box, and what each part became."""
+        """Every legal spelling: its modifiers in the order of the syntax box, and the modifier
+        of each part.
+        """
         op, *parts = re.findall(r"\{?\.?[\w:]+|\{?\|", self.pattern)
         words: list[str] = [part.lstrip("{.") for part in parts]
         choices = [
@@ -101,7 +104,9 @@ def families(section: str, forms: tuple[Form, ...]) -> tuple[Family, ...]:
 
 
 def _widths(mods: Mods) -> Mods:
-    """For templates: {w} bits of {type}, its letter {sign}, and {u}, {s}, {b}: other types of that width."""
+    """Further fields for templates: {w}, the bits of {type}; {sign}, its letter; {u}, {s}, {b}, the unsigned,
+    signed and untyped types of that width.
+    """
     match = re.fullmatch(r"([a-z]+)(\d+)", mods.get("type", ""))
     if match is None:
         return {}

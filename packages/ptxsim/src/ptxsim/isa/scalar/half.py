@@ -1,7 +1,7 @@
 """Half-precision and mixed-precision arithmetic: f16, bf16 and their pairs (PTX ISA 9.7.4, 9.7.5).
 
-Every operation is computed on the exact float64 values and rounded once. `.oob` (fma) is not listed: PTX
-names the NaN it looks for only as what tensor copies fill in.
+Every operation is computed on the exact float64 values and rounded once. `.oob` (fma) is missing: PTX does
+not give the bits of the NaN that it tests for, only that tensor copies fill it in.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ HALVES = "f16 f16x2 bf16 bf16x2"
 
 
 def half(text: str):
-    """A template of raw operands {a}, {b}, {c} in the format {t}, for one value or for both of a pair.
+    """A template over raw operands {a}, {b}, {c} in the format {t}, for one value or for both of a pair.
 
-    {z} is "_ftz" under .ftz, where a result may be rounded up to the smallest normal number.
-
-    .ftz flushes operands and result, then .sat clamps to [0, 1] and .relu at zero.
+    {z} is "_ftz" under .ftz, for operations whose result may be rounded up to the smallest normal number.
+    .ftz flushes operands and result; then .sat clamps to [0, 1] and .relu at zero.
     """
 
     def lane(mods: Mods, read: str) -> str:
@@ -46,7 +45,7 @@ def _raw(mods: Mods) -> str:
 
 
 def _two(op: str, text: str) -> list[Form]:
-    """add, sub, mul: rounding to nearest is the only one, written or not."""
+    """The forms of add, sub or mul; .rn is the only rounding and may be omitted."""
     return [
         form(f"{op}{{.rn}}{{.ftz}}{{.sat}}.type", _raw, _operands(2), half(text), key, type="f16 f16x2"),
         form(f"{op}{{.rn}}.type", _raw, _operands(2), half(text), key, type="bf16 bf16x2"),
@@ -102,7 +101,7 @@ HALF = (
 
 
 def _mixed(op: str, pattern: str, src: str, directed: str) -> Form:
-    """A float32 operation with half-precision operands, which it reads exactly."""
+    """The form of a float32 operation with half-precision operands, which are converted exactly."""
 
     def value(mods: Mods) -> str:
         return f32(directed.replace("MODE", (mods["rnd"] or "rn").upper()).format(t=mods["type"]))(

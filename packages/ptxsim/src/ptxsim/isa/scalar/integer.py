@@ -13,7 +13,9 @@ MODES = "clamp wrap"
 
 
 def pairwise(expr: str):
-    """A template that applies `expr` to both 16-bit halves, extended as {type} says, and packs them."""
+    """A template that applies `expr` to both 16-bit halves, extended as {type} requires, and packs the
+    results.
+    """
 
     def build(mods: Mods) -> str:
         extend = "sext16" if mods["type"].startswith("s") else ""
@@ -25,7 +27,7 @@ def pairwise(expr: str):
 
 
 def relu(expr: str):
-    """A template that turns negative results into zero where {relu} is written."""
+    """A template that replaces negative results by zero if {relu} is given."""
     return lambda mods: f"max({expr}, np.int64(0))" if mods.get("relu") else expr
 
 
@@ -95,7 +97,7 @@ INTEGER = (
 
 
 def _carry(op: str, half: str, helper: str, carry: str) -> Form:
-    """One extended-precision form: `helper(x, y)` of the two numbers that are added or subtracted."""
+    """An extended-precision form: `helper(x, y)` with the two numbers that are added or subtracted."""
     head = ".".join(filter(None, (op, half, "cc" if carry != "in" else "")))
     x, y = {"": ("a", "b"), "lo": ("a * b", "c"), "hi": ("mulhi_{type}(a, b)", "c")}[half]
     flag = "" if carry == "out" else ", cc"
@@ -130,7 +132,7 @@ PRMT_MODES = {
 
 
 def _prmt(mods: Mods) -> str:
-    """prmt with a mode picks one of four selectors by the low bits of c."""
+    """prmt with a mode: the low two bits of c choose one of four selectors."""
     selectors = sum(one << 16 * i for i, one in enumerate(PRMT_MODES[mods["mode"]]))
     return f"prmt(a, b, np.uint64({selectors:#x}) >> ((c & np.uint64(3)) << np.uint64(4)))"
 

@@ -2,8 +2,8 @@
 meaning.
 
 `resolve(instr)` gives the `ScalarOp` of an instruction, `FAMILIES` the whole table (for documentation and
-tests). Legal is what some target of PTX ISA 9.0 accepts; which target that is, is not checked. Values are
-computed by the numba text in `ScalarOp.expr`, over the helpers of `ptxsim.isa.mathlib`.
+tests). An instruction is legal if any target of PTX ISA 9.0 accepts it; the module's own target is not
+checked. Values are computed by the numba text in `ScalarOp.expr`, with the helpers of `ptxsim.isa.mathlib`.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ NOT_MODELLED = {
 }
 
 
-_FIRST = {  # words that stand first
+_FIRST = {  # modifiers that must be first
     **dict.fromkeys(("mul", "mul24", "mad", "mad24", "madc", "dp2a"), {"lo", "hi", "wide"}),
     **{"shf": {"l", "r"}, "div": {"full"}},
 }
 
 
 def ordered(spelling: tuple[str, ...]) -> tuple[str, ...]:
-    """The types in their order, then the other modifiers: ptxas takes those anywhere (`setp.s32.lt`)."""
+    """The types in their order, then the other modifiers, which ptxas accepts anywhere (`setp.s32.lt`)."""
     types = tuple(mod for mod in spelling if _TYPE.fullmatch(mod))
     return types + tuple(sorted(mod for mod in spelling if not _TYPE.fullmatch(mod)))
 
 
 @cache
 def spellings(opcode: str) -> dict[tuple[str, ...], list[tuple[Form, Mods]]]:
-    """All legal modifier lists of an opcode; forms that differ in the operands only share one."""
+    """All legal modifier lists of an opcode; forms that differ only in their operands share one list."""
     table: dict[tuple[str, ...], list[tuple[Form, Mods]]] = {}
     for family in FAMILIES:
         if family.name == opcode:
@@ -63,9 +63,9 @@ def spellings(opcode: str) -> dict[tuple[str, ...], list[tuple[Form, Mods]]]:
 
 
 def resolve(instr: Instr) -> ScalarOp | None:
-    """The operation of an instruction, None if its opcode is no scalar one.
+    """The operation of an instruction; None if its opcode is not in the table.
 
-    A second destination after a bar makes a form of its own (`p|q`). Raises PtxError for a combination of
+    A second destination after a bar (`p|q`) makes a separate form. Raises PtxError for a combination of
     modifiers or a number of operands that the opcode does not have.
     """
     if instr.op not in OPCODES:
@@ -102,18 +102,18 @@ def _why_not(instr: Instr, pair: bool) -> str:
     known = {mod for spelling in table for mod in spelling}
     twice = [mod for mod in instr.mods if instr.mods.count(mod) > 1 and not _TYPE.fullmatch(mod)]
     if twice:
-        return f"modifier .{twice[0]} stands twice"
+        return f"modifier .{twice[0]} appears twice"
     unknown = [mod for mod in instr.mods if mod not in known]
     if unknown:
         return f"{instr.op} has no modifier .{unknown[0]} (PTX ISA {_section(instr.op)})"
-    return f"{instr.name} is no legal combination of modifiers (PTX ISA {_section(instr.op)}, {instr.op})"
+    return f"{instr.name} is not a legal combination of modifiers (PTX ISA {_section(instr.op)}, {instr.op})"
 
 
 def _section(opcode: str) -> str:
     return ", ".join(dict.fromkeys(family.section for family in FAMILIES if family.name == opcode))
 
 
-# What compiled kernels use all the time, by key: about 110, for each one slows the main loop's compilation
+# Keys of the operations that compiled kernels use most: about 110, as each makes the main loop compile longer
 HOT_KEYS = """
 add.u32 add.u64 sub.u32 sub.u64 mul.lo.u32 mul.lo.u64 mul.wide.u32 mul.wide.s32 mul.wide.u16 mul.hi.u32
 mad.lo.u32 mad.lo.u64 mad.wide.u32 mad.wide.s32 div.u32 div.s32 rem.u32 rem.s32 min.u32 min.s32 max.u32

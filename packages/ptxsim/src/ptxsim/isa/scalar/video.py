@@ -1,7 +1,7 @@
 """SIMD video instructions: the same operation on two or four parts of a register (PTX ISA 9.7.18).
 
-Selections and masks of parts (`a.b7654`, `d.b10`) are not modelled: all parts, in their order, as nvcc writes
-what CUDA's SIMD intrinsics compile to. Without a mask c counts only where .add adds the parts to it.
+Selections and masks of parts (`a.b7654`, `d.b10`) are not modelled, only all parts in their order, to which
+nvcc compiles CUDA's SIMD intrinsics. Without a mask, c matters only if .add adds the parts to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def _compares(parts: int):
 
 
 def _forms(parts: int) -> tuple[Form, ...]:
-    """`.sat` cuts parts to their width; `.add` adds all of them to c."""
+    """All forms for this number of parts. `.sat` clamps parts to their width; `.add` adds all
+    of them to c.
+    """
     three = "b32 b32 b32"
     return (
         *(
