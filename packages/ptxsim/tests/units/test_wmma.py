@@ -288,7 +288,7 @@ def test_a_fragment_of_another_matrix(old, new, message):
     ("wmma.load.c.sync.aligned.row.m16n16k16.bf16 {%r0}, [%in], 16;", "not modelled"),
     ("wmma.load.a.sync.aligned.row.m16n16k16.param.f16 {%r0}, [%in], 16;", "not modelled"),
     ("wmma.store.d.sync.aligned.row.m8n8k4.f32 [%in], {%r0, %r1};", "not a modelled form of wmma.store.d"),
-    ("wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {%r0}, {%r0}, {%r0}, {%r0};", "modelled form of wmma"),
+    ("wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {%r0}, {%r0}, {%r0}, {%r0};", "form of wmma"),
     ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%r0}, {%r0}, {%r0}, {%r0};", r"take \[8, 8, 8, 8\]"),
     ("wmma.mma.sync.aligned.row.col.m8n8k4.rz.f64.f64.f64.f64 {%r0}, {%r0}, {%r0}, {%r0};", "not modelled"),
 ])  # fmt: skip

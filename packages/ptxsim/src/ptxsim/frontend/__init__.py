@@ -1,1 +1,1 @@
-"""PTX text -> syntax trees: lexer, declarations, function bodies, inlined calls."""
+"""PTX text -> syntax trees: lexer, declarations, function bodies, inlining of calls."""

@@ -1,7 +1,7 @@
-"""What a parsed PTX program is made of: operands, instructions, variables, functions, the module.
+"""The syntax tree of a PTX program: operands, instructions, variables, functions, the module.
 
-Operands are frozen (hashable) values; every name in them is already resolved: registers, variables and labels
-of nested `{ }` blocks have unique names within their function. `parse` in parser.py builds all of it.
+Operands are frozen (hashable) values in which every name is already resolved: registers, variables and labels
+of nested `{ }` blocks have unique names within their function. `parse` in parser.py builds the tree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class PtxError(ValueError):
 
 @dataclass(frozen=True)
 class Reg:
-    name: str  # "%r12"; special registers too: "%tid.x", "WARP_SZ"; byte selectors of video ops: "%r1.b0"
+    name: str  # "%r12"; special registers, too: "%tid.x", "WARP_SZ"; byte selectors of video ops: "%r1.b0"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Sym:
 
     name: str
     offset: int = 0  # bytes
-    generic: bool = False  # written generic(name): the generic address, not the one in the variable's space
+    generic: bool = False  # written as generic(name): the generic address, not that in the variable's space
     mask: int | None = None  # initialisers only: 0xFF00(name) keeps these bits, shifted down to bit 0
 
 
@@ -46,7 +46,7 @@ class Mem:
     """`[base+offset, parts...]`; parts are the further items inside the brackets (tensor coordinates)."""
 
     base: Reg | Sym | Imm | None
-    offset: int = 0  # bytes; columns where the address is one of tensor memory
+    offset: int = 0  # bytes; columns for an address in tensor memory
     parts: tuple = ()
 
 
@@ -73,7 +73,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Sink:
-    """`_`: the result is dropped."""
+    """`_`: the result is discarded."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Paren:
 
 
 def registers_of(operands: Iterable) -> Iterator[str]:
-    """Names of the registers in operands, in order, those inside addresses and that of `!p` too."""
+    """The names of the registers in operands, in order, including those inside addresses and that of `!p`."""
     for operand in operands:
         if isinstance(operand, Reg):
             yield operand.name
@@ -109,10 +109,10 @@ class Instr:
     operands: tuple
     line: int  # 1-based line of the PTX text
     text: str  # as written, on one line, without comments
-    src: int | None = None  # N of the nearest `// @src N` or `// @src PATH:N` before it, else .loc's line
+    src: int | None = None  # N of the last `// @src N` or `// @src PATH:N` before it, else .loc's line
     loc: tuple[int, int, int] | None = None  # (file, line, column) of the nearest preceding .loc
     src_file: str | None = None  # PATH of `// @src PATH:N`
-    inlined: tuple[str, int, int, int] | None = None  # of that .loc: its function, and where that is
+    inlined: tuple[str, int, int, int] | None = None  # of that .loc: its function, location of the call
 
     @property
     def name(self) -> str:
@@ -134,8 +134,8 @@ class Var:
     align: int  # bytes
     count: int  # elements over all dimensions, vector lanes included; 0 for `[]`
     size: int  # bytes
-    init: bytes | None = None  # `size` bytes; None without an initialiser: 0 in variables of module scope
-    relocs: list[tuple[int, Sym]] = field(default_factory=list)  # addresses to be written into init
+    init: bytes | None = None  # `size` bytes; None: no initialiser, which means 0 at module scope
+    relocs: list[tuple[int, Sym]] = field(default_factory=list)  # (offset in init, address to write there)
     extern: bool = False
     attributes: tuple[str, ...] = ()  # "visible", "weak", "common", "managed", "ptr", "ptr.global", ...
     line: int = 0
@@ -154,7 +154,7 @@ class Function:
     branchtargets: dict[str, list[Label]] = field(default_factory=dict)
     calltargets: dict[str, list[Sym]] = field(default_factory=dict)
     prototypes: dict[str, Function] = field(default_factory=dict)  # .callprototype: params and returns only
-    renamed: dict[str, str] = field(default_factory=dict)  # unique name -> name as written, where they differ
+    renamed: dict[str, str] = field(default_factory=dict)  # unique name -> name as written, if they differ
     extern: bool = False  # declared here without a body
     linkage: tuple[str, ...] = ()  # "visible", "weak", "extern"
     line: int = 0
@@ -168,5 +168,5 @@ class Module:
     functions: dict[str, Function] = field(default_factory=dict)
     vars: dict[str, Var] = field(default_factory=dict)  # module scope
     files: dict[int, str] = field(default_factory=dict)  # .file
-    inlined: dict[tuple, tuple] = field(default_factory=dict)  # (file, line, column) -> where it is inlined
+    inlined: dict[tuple, tuple] = field(default_factory=dict)  # (file, line, column) -> where it was inlined
     text: str = ""

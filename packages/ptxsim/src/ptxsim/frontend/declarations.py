@@ -1,4 +1,4 @@
-"""Variables and their initialisers (PTX ISA 5.1-5.4), parameter lists, function directives: tokens -> Var."""
+"""Parses variables and their initialisers (PTX ISA 5.1-5.4), parameter lists and function directives."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def declaration(tokens: Tokens, linkage: tuple[str, ...] = (), single: bool = False) -> list[Var]:
-    """Parse `.space qualifiers .type name<N>[dims] = init, ...`, the cursor on the space.
+    """Parse `.space qualifiers .type name<N>[dims] = init, ...`; the cursor is at the space.
 
-    A range `%r<8>` gives eight Vars. `single` stops after one name (parameters). The `;` stays unread.
+    A range `%r<8>` gives eight Vars. `single` stops after one name (parameters). The `;` is not consumed.
     """
     space = tokens.take("dot", "a state space")[1:]
     align, lanes, kind, attributes = 0, 1, "", linkage
@@ -43,7 +43,7 @@ def declaration(tokens: Tokens, linkage: tuple[str, ...] = (), single: bool = Fa
             multiple = tokens.integer()
             if multiple & (multiple - 1) or multiple < 0:
                 raise tokens.error(f"alignment {multiple} is not a power of two")
-            align = align if "ptr" in attributes else multiple  # after .ptr: of what it points at (5.4.7)
+            align = align if "ptr" in attributes else multiple  # after .ptr: alignment of the pointee (5.4.7)
         elif word in _VECTOR:
             lanes = _VECTOR[word]
         elif word in TYPE_BYTES:
@@ -107,7 +107,7 @@ def _dimensions(tokens: Tokens) -> list[int]:
 
 
 def _initialise(tokens: Tokens, variable: Var, dims: list[int], lanes: int) -> None:
-    """Fill variable.init and .relocs; `[]` takes its size from the initialiser (PTX ISA 5.4.4)."""
+    """Fill in variable.init and .relocs; `[]` takes its size from the initialiser (PTX ISA 5.4.4)."""
     item = TYPE_BYTES[variable.type]
     at = tokens.i
     shape = dims + ([lanes] if lanes > 1 else [])
@@ -133,7 +133,7 @@ def _initialise(tokens: Tokens, variable: Var, dims: list[int], lanes: int) -> N
 
 
 def _numbers(tokens: Tokens, variable: Var, shape: list[int]) -> bool:
-    """The same for an initialiser that is nothing but numbers; False if it needs a closer look."""
+    """A fast path of `_initialise` for a flat list of numbers; returns False if it does not apply."""
     item, numbers = TYPE_BYTES[variable.type], tokens.values[tokens.i + 1].split(",")
     room = len(numbers) if shape[:1] == [0] and len(shape) == 1 else prod(shape)
     plain = variable.type[0] in "bsu" and item <= 8 and variable.type != "b128"
@@ -148,7 +148,9 @@ def _numbers(tokens: Tokens, variable: Var, shape: list[int]) -> bool:
 
 
 def _items(tokens: Tokens, shape: list[int], first: int, values: dict) -> int:
-    """Read one initialiser into values[flat index]; returns the index after the last element it covers."""
+    """Read one initialiser into values[flat index]; returns the index after the last element
+    that it covers.
+    """
     if tokens.peek() != "{":
         values[first] = _item(tokens)
         return first + 1
@@ -181,7 +183,7 @@ def _item(tokens: Tokens) -> Imm | Sym:
 
 
 def symbol_expression(tokens: Tokens) -> Sym:
-    """`name`, `generic(name)`, each with `+ constant`."""
+    """Parse `name` or `generic(name)`, with an optional `+ constant`."""
     name = tokens.take("word", "a name")
     generic = name == "generic" and tokens.accept("(")
     if generic:
@@ -209,7 +211,7 @@ def _encode(tokens: Tokens, value: Imm, kind: str, at: int) -> bytes:
 
 
 def parameters(tokens: Tokens) -> list[Var]:
-    """`( declaration, ... )`."""
+    """Parse `( declaration, ... )`."""
     found = []
     tokens.expect("(")
     while tokens.peek() != ")":
@@ -221,7 +223,7 @@ def parameters(tokens: Tokens) -> list[Var]:
 
 
 def function_directive(tokens: Tokens, fn: Function) -> None:
-    """`.maxntid 128, 1, 1`, `.noreturn`, `.pragma "..."`, ...: into fn.directives."""
+    """Parse `.maxntid 128, 1, 1`, `.noreturn`, `.pragma "..."`, ... into fn.directives."""
     name = tokens.peek()[1:]
     if name not in FUNCTION_DIRECTIVES:
         raise tokens.error(f"unknown function directive '.{name}'")
@@ -242,7 +244,7 @@ def function_directive(tokens: Tokens, fn: Function) -> None:
 
 
 def prototype(tokens: Tokens, name: str) -> Function:
-    """`(returns) _ (params) directives` of a .callprototype."""
+    """Parse `(returns) _ (params) directives` of a .callprototype."""
     fn = Function(name, False, extern=True, line=tokens.line(tokens.i))
     if tokens.peek() == "(":
         fn.returns = parameters(tokens)

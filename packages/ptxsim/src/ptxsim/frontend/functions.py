@@ -1,6 +1,6 @@
-"""The inside of a function: blocks, labels, instructions and their operands (PTX ISA 4.3, 4.6, 6).
+"""Parses function bodies: blocks, labels, instructions and their operands (PTX ISA 4.3, 4.6, 6).
 
-`parse_body` fills the Function; `find_labels` is the look-ahead that lets a branch name a label further down.
+`parse_body` fills in the Function; `find_labels` looks ahead, so that a branch can name a label further down.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SPECIAL = re.compile(
     r"|globaltimer(_lo|_hi)?|reserved_smem_offset_\w+|(total|aggr|dynamic)_smem_size|current_graph_exec)$|WARP_SZ$"
 )
 _SELECTOR = re.compile(r"b[0-3]{1,4}$|h[01]{1,2}$|[xyzwrgba]$")
-_NOT_BEFORE_LABEL = frozenset("?+-*/%(!~&|^<>=,")  # `a ? b : c` is no label
+_NOT_BEFORE_LABEL = frozenset("?+-*/%(!~&|^<>=,")  # `a ? b : c` does not contain a label
 _MAX_NESTING = 64
 
 # token index of a `{` -> labels of that block: (name, token index)
@@ -43,7 +43,7 @@ BlockLabels = dict[int, list[tuple[str, int]]]
 
 
 def find_labels(tokens: Tokens) -> BlockLabels:
-    """Labels of every block of the text, before any is parsed."""
+    """The labels of every block of the text; called before any block is parsed."""
     labels, stack, values, kinds = defaultdict(list), [], tokens.values, tokens.kinds
     for index, value in enumerate(values):
         if value == "{":
@@ -70,7 +70,7 @@ class _Body:
         self.tokens, self.fn, self.module, self.names, self.labels = tokens, fn, module, names, labels
         self.scopes: list[dict] = [names, {}]
         self.taken: set[str] = set()
-        self.numbers: dict[str, int] = {}  # of a name that blocks declare again: the next to try
+        self.numbers: dict[str, int] = {}  # name declared in several blocks -> next suffix to try
         self.loc: tuple[int, int, int] | None = None
         self.inlined: tuple[str, int, int, int] | None = None
         self.src: tuple[int | None, str | None] = (None, None)
@@ -98,7 +98,7 @@ class _Body:
             self._declare(name, Label, at)
 
     def _declare(self, name: str, make, at: int | None = None) -> str:
-        """Enter a name into the innermost scope; returns the name it has in the whole function."""
+        """Enter a name into the innermost scope; returns its unique name within the function."""
         if name in self.scopes[-1]:
             raise self.tokens.error(f"'{name}' is declared twice in this block", at)
         unique, number = name, self.numbers.get(name, 1)
@@ -133,7 +133,7 @@ class _Body:
     def _label(self, name: str) -> None:
         tokens = self.tokens
         if name not in self.scopes[-1]:
-            raise tokens.error("a label stands at the start of a statement")
+            raise tokens.error("a label must be at the start of a statement")
         line, unique = tokens.line(tokens.i), self.scopes[-1][name].name
         tokens.i += 2
         directive = tokens.peek()
@@ -224,7 +224,7 @@ class _Body:
     # --- operands ---
 
     def _name(self, name: str, at: int):
-        """What a name means here, innermost scope first."""
+        """The operand that a name means here; searches the innermost scope first."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
@@ -321,7 +321,7 @@ class _Body:
         if isinstance(base, Sym):
             base, offset = Sym(base.name, 0, base.generic), base.offset
         elif not isinstance(base, (Reg, Imm)):
-            raise tokens.error("an address is a register, a variable or a constant", at)
+            raise tokens.error("an address must be a register, a variable or a constant", at)
         if tokens.peek() in ("+", "-"):
             offset += tokens.integer()
         parts = []
@@ -332,9 +332,10 @@ class _Body:
 
 
 def location(tokens: Tokens) -> tuple[tuple[int, int, int], tuple[str, int, int, int] | None]:
-    """`.loc file line column [, function_name label [+ n], inlined_at file line column]` (PTX ISA 11.5.3).
+    """Parse `.loc file line column [, function_name label [+ n], inlined_at file line column]` (PTX ISA
+    11.5.3).
 
-    (place, None or label and place into which it was inlined).
+    Returns (place, None or the label and the place where it was inlined).
     """
     place, label, outer = (tokens.number(), tokens.number(), tokens.number()), "", None
     while tokens.accept(","):

@@ -1,8 +1,8 @@
-"""Calls of device functions are expanded in place: the rest of the machine knows kernels only.
+"""Inlines calls of device functions, so that the rest of the simulator handles kernels only.
 
 Each call site gets its own copy of the callee, with its own names; formal parameters become the caller's
-.param variables, `ret` a jump past the copy (PTX ISA 7.1, 9.7.12.5). Recursion and indirect calls are
-refused.
+.param variables, and `ret` becomes a jump past the copy (PTX ISA 7.1, 9.7.12.5). Recursion and indirect calls
+are refused.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ptxsim.frontend.ast import (
     Vec,
 )
 
-BUILT_IN = ("vprintf", "__assertfail")  # the machine itself provides these
+BUILT_IN = ("vprintf", "__assertfail")  # provided by the simulator itself
 _MOST = 1_000_000  # instructions of an expanded kernel
 
 
 def expand(kernel: Function, module: Module) -> Function:
-    """The kernel without calls of functions of its module; the kernel itself if it has none.
+    """The kernel with calls of functions of its module inlined; the kernel itself if it has no calls.
 
-    Raises PtxError for recursion, indirect calls and functions that have no body.
+    Raises PtxError for recursion, indirect calls and functions without a body.
     """
     if not any(isinstance(item, Instr) and item.op == "call" for item in kernel.body):
         return kernel
@@ -64,7 +64,7 @@ class _Expander:
             self._call(item, callee, (*stack, callee.name))
 
     def _callee(self, call: Instr, stack: tuple[str, ...]) -> Function | None:
-        """The function to expand; None for those that the machine provides."""
+        """The function to inline; None for functions that the simulator provides."""
         target = next((o for o in call.operands if not isinstance(o, Paren)), None)
         if not isinstance(target, Sym):
             raise PtxError("a call through a register is not modelled", call.line, call.text)
@@ -91,7 +91,7 @@ class _Expander:
         self.out.body += [end, *restored, *after, behind]
 
     def _stack(self, call: Instr, callee: Function) -> tuple[list[Instr], list[Instr]]:
-        """What a function takes by alloca goes back when it returns (PTX ISA 9.7.17)."""
+        """Instructions before and after a call that free what the callee takes by alloca (PTX ISA 9.7.17)."""
         if not any(isinstance(item, Instr) and item.op == "alloca" for item in callee.body):
             return [], []
         top = Reg(f"{callee.name}.stack@{self.copies}")
@@ -100,7 +100,7 @@ class _Expander:
 
 
 class _Copy:
-    """One copy of a callee. `names` leads from its names to those in the caller."""
+    """One copy of a callee. `names` maps its names to those in the caller."""
 
     def __init__(self, out: Function, call: Instr, callee: Function, number: int, placed: set[str]):
         self.out, self.call, self.callee, self.number, self.placed = out, call, callee, number, placed
@@ -114,7 +114,9 @@ class _Copy:
             out.branchtargets[self.labels[name]] = [Label(self.labels[t.name]) for t in targets]
 
     def _variable(self, var: Var) -> None:
-        """Local and .param variables are new in each copy; shared ones exist once per function."""
+        """Adds a variable of the callee: local and .param variables once per copy, shared ones once per
+        function.
+        """
         shared = var.space not in ("local", "param")
         self.names[var.name] = f"{self.callee.name}.{var.name}" if shared else f"{var.name}@{self.number}"
         if self.names[var.name] not in self.placed:
@@ -122,7 +124,9 @@ class _Copy:
             self.placed |= {self.names[var.name]} if shared else set()
 
     def bind(self) -> tuple[list[Instr], list[Instr]]:
-        """Formal parameters and results take the place of the actual ones; moves to put before and after."""
+        """Binds formal parameters and results to the actual ones; returns the moves (before,
+        after) the copy.
+        """
         call, callee = self.call, self.callee
         at = next(i for i, o in enumerate(call.operands) if not isinstance(o, Paren))
         results = call.operands[0].items if at else ()
@@ -157,7 +161,7 @@ class _Copy:
         return [_made(self.call, "mov", operands, (formal.type,))]
 
     def body(self, end: str) -> list:
-        """The callee's statements under their new names; `ret` jumps to `end`."""
+        """The callee's statements with their new names; `ret` jumps to `end`."""
         found: list[Instr | LabelDef] = []
         for item in self.callee.body:
             if isinstance(item, LabelDef):
@@ -175,13 +179,13 @@ class _Copy:
         if instr.op in ("ld", "st") and any(
             isinstance(o, Mem) and isinstance(o.base, Reg) for o in instr.operands
         ):
-            # a parameter whose address was taken lies in the frame, here local memory (PTX ISA 7.1)
+            # a parameter whose address is taken is in the call frame, here local memory (PTX ISA 7.1)
             mods = tuple("local" if m.split("::")[0] == "param" else m for m in mods)
         operands = tuple(self._operand(o) for o in instr.operands)
         return replace(instr, pred=pred, mods=mods, operands=operands, src=src)
 
     def _operand(self, o):
-        """An operand under its new names; special registers and module variables keep theirs."""
+        """An operand with its new names; special registers and module variables keep theirs."""
         if isinstance(o, Reg):
             base, dot, selector = o.name.partition(".")
             if o.name not in self.names and base in self.names:
@@ -205,5 +209,5 @@ class _Copy:
 def _made(
     call: Instr, op: str, operands: tuple, mods: tuple[str, ...] = (), pred: Pred | None = None
 ) -> Instr:
-    """An instruction that stands for a part of the call."""
+    """An instruction that does a part of the call."""
     return replace(call, pred=pred, op=op, mods=mods, operands=operands)

@@ -1,8 +1,8 @@
 """PTX text -> tokens, and constant expressions over them (PTX ISA 4.1-4.5).
 
-`Tokens(text)` runs one regular expression over the whole text, for which the many plain numbers of an
-initialiser, or of a line of debugging data, are one token; a cursor with `peek`, `take`, `accept` and
-`expect` walks the result. Every complaint is a `PtxError` that names the line.
+`Tokens(text)` runs one regular expression over the whole text, to which a long list of plain numbers (an
+initialiser, or a line of debugging data) is one token. A cursor with `peek`, `take`, `accept` and `expect`
+walks the result. Every error is a `PtxError` that names the line.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Tokens:
         self.starts.append(len(text.rstrip()))
 
     def unfold(self, at: int) -> None:
-        """Puts its numbers and commas in the place of a "list": the many numbers of an initialiser."""
+        """Replaces a "list" token (a long list of numbers) by tokens for its numbers and commas."""
         items = list(re.finditer(r"\d+|,", self.values[at]))
         start, more = self.starts[at], len(items) - 1
         self.markers = [(i + more * (i > at), line, path) for i, line, path in self.markers]
@@ -75,7 +75,7 @@ class Tokens:
             self.markers.append((len(self.kinds), int(found[2]), found[1]))
 
     def line(self, index: int) -> int:
-        """1-based line of a token."""
+        """The 1-based line of a token."""
         return bisect_right(self._lines, self.starts[index]) + 1
 
     def error(self, what: str, index: int | None = None) -> PtxError:
@@ -90,7 +90,7 @@ class Tokens:
         return PtxError(what, line, shown if len(shown) <= 120 else shown[:117] + "...")
 
     def slice(self, first: int, last: int) -> str:
-        """Source text of tokens first..last, one line, no comments."""
+        """The source text of tokens first..last on one line, without comments."""
         text = self.text[self.starts[first] : self.starts[last] + len(self.values[last])]
         if "//" in text or "/*" in text:
             text = _COMMENT.sub(" ", text)
@@ -121,7 +121,7 @@ class Tokens:
         return self.values[self.i - 1]
 
     def number(self) -> int:
-        """One integer literal (where an operator that follows would not belong to it, as in `%r<8>`)."""
+        """Take one integer literal, when a following operator is not part of an expression, as in `%r<8>`."""
         at = self.i
         value, kind = _literal(self)
         if kind not in "su":
@@ -129,7 +129,7 @@ class Tokens:
         return value
 
     def integer(self) -> int:
-        """A constant expression that must be an integer."""
+        """Take a constant expression that must be an integer."""
         at = self.i
         value = constant(self)
         if value.kind != "int":
@@ -137,7 +137,7 @@ class Tokens:
         return value.bits
 
     def skip_group(self, opening: str, closing: str) -> None:
-        """Step over a balanced group; the cursor stands on its opening token."""
+        """Step over a balanced group; the cursor is at its opening token."""
         start, depth = self.i, 0
         while self.kinds[self.i] != "end":
             depth += (self.values[self.i] == opening) - (self.values[self.i] == closing)
@@ -155,7 +155,7 @@ class Tokens:
 
 
 # --- constant expressions ---
-# Inside an expression a value is (number, type); type "s", "u" (64-bit integers), "f32", "f64" (raw bits).
+# In an expression, a value is (number, type); type: "s", "u" (64-bit integers), "f32" or "f64" (raw bits).
 
 _LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< <= > >=", "<< >>", "+ -", "* / %")  # loosest first
 _PRECEDENCE = {sign: level for level, signs in enumerate(_LEVELS, 1) for sign in signs.split()}
@@ -182,8 +182,8 @@ def _truncating_div(a, b):
 
 
 def constant(tokens: Tokens) -> Imm:
-    """Parse a constant expression at the cursor: C operators on 64-bit integers, + - * / and compares on
-    doubles (PTX ISA 4.5.3-4.5.6). A lone integer keeps its value, so 0xFFFFFFFFFFFFFFFF stays positive."""
+    """Parse a constant expression at the cursor: C operators on 64-bit integers; + - * / and comparisons on
+    doubles (PTX ISA 4.5.3-4.5.6). A single integer keeps its value, so 0xFFFFFFFFFFFFFFFF stays positive."""
     number, kind = _ternary(tokens, 0)
     return Imm(number, "int" if kind in "su" else kind)
 

@@ -1,8 +1,8 @@
 """PTX text -> Module: `parse(text)`.
 
-Syntax, scopes and constants only. An instruction is accepted whatever its opcode; what opcodes mean is left
-to the tables in `ptxsim.isa`. Nested `{ }` blocks have their own registers, variables and labels (PTX ISA
-4.6, 5.2): a name declared again gets a unique one (`P1$2`; `Function.renamed` leads back).
+Handles syntax, scopes and constants only. Instructions with any opcode are accepted; the meaning of opcodes
+is left to the tables in `ptxsim.isa`. Nested `{ }` blocks have their own registers, variables and labels (PTX
+ISA 4.6, 5.2): a name that is declared again gets a unique name (`P1$2`; `Function.renamed` maps it back).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LINKAGE = (".visible", ".extern", ".weak", ".common")
 def parse(text: str) -> Module:
     """Parse a PTX module.
 
-    Raises PtxError (with line and text) for whatever is not PTX, or names something undeclared.
+    Raises PtxError (with line and text) for text that is not PTX or that uses an undeclared name.
     """
     return _Parser(text).parse()
 
@@ -118,7 +118,7 @@ def _target(tokens: Tokens, module: Module) -> None:
         names.append(tokens.take("word", "a target"))
     for name in names:
         if not _TARGET.fullmatch(name):
-            raise tokens.error(f"'{name}' is no target", tokens.i - 1)
+            raise tokens.error(f"'{name}' is not a target", tokens.i - 1)
     module.target = tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""Waits at an mbarrier that a program asks again until they pass."""
+"""Finds mbarrier waits that a program repeats in a loop until they succeed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _IDLE = PURE | {"bra", "nanosleep"}
 
 
 def asked_again(program) -> frozenset[int]:
-    """Rows of waits at an mbarrier to which control comes back with nothing else in between."""
+    """Rows of mbarrier waits that a polling loop repeats with no other work in between."""
     return frozenset(row for row in questions(program) if _comes_back(program, row))
 
 
 def questions(program, forms=ASKS) -> list[int]:
-    """Rows of waits at an mbarrier, of these forms."""
+    """Rows of mbarrier waits of these forms."""
     asks = (i is not None and i.op == "mbarrier" and i.mods[0] in forms for i in program.instrs)
     return [row for row, one in enumerate(asks) if one]
 
 
 def _comes_back(program, row: int) -> bool:
-    """Whether control can come back to a row by arithmetic, branches and other questions alone."""
+    """Whether control can return to a row through only arithmetic, branches and other mbarrier waits."""
     seen, todo = set(), next_rows(program, row)
     while todo:
         at = todo.pop()

@@ -1,6 +1,6 @@
 """Control flow of one PTX function: basic blocks, dominators, register liveness.
 
-Works on positions in a flat instruction list, or on rows of a lowered program; knows nothing of what
+Works on positions in a flat instruction list or on rows of a lowered program, independently of what
 instructions compute.
 """
 
@@ -18,7 +18,7 @@ from ptxsim.jit import bytecode
 class Block:
     start: int  # first position
     end: int  # one past the last position
-    next: list[int] = field(default_factory=list)  # successor blocks; EXIT for leaving the kernel
+    next: list[int] = field(default_factory=list)  # successor blocks; EXIT if the kernel may end there
 
 
 EXIT = -1
@@ -26,7 +26,7 @@ EXIT = -1
 
 @functools.lru_cache(maxsize=16)
 def jumps_of(program) -> dict[int, tuple[list[int], bool]]:
-    """Row of a branch or exit of a lowered program -> (rows that it may jump to, whether execution may also
+    """Row of a branch or exit of a lowered program -> (rows to which it may jump, whether execution may also
     continue after it).
     """
     found: dict[int, tuple[list[int], bool]] = {}
@@ -43,7 +43,9 @@ def jumps_of(program) -> dict[int, tuple[list[int], bool]]:
 
 
 def next_rows(program, row: int, decide=None) -> list[int]:
-    """Rows that may follow a row."""
+    """Rows that may follow a row. decide: row of a conditional jump -> whether it is taken, or None if
+    unknown.
+    """
     jumps, falls = jumps_of(program).get(row, ([], True))
     after = [row + 1] if falls and row + 1 < len(program.code) else []
     taken = decide(row) if decide and jumps and falls else None
@@ -53,7 +55,7 @@ def next_rows(program, row: int, decide=None) -> list[int]:
 def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, bool]) -> list[Block]:
     """Blocks of `count` instructions.
 
-    targets: position of each control instruction -> positions it may jump to (empty for ret / exit).
+    targets: position of each control instruction -> positions to which it may jump (empty for ret / exit).
     falls: the same positions -> whether execution may also continue after it.
     """
     leaders = {0} | {t for jumps in targets.values() for t in jumps} | {p + 1 for p in targets}
@@ -70,8 +72,8 @@ def build_blocks(count: int, targets: dict[int, list[int]], falls: dict[int, boo
 
 
 def reverse_postorder(root: int, leads) -> list[int]:
-    """The nodes that `root` leads to, itself first: each before those that follow it, but on the way round a
-    loop. leads: node -> its successors.
+    """The nodes reachable from `root`, which is first, each before its successors except along back edges of
+    loops. leads: node -> its successors.
     """
     order, seen, stack = [], {root}, [(root, iter(leads[root]))]
     while stack:
@@ -87,7 +89,7 @@ def reverse_postorder(root: int, leads) -> list[int]:
 
 
 def dominators(order: list[int], before) -> dict[int, int]:
-    """Node -> its immediate dominator, the root's being itself, by the iterative algorithm of Cooper, Harvey
+    """Node -> its immediate dominator (of the root: the root), by the iterative algorithm of Cooper, Harvey
     and Kennedy. order: reverse_postorder of the graph; before: node -> its predecessors.
     """
     rank = {b: i for i, b in enumerate(order)}
@@ -114,18 +116,18 @@ def dominators(order: list[int], before) -> dict[int, int]:
 def live_ranges(
     blocks: list[Block], uses: list[int], kills: list[int], defs: list[int]
 ) -> tuple[dict[int, list[int]], int]:
-    """First and last position at which each register (a bit index) must keep its value; and the bit set of
-    those that some way from the entry reads before anything has written them.
+    """(register -> first and last position at which it must keep its value, bit set of registers that may be
+    read before they are written). Registers are bit indices.
 
-    uses, kills, defs: per position, bit sets (Python ints) of registers read, surely overwritten, written at
-    all.
+    uses, kills, defs: per position, bit sets (Python ints) of registers read, certainly overwritten, and
+    possibly written.
     """
     live_in = live_at_start(blocks, uses, kills)
     size = max((bits.bit_length() for bits in (*uses, *defs, *live_in)), default=0)
     firsts, lasts = [len(uses)] * size, [-1] * size
     for position, (used, defined) in enumerate(zip(uses, defs, strict=True)):
         bits = used | defined
-        while bits:  # a few
+        while bits:  # only a few are set
             register = bits.bit_length() - 1
             bits ^= 1 << register
             firsts[register], lasts[register] = min(firsts[register], position), position
@@ -143,7 +145,7 @@ def live_ranges(
 
 
 def _registers(bits: int, size: int) -> np.ndarray:
-    """The positions of the bits that are set, of `size` bits."""
+    """The positions of the set bits among `size` bits."""
     data = np.frombuffer(bits.to_bytes(-(-size // 8), "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 

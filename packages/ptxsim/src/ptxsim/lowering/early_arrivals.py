@@ -1,4 +1,6 @@
-"""Branches around plain instructions, and loops of such: who jumps to where all meet only waits there."""
+"""Branches around plain instructions, and loops of plain instructions: lanes that jump to the meeting point
+only wait there, so they need no split of their own.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from ptxsim.units.registry import for_tensor_core
 
 
 def with_early_arrivals(code: np.ndarray, instrs: list[Instr | None]) -> np.ndarray:
-    """Sets BRA_EARLY, and gives the rows back.
+    """Sets BRA_EARLY, and returns the rows.
 
-    Not where the other lanes meet a unit instruction: then warps would take turns in another order. Work for
-    the tensor core may stand there, so that MMAs, each behind an `elect.sync`, still run as one product.
+    Not if the other lanes reach a unit instruction, because then warps would take turns in a different order.
+    Work for the tensor core is allowed, so that MMAs, each after an `elect.sync`, still run as one product.
     """
     met = [
         kind == UNIT and not for_tensor_core(i) for kind, i in zip(code[:, OP].tolist(), instrs, strict=True)

@@ -1,8 +1,9 @@
-"""A parsed PTX function -> Program: register slots, a row of integers per instruction, units' handlers.
+"""A parsed PTX function -> Program: register slots, a row of integers per instruction, handlers of units.
 
 Registers, constants and special registers all become slots of one register file, so that every operand of
-every instruction is read the same way. Registers whose lives do not overlap share a slot. A row JOIN stands
-wherever diverged lanes of a warp must meet again (the immediate post-dominator of a conditional branch).
+every instruction is read the same way. Registers whose live ranges do not overlap share a slot. There is a
+row JOIN wherever diverged lanes of a warp must meet again (the immediate post-dominator of a conditional
+branch).
 """
 
 from __future__ import annotations
@@ -73,20 +74,20 @@ class Program:
     lists: np.ndarray  # int32, slot lists of vector loads and stores, and brx targets
     instrs: list[Instr | None]  # per row
     handlers: list[Callable | None]  # per row, of unit instructions
-    args: list  # per row, what handlers of unit instructions get: resolved operands, prepared
-    cold: list[scalar.ScalarOp]  # those outside the main loop, numbered by column IMM of COLD rows
+    args: list  # per row, the arguments of unit instructions' handlers: resolved operands, prepared
+    cold: list[scalar.ScalarOp]  # operations outside the main loop; column IMM of COLD rows is the index
     slots: RegisterAllocator
     function: Function
     local_offsets: dict[str, int]
     local_bytes: int
     copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
     called: list[tuple[int, FastForm]]  # rows whose compiled code the main loop will call
-    blocks: list[Block] = field(default_factory=list)  # what that code must know
+    blocks: list[Block] = field(default_factory=list)  # the parameters of that code
     arena: Arena = field(default_factory=Arena)
-    special_values: dict[tuple, np.ndarray] = field(default_factory=dict)  # of the shape of the last launch
+    special_values: dict[tuple, np.ndarray] = field(default_factory=dict)  # for the shape of the last launch
 
     def link(self) -> None:
-        """Puts the addresses of compiled code into rows that the main loop can do by it."""
+        """Puts the addresses of compiled code into the rows for which the main loop can call it."""
         while self.called:
             row, form = self.called.pop()
             block = form.encode(self.instrs[row], self.args[row], self.slots.unset)
@@ -98,7 +99,7 @@ class Program:
 
     @functools.cached_property
     def gathers(self) -> list[bool]:
-        """Per row: does the main loop do it for several warps at once?"""
+        """Per row: whether the main loop does it for several warps at once."""
         kinds = self.code[:, OP].tolist()
         return [kind == UNIT and gathers(i) for i, kind in zip(self.instrs, kinds, strict=True)]
 
@@ -113,12 +114,12 @@ class Program:
 
     @functools.cached_property
     def is_mma(self) -> list[bool]:
-        """Per row: is it a tcgen05.mma?"""
+        """Per row: whether it is a tcgen05.mma."""
         return [i is not None and (i.op, *i.mods[:1]) == ("tcgen05", "mma") for i in self.instrs]
 
     @functools.cached_property
     def issued_slots(self) -> list[list[int]]:
-        """Per row of an instruction that the main loop issues: what it leaves, ~slot of predicates."""
+        """Per row: the slots whose values the main loop queues for a unit, ~slot for predicates."""
         return issued_slots(self.code, self.lists.tolist())
 
     @functools.cached_property
@@ -129,18 +130,18 @@ class Program:
 
     @functools.cached_property
     def whole_warp(self) -> list[bool]:
-        """Per row: is it an instruction for all lanes of a warp?"""
+        """Per row: whether it is an instruction for all lanes of a warp."""
         forms = [(i.op, *i.mods) if i is not None else () for i in self.instrs]
         return ["aligned" in form or form[:1] == ("bar",) and form[1:2] != ("warp",) for form in forms]
 
     @functools.cached_property
     def asked_again(self) -> frozenset[int]:
-        """Rows of waits to which control comes back until they pass."""
+        """Rows of mbarrier waits that a polling loop repeats until they succeed."""
         return asked_again(self)
 
 
 def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
-    """`hot` numbers the scalar operations of the main loop. PtxError names what is not modelled."""
+    """The Program of a function, or PtxError. hot: key -> number of the scalar operations of the main loop."""
     with explain_newer(module.version):
         return _lower(plain_form(function, module), module, hot)
 
@@ -169,7 +170,7 @@ class _Emitter:
         self.cold: dict[str, int] = {}
         self.cold_ops: list[scalar.ScalarOp] = []
         self.join_rows: dict[int, int] = {}  # block -> row of its JOIN
-        self.rejoins: dict[int, int] = {}  # start of a block -> row of the JOIN for lanes that part in it
+        self.rejoins: dict[int, int] = {}  # start of a block -> row of the JOIN for lanes that diverge in it
         self.row_of: dict[int, int] = {}  # position -> row
         self.copies: dict[int, list[tuple[int, int]]] = {}
         self.called: list[tuple[int, FastForm]] = []
@@ -228,7 +229,7 @@ class _Emitter:
         }
 
     def _lines(self, row: Row) -> int:
-        """Bytecode rows that an instruction becomes."""
+        """The number of bytecode rows that an instruction becomes."""
         if row.kind == UNPACK:
             return len(row.writes[0].items)
         return 2 if row.op is not None and self._needs_widening(row) else 1
@@ -252,7 +253,7 @@ class _Emitter:
         target = self.row_of[jump_position(row.given, row.given.operands[0], self.labels)]
         line = self._put(row.given, BRA, imm=target, rejoin=self.rejoins[block.start])
         if len(block.next) == 1:
-            line[GUARD] = 0  # guarded or not, every lane goes there: they stay together
+            line[GUARD] = 0  # guarded or not, every lane goes there: no divergence
 
     def _brx(self, row: Row, block) -> None:
         start = len(self.lists)
@@ -346,7 +347,7 @@ class _Emitter:
         return self.slots.value(operand, kind, instr)
 
     def _require_width(self, operand, kind: str, instr: Instr) -> None:
-        """A register is as wide as the type of its operand (PTX ISA 9.4), but for those of cvt."""
+        """Raises PtxError unless a register is as wide as its operand's type (PTX ISA 9.4), except in cvt."""
         declared = self.function.regs.get(operand.name) if isinstance(operand, Reg) else None
         if declared is None or declared == kind or instr.op == "cvt":
             return
@@ -392,6 +393,6 @@ class _Emitter:
 
 
 def _value_type(instr: Instr) -> str:
-    """The type that immediates of an instruction take: its last type modifier, else 64 bits."""
-    kinds = [m for m in instr.mods if m in TYPE_BITS and m != "pred"]  # masks and numbers are no predicates
+    """The type of immediates in an instruction: its last type modifier, else b64."""
+    kinds = [m for m in instr.mods if m in TYPE_BITS and m != "pred"]  # immediates are never predicates
     return kinds[-1] if kinds else "b64"

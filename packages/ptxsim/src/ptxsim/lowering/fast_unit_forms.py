@@ -1,7 +1,7 @@
-"""Columns of unit rows that the main loop does by itself without observers.
+"""Columns of unit rows that the main loop executes by itself without observers.
 
-Those are fast forms, which stand beside their units (`FastForm` in units/registry.py), and instructions that
-only leave their operands to another unit of the chip.
+These are fast forms, which are defined with their units (`FastForm` in units/registry.py), and instructions
+that only hand their operands to another unit of the chip.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ _ISSUED = [OP, UNIT_FORM, UNIT_LIST, UNIT_SLOTS, UNIT_PREDICATES]
 
 
 def fast_columns(row, args: tuple, lists: list[int]) -> dict[str, int]:
-    """Columns of a unit row (instruction_selection.Row) with resolved operands `args`; {} for handler only.
-
-    `lists` takes the slots that an issued instruction reads.
+    """Columns of a unit row (instruction_selection.Row) with resolved operands `args`; {} if only a handler
+    can execute it. Appends the slots that a queued instruction reads to `lists`.
     """
     unit = row.unit
     if unit.fire_and_forget and all(isinstance(target, Sink) for target in row.writes):
@@ -62,7 +61,7 @@ def _issue(args: tuple, lists: list[int]) -> dict[str, int]:
 
 
 def issued_slots(code: np.ndarray, lists: list[int]) -> list[list[int]]:
-    """Per row: the slots, and ~slot of the predicates, that `_issue` wrote down."""
+    """Per row: the slots (~slot for predicates) that `_issue` has listed."""
     found = []
     for kind, form, start, slots, predicates in code[:, _ISSUED].tolist():
         issued = kind == UNIT and form in (FAST_ISSUE, FAST_EITHER)

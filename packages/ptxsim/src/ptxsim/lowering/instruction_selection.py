@@ -1,4 +1,4 @@
-"""PTX instructions -> rows: what kind of bytecode each becomes, what it reads and writes, where it jumps."""
+"""PTX instructions -> rows: which kind of bytecode each becomes, what it reads and writes, where it jumps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNPACK = -1  # mov {a, b}, c: one scalar row per register
 
 @dataclass
 class Row:
-    """One instruction on its way to bytecode."""
+    """One instruction, classified for lowering to bytecode."""
 
     instr: Instr | None
     kind: int
@@ -41,13 +41,13 @@ class Row:
 
     @property
     def given(self) -> Instr:
-        """The instruction of a row that has one: of all but the last and the joins."""
+        """The instruction of a row that has one; all but the last row and joins do."""
         assert self.instr is not None
         return self.instr
 
     @property
     def leaves(self) -> bool:
-        """Whether every lane that comes here leaves the kernel."""
+        """Whether every lane that reaches this row exits the kernel."""
         return self.kind == EXIT and (self.instr is None or self.instr.pred is None)
 
 
@@ -66,7 +66,7 @@ def classify(function: Function) -> tuple[list[Row], dict[str, int]]:
 
 @contextlib.contextmanager
 def well_formed(instr: Instr | None):
-    """Turns what goes wrong inside, where operands are missing or of another kind, into a PtxError."""
+    """Turns exceptions inside the block, caused by missing or wrong operands, into a PtxError."""
     try:
         yield
     except (IndexError, AttributeError, KeyError, TypeError, StopIteration) as error:
@@ -75,7 +75,7 @@ def well_formed(instr: Instr | None):
 
 
 def make_row(instr: Instr) -> Row:
-    """The row of one instruction; PtxError if it is not modelled."""
+    """The row of one instruction. PtxError if it is not modelled."""
     if instr.op in _CONTROL:
         conform(instr, *_CONTROL[instr.op])
     if instr.op in ("ret", "exit"):
@@ -129,9 +129,11 @@ def jumps(
 
 
 def find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
-    """Compilers put plain `mov` copies between tcgen05.ld and its wait; ptxas makes them the same register.
+    """Finds copies of registers that tcgen05.ld fills. Compilers put plain `mov` copies between tcgen05.ld
+    and its wait, which ptxas turns into the same register.
 
-    So the value that arrives at the wait goes to the copies too. Any other use before the wait reads garbage.
+    Therefore the value that arrives at the wait is also written to the copies. Any other use before the wait
+    reads garbage.
     """
     for block in blocks:
         pending: dict[str, list[str]] = {}
@@ -148,7 +150,7 @@ def find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
 
 
 def branch_table(function: Function, instr: Instr) -> list[Label]:
-    """Targets of brx.idx."""
+    """The targets of brx.idx."""
     if instr.pred is not None:
         raise PtxError("a guarded brx.idx is not modelled", instr.line, instr.text)
     return function.branchtargets[instr.operands[1].name]

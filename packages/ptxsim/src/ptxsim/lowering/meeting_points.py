@@ -1,7 +1,7 @@
-"""Where lanes that part at a branch meet again.
+"""Where lanes that diverge at a branch meet again.
 
-At the branch's immediate post-dominator, as on chips (BSSY and BSYNC of the machine code). Lanes that leave
-the kernel on the way are not waited for: the others meet as if there were no early `ret`.
+They meet at the branch's immediate post-dominator, as on chips (BSSY and BSYNC in machine code). The others
+do not wait for lanes that exit the kernel on the way: they meet as if there were no early `ret`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ptxsim.lowering.cfg import EXIT, Block, dominators, reverse_postorder
 
 
 def meeting_points(blocks: list[Block], leaving: Collection[int] = ()) -> list[int]:
-    """Of each block the one where lanes meet that part at its end; EXIT if they only meet to leave.
+    """For each block, the block where lanes that diverge at its end meet; EXIT if they meet only at the exit.
 
-    leaving: blocks that do nothing but leave the kernel. Lanes that would meet there do not wait: barriers
+    leaving: blocks that do nothing but exit the kernel. Lanes do not wait to meet there, because barriers
     must not wait for them.
     """
     leads = [list(dict.fromkeys(EXIT if s in leaving else s for s in block.next)) for block in blocks]
@@ -28,9 +28,9 @@ def meeting_points(blocks: list[Block], leaving: Collection[int] = ()) -> list[i
 
 
 def _without_early_exits(leads: list[list[int]]) -> Iterator[tuple[dict[int, list[int]], dict[int, int]]]:
-    """The ways of lanes that stay, as successors of blocks and post-dominators: first of the blocks from
-    which the end of the kernel is reached, the one that most blocks lead to; of the rest, those that lead to
-    its end, and so on; at last of loops that end by conditional exits alone.
+    """The control flow of lanes that do not exit early, as (successors of blocks, post-dominators). First for
+    the blocks that lead to the end of the kernel (the end that most blocks lead to), then for the rest with
+    their own end, and so on; last for loops that end only by conditional exits.
     """
     rest = set(range(len(leads)))
     while rest:
@@ -47,8 +47,8 @@ def _without_early_exits(leads: list[list[int]]) -> Iterator[tuple[dict[int, lis
 
 
 def post_dominators(leads: list[list[int]]) -> list[int]:
-    """The immediate post-dominator of each block, by the blocks that follow each. A way into a loop without
-    an exit does not count for the blocks before it: lanes outside wait for those that come back.
+    """The immediate post-dominator of each block. leads: the successors of each block. A path into a loop
+    without an exit does not count for the blocks before the loop: lanes outside wait for those that return.
     """
     heads: dict[int, int] = {}
     post = _solved(dict(enumerate(leads)))
@@ -60,8 +60,8 @@ def post_dominators(leads: list[list[int]]) -> list[int]:
 
 
 def _solved(leads: dict[int, list[int]]) -> dict[int, int]:
-    """Immediate post-dominators of the blocks from which a way leads to the exit: the dominators of the
-    reversed graph. leads: successors of each block.
+    """Immediate post-dominators of the blocks from which the exit can be reached: the dominators of the
+    reversed graph. leads: the successors of each block.
     """
     return dominators(reverse_postorder(EXIT, _reversed(leads)), leads)
 
@@ -75,9 +75,9 @@ def _reversed(leads: dict[int, list[int]]) -> dict[int, list[int]]:
 
 
 def _with_ways_out(leads: list[list[int]]) -> tuple[list[list[int]], dict[int, int]]:
-    """Successors of each block, where the jumps back to the head of a loop without an exit pass a node of its
-    own that also leads to the exit: lanes that part inside the loop meet at its head, whichever jump they
-    take. And the head that each such node stands for.
+    """(successors of each block, added node -> loop head). For each loop without an exit, the jumps back to
+    its head go through an added node that also leads to the exit. Then lanes that diverge inside the loop
+    meet at its head, whichever jump they take.
     """
     heads: dict[int, int] = {}
     ways, count = [list(successors) for successors in leads], len(leads)

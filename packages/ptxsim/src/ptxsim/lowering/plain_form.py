@@ -1,4 +1,6 @@
-"""A function as lowering reads it: its calls inlined, its stack a local variable, no 128-bit values."""
+"""The form of a function that lowering expects: calls inlined, the stack a local variable, no
+128-bit values.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +11,5 @@ from ptxsim.lowering.thread_stack import with_stack
 
 
 def plain_form(function: Function, module: Module) -> Function:
-    """PtxError names what is not modelled."""
+    """The function in this form. Raises PtxError for what is not modelled."""
     return split_wide(with_stack(expand(function, module)))

@@ -1,7 +1,7 @@
 """The kernels of a module as programs.
 
-Of several, each is lowered when it is asked for: one with an instruction that is not modelled takes nothing
-from the others.
+Each is lowered when it is first asked for, so that a kernel with an instruction that is not modelled does not
+affect the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ptxsim.lowering.emit import Program, lower
 
 
 class Programs(Mapping):
-    """Name of a kernel -> Program. PtxError, naming line and text, where it is not modelled."""
+    """Name of a kernel -> Program. Raises PtxError, with line and text, for a kernel that is not modelled."""
 
     def __init__(self, module: Module):
         self._module = module

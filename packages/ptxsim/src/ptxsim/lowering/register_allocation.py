@@ -1,9 +1,8 @@
-"""Operands -> slots of the register file: registers (shared by lifetime), constants, special registers,
-symbols.
+"""Operands -> slots of the register file: registers (sharing slots), constants, special registers, symbols.
 
-Slot order: first the registers, then the constants and specials (filled in once per warp).
-Predicates live in a file of their own, one 32-bit mask each; predicate 0 is always true. A predicate operand
-is coded as 2 * index + negated.
+Slot order: first the registers, then the constants and special registers (filled in once per warp).
+Predicates are in a separate file, one 32-bit mask each; predicate 0 is always true. A predicate operand is
+encoded as 2 * index + negated.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class RegisterAllocator:
         # ("const", bits) | ("special", name) | ("sym", name, offset) -> slot
         self.fixed: dict[tuple, int] = {}
         self.registers: dict[str, int] = {}
-        self.predicates: dict[str, int] = {}  # special ones too: %is_explicit_cluster
+        self.predicates: dict[str, int] = {}  # special ones, too: %is_explicit_cluster
         self.register_slots = 2  # SINK and CARRY; final after allocate()
         self.unset: dict[int, int] = {}  # slot of a register that may be read before it is written -> bits
         self.local_offsets, self.local_bytes = _local_layout(function)
@@ -50,11 +49,11 @@ class RegisterAllocator:
 
     @property
     def count(self) -> int:
-        """Slots in all."""
+        """The total number of slots."""
         return self.register_slots + len(self.fixed)
 
     def allocate(self, blocks: list[cfg.Block], rows: list) -> None:
-        """Gives every register a slot; lives that do not overlap share one."""
+        """Gives every register a slot; registers whose live ranges do not overlap share one."""
         index: dict[str, int] = {}
         uses, kills, defs, kept = [], [], [], set()
         for row in rows:
@@ -115,7 +114,7 @@ class RegisterAllocator:
         return self.predicates.setdefault(name, len(self.predicates) + 1)
 
     def predicate(self, operand) -> int:
-        """Code of a predicate operand: 2 * index + negated. Constants 0 / 1 are allowed."""
+        """The code of a predicate operand: 2 * index + negated. Constants 0 and 1 are allowed."""
         if isinstance(operand, Imm):
             return 0 if operand.bits else 1
         negated = isinstance(operand, Pred) and operand.negated
@@ -123,7 +122,7 @@ class RegisterAllocator:
         return 2 * self._predicate_index(reg.name) + int(negated)
 
     def value(self, operand, kind: str, instr: Instr | None = None) -> int:
-        """Slot of a source operand of type `kind`."""
+        """The slot of a source operand of type `kind`."""
         if isinstance(operand, Imm):
             return self._fix(("const", constant_bits(operand, kind)))
         line, text = (instr.line, instr.text) if instr else (self.function.line, str(operand))
@@ -157,7 +156,7 @@ class RegisterAllocator:
 
     @functools.cached_property
     def constants(self) -> tuple[np.ndarray, np.ndarray, list[tuple[tuple, int]]]:
-        """Slots of constants and their values, (constants, 1); (what it holds, slot) of other fixed slots."""
+        """(slots of constants, their values (constants, 1), (key, slot) of the other fixed slots)."""
         fixed = [(key, self.register_slots + at) for key, at in self.fixed.items()]
         values = {slot: key[1] for key, slot in fixed if key[0] == "const"}
         others = [(key, slot) for key, slot in fixed if slot not in values]
@@ -166,24 +165,24 @@ class RegisterAllocator:
 
     @functools.cached_property
     def named(self) -> list[str]:
-        """Variables that the kernel names, in a fixed order."""
+        """The variables that the kernel uses, in a fixed order."""
         return list(dict.fromkeys(key[1] for key in self.fixed if key[0] == "sym"))
 
     @functools.cached_property
     def meets_its_grid(self) -> bool:
-        """Whether it asks where the grid's barrier is, as cooperative_groups does."""
+        """Whether the kernel reads the address of the grid barrier, as cooperative_groups does."""
         return any(("special", name) in self.fixed for name in ("%envreg1", "%envreg2"))
 
     def is_parameter(self, name: str) -> bool:
-        """Of the kernel: its address is one of .param space, which ld.param takes (PTX ISA 5.1.6.1)."""
+        """Whether a name is a kernel parameter, whose address is in .param space, for ld.param (5.1.6.1)."""
         return name not in self.local_offsets and any(p.name == name for p in self.function.params)
 
     def param_space(self, name: str) -> int:
-        """Space of ld.param / st.param: a kernel parameter (global segment) or a call frame (local)."""
+        """The space of ld.param / st.param: that of kernel parameters (global) or of a call frame (local)."""
         return 3 if name in self.local_offsets else 0
 
     def resolve(self, operand, kind: str, labels: dict, rows: dict):
-        """Operand of a unit instruction, as its handler reads it."""
+        """An operand of a unit instruction, in the form that its handler expects."""
         if isinstance(operand, Mem):
             slot, offset = self.address(operand)
             return MemArg(slot, offset, tuple(self.resolve(p, "b32", labels, rows) for p in operand.parts))
@@ -207,17 +206,17 @@ class RegisterAllocator:
         return self.value(operand, kind)
 
     def knows(self, name: str) -> bool:
-        """True for variables and parameters, False for functions and other names."""
+        """Whether a name is a variable or parameter, not a function or anything else."""
         return name in self._inner or name in self.module.vars
 
 
 def _registers(operands: list, function: Function) -> set[str]:
-    """Names of the data registers in operands, those inside addresses included."""
+    """The names of the data registers in operands, including those inside addresses."""
     return {name for name in registers_of(operands) if function.regs.get(name, "pred") != "pred"}
 
 
 def _bases(writes: list, function: Function) -> set[str]:
-    """Registers that a destination operand reads: those inside an address."""
+    """The registers that destination operands read: those inside an address."""
     return _registers([o for o in writes if isinstance(o, Mem)], function)
 
 
@@ -229,7 +228,7 @@ def _bits(names: set[str], index: dict[str, int]) -> int:
 
 
 def _local_layout(function: Function) -> tuple[dict[str, int], int]:
-    """Offsets of .local and call-frame .param variables in a thread's local memory."""
+    """(variable -> offset, bytes) of .local and call-frame .param variables in a thread's local memory."""
     offsets, end = {}, 0
     for var in function.vars:
         if var.space in ("local", "param"):

@@ -1,4 +1,6 @@
-"""128-bit registers (PTX ISA 5.2.4): each becomes two 64-bit ones, low half first, before lowering."""
+"""Splits 128-bit registers (PTX ISA 5.2.4) into two 64-bit registers each, low half first,
+before lowering.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,13 @@ from dataclasses import replace
 
 from ptxsim.frontend.ast import Function, Instr, Mem, PtxError, Reg, Vec
 
-_AS_PAIR = ("atom", "clusterlaunchcontrol")  # take a vector of the two halves
+_AS_PAIR = ("atom", "clusterlaunchcontrol")  # these accept a vector of the two halves
 
 
 def split_wide(function: Function) -> Function:
-    """The function without .b128 registers; itself if it has none. PtxError for uses not modelled."""
+    """The function without .b128 registers; itself if it has none. PtxError for uses that are
+    not modelled.
+    """
     wide = {name for name, kind in function.regs.items() if kind == "b128"}
     if not wide:
         return function

@@ -1,4 +1,6 @@
-"""alloca, stacksave, stackrestore (PTX ISA 9.7.17): moves of a register that points into a local variable."""
+"""Replaces alloca, stacksave and stackrestore (PTX ISA 9.7.17) by moves of a pointer into a
+local variable.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from dataclasses import replace
 
 from ptxsim.frontend.ast import Function, Imm, Instr, LabelDef, PtxError, Reg, Sym, Var
 
-_BYTES = 16 * 1024  # of a thread; CUDA gives 1 KB unless a program asks for more
+_BYTES = 16 * 1024  # per thread; CUDA provides 1 KB unless a program asks for more
 _STACK, _TOP = "%stack", "%stack.top"
 _ALIGNED, _LEAST = 16, 8
 
@@ -50,5 +52,5 @@ _FORMS = {"alloca": _alloca, "stacksave": _save, "stackrestore": _restore}
 
 
 def _made(near: Instr, op: str, *operands) -> Instr:
-    """An instruction in the place of another one, under its guard."""
+    """An instruction that replaces another one, with the same guard."""
     return replace(near, op=op, mods=("u64" if op == "add" else "b64",), operands=operands)

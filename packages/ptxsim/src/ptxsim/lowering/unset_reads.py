@@ -1,8 +1,9 @@
-"""Registers that a kernel may read before it has written them: on a chip they hold what another launch left.
+"""Registers that a kernel may read before it has written them: on a chip they hold leftovers of another
+launch.
 
-Told from the text: a way from the entry to the read on which nothing surely writes it. What a guard may
-leave out writes nothing for sure, unless the read has the same guard. PTX ISA 5.1.1: nothing sets a register
-at first.
+A static analysis: there is a path from the entry to the read on which nothing certainly writes the register.
+A guarded instruction does not count as a write, unless the read has the same guard. PTX ISA 5.1.1: registers
+are not initialised.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from ptxsim.lowering.plain_form import plain_form
 
 
 def unset_reads(module: Module, kernel: str) -> dict[str, Instr]:
-    """Register, predicates among them -> the first instruction that reads it. PtxError as of a load."""
+    """Register or predicate -> the first instruction that may read it unset. PtxError for the same reasons as
+    when a module is loaded.
+    """
     with explain_newer(module.version):
         function = plain_form(module.functions[kernel], module)
         rows, labels = classify(function)
@@ -34,7 +37,7 @@ def unset_reads(module: Module, kernel: str) -> dict[str, Instr]:
 
 
 def _needed(rows: list[Row], function: Function) -> list[set[str]]:
-    """What each row of a block reads, without what a row before it wrote under the same guard."""
+    """What each row of a block reads, except what an earlier row wrote under the same guard."""
     needed = []
     sure: dict[Pred | None, set[str]] = defaultdict(set)
     for row in rows:
