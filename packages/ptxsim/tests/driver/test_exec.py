@@ -137,9 +137,9 @@ def test_a_launch_that_cannot_be_is_told_though_the_program_does_not_look(progra
     told = [line for line in done.stderr.splitlines() if "is not launched, error 9" in line]
     assert told[0] == "ptxsim: add <<<0x1x1, 32x1x1>>> is not launched, error 9: it has no threads"
     assert [line.rpartition(": ")[2] for line in told[1:]] == [
-        "a grid has 65535 blocks in y and z at most",
-        "a block has 64 threads in z at most",
-        "a block has 1024 threads at most",
+        "a grid has at most 65535 blocks in y and z",
+        "a block has at most 64 threads in z",
+        "a block has at most 1024 threads",
     ]
 
 

@@ -1,4 +1,4 @@
-/* Capture: what is given to a stream is done at once, or goes into the graph that the stream is captured into. */
+/* Capture: work submitted to a stream is done at once, or added to the graph into which the stream is captured. */
 #include "graphs.h"
 #include <stdlib.h>
 
@@ -36,11 +36,11 @@ API Err cudaStreamBeginCaptureToGraph(void *stream, void *graph) {
   return stream_of(stream)->capture = graph, note(OK);
 }
 
-API Err cudaStreamUpdateCaptureDependencies(void) { return note(OK); } /* order is order of capture */
+API Err cudaStreamUpdateCaptureDependencies(void) { return note(OK); } /* dependencies follow the order of capture */
 
 API Err cudaStreamEndCapture(void *stream, void **graph) {
   Graph *ended = capturing(stream);
-  if (ended) ended->ended = 1; /* for the streams that joined, too */
+  if (ended) ended->ended = 1; /* seen by the streams that joined, too */
   return *graph = ended, note(ended ? OK : CAPTURE_INVALID);
 }
 

@@ -8,7 +8,7 @@
 #define DO_NOTHING(name) \
   API Err name(void) { return OK; }
 
-/* Functions of the other files, by the name that programs know. */
+/* Functions of the other files, by their public names. */
 Err cudaMemcpyAsync(void *, const void *, size_t, int, void *);
 Err cudaMemcpy2DAsync(void *, size_t, const void *, size_t, size_t, size_t, int, void *);
 Err cudaStreamCreateWithPriority(void **, unsigned, int);

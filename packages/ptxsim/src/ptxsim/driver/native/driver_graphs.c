@@ -47,7 +47,7 @@ FORWARD(cuMemPoolTrimTo, cudaMemPoolTrimTo, (void *pool, size_t size), (pool, si
 FORWARD(cuMemAllocFromPoolAsync, cudaMallocFromPoolAsync, (void **p, size_t size, void *pool, void *stream),
         (p, size, pool, stream))
 
-/* ---- what changes nothing here, and small questions ---- */
+/* ---- calls without effect here, and small queries ---- */
 
 #define DO_NOTHING(name) \
   API Err name(void) { return OK; }

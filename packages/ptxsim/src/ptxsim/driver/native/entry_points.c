@@ -46,7 +46,7 @@ API Err cudaGetDriverEntryPointByVersion(const char *name, void **function, unsi
   return (void)version, cudaGetDriverEntryPoint(name, function, flags, status);
 }
 
-/* Libraries that compile ask for tables, too, and do without. */
+/* Compiler libraries ask for export tables, too, but work without them. */
 static int compiles(const char *file) {
   static const char *const names[] = {"libnvrtc.so", "libnvJitLink.so", "libnvptxcompiler.so"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++)
@@ -54,7 +54,7 @@ static int compiles(const char *file) {
   return 0;
 }
 
-/* The tables behind it are not documented: who else asks is a CUDA runtime that was not replaced. */
+/* Export tables are not documented; any other caller is a CUDA runtime that was not replaced. */
 API Err cuGetExportTable(const void **table, const void *id) {
   (void)id;
   *table = NULL;

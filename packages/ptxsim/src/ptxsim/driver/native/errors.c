@@ -1,8 +1,8 @@
-/* CUDA's error codes: names, texts, the last one of a thread, and those that end a context. */
+/* CUDA's error codes: names, texts, the last error of a thread, and errors that invalidate the context. */
 #include "standin.h"
 
 static __thread Err last;
-static Err fatal; /* of the context: what a faulting kernel leaves behind */
+static Err fatal; /* sticky error of the context after a faulting kernel */
 
 static const struct {
   Err code;

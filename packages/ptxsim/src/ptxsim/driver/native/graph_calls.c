@@ -1,11 +1,11 @@
-/* CUDA runtime API: building graphs node by node, asking for them and changing them. */
+/* CUDA runtime API: building graphs node by node, querying and changing them. */
 #include "graphs.h"
 #include <stdlib.h>
 #include <string.h>
 
 typedef uintptr_t Word;
 
-/* Calls that got an array of edge data in CUDA 13: the words behind it, of either form. */
+/* For calls that have an additional array of edge data in CUDA 13: an argument after it, in either version. */
 static Word shifted(Word without, Word with) { return runtime_major() >= 13 ? with : without; }
 
 static Node *instance(Graph *graph, const Node *origin) {
@@ -132,7 +132,7 @@ static void forget(Node *node, const Node *before) {
     if (node->after[i] == before) node->after[i--] = node->after[--node->count];
 }
 
-API Err cudaGraphDestroyNode(void *node) { /* done at once, as a node without work, it keeps its edges */
+API Err cudaGraphDestroyNode(void *node) { /* becomes a node without work, which keeps its edges */
   return ((Node *)node)->type = EMPTY_NODE, note(OK);
 }
 
@@ -181,7 +181,7 @@ API Err cudaGraphGetRootNodes(Graph *graph, Node **nodes, size_t *count) {
   return listed(graph, 1, nodes, count);
 }
 
-/* ---- what nodes hold ---- */
+/* ---- parameters of nodes ---- */
 
 API Err cudaGraphNodeGetType(const Node *node, int *type) { return *type = node->type, note(OK); }
 API Err cudaGraphNodeFindInClone(Node **found, const Node *node, Graph *clone) {
@@ -232,7 +232,7 @@ API Err cudaGraphKernelNodeCopyAttributes(Node *to, const Node *from) {
   return to->launch.shape.cooperative = from->launch.shape.cooperative, note(OK);
 }
 
-/* CHANGE: `what` for a node of a graph, and by another name for that node's copy in an instance. */
+/* CHANGE: defines `what` for a node of a graph and, under another name, for that node's copy in an instance. */
 #define CHANGE(name, in_instance, Type, what)                    \
   API Err name(Node *node, Type p) { return note(what); }        \
   API Err in_instance(Graph *made, const Node *origin, Type p) { \

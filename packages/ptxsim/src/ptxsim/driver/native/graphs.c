@@ -1,4 +1,4 @@
-/* Graphs: operations, run in an order that their edges allow. */
+/* Graphs: operations that run in an order that their edges allow. */
 #include "graphs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -68,13 +68,13 @@ Err record_allocation(Graph *graph, void **pointer, size_t size) {
 
 Err record_free(Graph *graph, void *pointer) { return add(graph, FREE_NODE)->memory.pointer = pointer, OK; }
 
-/* The memory of an allocation node stays; freed outside of the graph, it comes back at its address. */
+/* An allocation node keeps its memory; if it was freed outside of the graph, allocates it at its address again. */
 static Err take_again(const Node *node) {
   void *again = NULL;
   if (block_of(node->memory.pointer)) return OK;
   Err error = allocate(&again, node->memory.size, DEVICE);
   if (error || again == node->memory.pointer) return error;
-  complain("a graph's allocation is not modelled where other memory lies at its address by now");
+  complain("a graph's allocation is not modelled if its address has been given to other memory");
   return release(again), NOT_SUPPORTED;
 }
 
@@ -102,7 +102,7 @@ Err play(const Graph *graph) {
   return error;
 }
 
-/* Copies a node behind those that it waits for; -1 where not all of these are copied yet. */
+/* Copies a node after those that it waits for; returns -1 if not all of these have been copied yet. */
 static int copy_node(Graph *made, Node *node) {
   for (size_t i = 0; i < node->count; i++)
     if (!node->after[i]->placed) return -1;
@@ -117,7 +117,7 @@ static int copy_node(Graph *made, Node *node) {
   return 0;
 }
 
-/* A copy whose nodes stand in an order that its edges allow, the one of adding where they do; NULL for a circle. */
+/* A copy with its nodes in an order that the edges allow, the order of creation if possible; NULL for a cycle. */
 Graph *duplicate(Graph *graph) {
   Graph *made = new_graph();
   int left = 0, before = -1;

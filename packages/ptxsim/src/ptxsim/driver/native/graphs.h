@@ -1,5 +1,5 @@
-/* Graphs: what graphs.c (nodes, order), capture.c (graphs from streams) and graph_calls.c (questions and
-   changes) share. */
+/* Graphs: declarations shared by graphs.c (nodes, order), capture.c (graphs from streams) and graph_calls.c
+   (queries and changes). */
 #ifndef PTXSIM_GRAPHS_H
 #define PTXSIM_GRAPHS_H
 
@@ -24,7 +24,7 @@ typedef struct Node {
   int disabled, placed;
   struct Node *origin; /* in the graph that was instantiated */
   struct Node *copied; /* while it is being copied */
-  struct Node **after; /* what must be done before it */
+  struct Node **after; /* nodes that must be done before it */
   size_t count;
   union {
     struct {

@@ -1,5 +1,5 @@
-/* nvJitLink, whose machine code would not run: the PTX that is added is the result. Its version is one before
-    those that link at run time what is not PTX, so that programs do not try that. */
+/* nvJitLink. Machine code could not run here, so the result is the PTX that was added. It reports a version that
+    cannot yet link anything else than PTX at run time, so that programs do not try. */
 #include "standin.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 enum { INVALID_INPUT = 3, PTX = 2 }; /* nvJitLinkResult, nvJitLinkInputType */
 typedef struct {
   char *text;
-  size_t size; /* with a NUL at the end */
+  size_t size; /* including the NUL at the end */
 } Link;
 
 API int nvJitLinkVersion(unsigned *major, unsigned *minor) { return *major = 12, *minor = 2, 0; }

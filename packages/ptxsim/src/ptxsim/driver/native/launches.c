@@ -45,7 +45,7 @@ void read_attributes(Shape *shape, const Attribute *attributes, unsigned count) 
   }
 }
 
-/* A driver returns an error and says no more; who does not look at it believes that the kernel ran. */
+/* A driver only returns an error; a program that ignores it believes that the kernel ran, hence this line. */
 static Err not_launched(const Kernel *kernel, const Shape *shape, Err error, const char *format, ...) {
   const Dim3 *g = &shape->grid, *b = &shape->block;
   char why[256];
@@ -59,28 +59,28 @@ static Err not_launched(const Kernel *kernel, const Shape *shape, Err error, con
   return error;
 }
 
-/* What a driver refuses before anything runs. */
+/* The error with which a driver refuses a launch before anything runs, or OK. */
 static Err refused(Kernel *kernel, const Shape *shape) {
   const Dim3 *g = &shape->grid, *b = &shape->block;
   uint64_t threads = (uint64_t)b->x * b->y * b->z, shared = kernel->facts.shared + shape->shared;
   uint64_t most = (uint64_t)attribute(THREADS_PER_BLOCK), taken = kernel->facts.max_threads;
 #define REFUSE(error, ...) return not_launched(kernel, shape, error, __VA_ARGS__)
   if (!g->x || !g->y || !g->z || !threads) REFUSE(INVALID_CONFIGURATION, "it has no threads");
-  if (g->y > 65535 || g->z > 65535) REFUSE(INVALID_CONFIGURATION, "a grid has 65535 blocks in y and z at most");
-  if (b->z > 64) REFUSE(INVALID_CONFIGURATION, "a block has 64 threads in z at most");
-  if (threads > most) REFUSE(INVALID_CONFIGURATION, "a block has %d threads at most", (int)most);
-  if (threads > taken) REFUSE(701, "this kernel takes %d threads in a block at most", (int)taken);
+  if (g->y > 65535 || g->z > 65535) REFUSE(INVALID_CONFIGURATION, "a grid has at most 65535 blocks in y and z");
+  if (b->z > 64) REFUSE(INVALID_CONFIGURATION, "a block has at most 64 threads in z");
+  if (threads > most) REFUSE(INVALID_CONFIGURATION, "a block has at most %d threads", (int)most);
+  if (threads > taken) REFUSE(701, "this kernel allows at most %d threads per block", (int)taken);
   int allowed = kernel->dynamic_shared > 0 ? (int)kernel->facts.shared + kernel->dynamic_shared : 0;
   if (allowed < attribute(SHARED_PER_BLOCK)) allowed = attribute(SHARED_PER_BLOCK);
   if (shared > (uint64_t)allowed)
     REFUSE(
         INVALID_VALUE,
-        "%llu B of shared memory, allowed are %d B: cudaFuncSetAttribute(kernel, "
-        "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) comes first",
+        "%llu B of shared memory, but %d B are allowed: first call cudaFuncSetAttribute(kernel, "
+        "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)",
         (unsigned long long)shared, allowed);
   int room = attribute(SMS) * blocks_per_sm(kernel, (int)threads, shape->shared);
   if (!shape->cooperative || (uint64_t)g->x * g->y * g->z <= (uint64_t)room) return OK;
-  REFUSE(720, "of a cooperative launch %d such blocks run at once", room);
+  REFUSE(720, "in a cooperative launch at most %d such blocks can run at once", room);
 #undef REFUSE
 }
 
@@ -104,7 +104,7 @@ Err launch_packed(Kernel *kernel, const Shape *shape, const void *block, size_t 
   return error;
 }
 
-/* `extra` of the driver API: pairs of a number and a pointer; 1: the whole block, 2: its size,
+/* The parameter block in `extra` of the driver API: pairs of a number and a pointer; 1: the block, 2: its size,
     0: the end. */
 static const void *whole_block(void **extra, size_t *size) {
   const void *block = NULL;
@@ -115,8 +115,8 @@ static const void *whole_block(void **extra, size_t *size) {
   return block;
 }
 
-/* The shape with the kernel's own cluster where the launch names none, and the bytes of its parameter block (the
-   caller's to free), or an error. */
+/* Sets the kernel's own cluster in the shape if the launch names none, and allocates the bytes of the parameter
+   block (freed by the caller); returns an error code. */
 Err packed(Kernel *kernel, Shape *shape, void **arguments, void **extra, void **block) {
   Err error = kernel_facts(kernel);
   if (!error) error = managed_variables();
@@ -173,7 +173,7 @@ Err kernel_attribute(Kernel *kernel, int number, int *value) {
   return OK;
 }
 
-/* Registers are not counted: nobody has allocated them. */
+/* Registers are not considered, because they have not been allocated. */
 int blocks_per_sm(Kernel *kernel, int threads, size_t dynamic_shared) {
   if (kernel_facts(kernel) || threads < 1 || threads > attribute(THREADS_PER_BLOCK)) return 0;
   uint64_t shared = kernel->facts.shared + dynamic_shared + attribute(RESERVED_SHARED);

@@ -53,7 +53,7 @@ Block *block_of(const void *pointer) {
   return at;
 }
 
-/* Whether [pointer, pointer + size) is host memory, or lies in one allocation. */
+/* Whether [pointer, pointer + size) is host memory or inside one allocation. */
 static int reaches(const void *pointer, size_t size) {
   if (!arena_base || !in_arena(pointer)) return pointer != NULL;
   Block *block = block_of(pointer);
@@ -75,7 +75,7 @@ Err copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size
   return error;
 }
 
-/* ---- memory of the program itself: its pages become pages of the arena, with what they hold ---- */
+/* ---- memory of the program itself: its pages become pages of the arena, with their contents ---- */
 
 typedef struct Registered {
   char *start;
@@ -107,7 +107,7 @@ Err register_host(void *pointer, size_t size) {
   if (!pointer || !size || device_pointer(pointer)) return INVALID_VALUE;
   Registered *around = registered_around(start, end);  // its pages are in the arena already
   if (around && (start < around->start || around->start + around->size < end)) {
-    complain("host memory is not registered where a part of its pages is already");
+    complain("host memory cannot be registered because a part of its pages already is");
     return NOT_SUPPORTED;
   }
   if (around)
@@ -123,7 +123,7 @@ Err register_host(void *pointer, size_t size) {
   return note_registered((Registered){start, (size_t)(end - start), size, at, pointer, registered});
 }
 
-/* Pages of the process's own in place of those of the arena, in one step: notes may lie in them. */
+/* Replaces pages of the arena by private pages again, in one step, because our own notes may be in them. */
 static int take_back(const Registered *it) {
   Registered was = *it;
   void *own = mmap(NULL, was.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

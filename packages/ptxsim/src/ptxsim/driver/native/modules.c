@@ -1,5 +1,5 @@
-/* Modules, kernels and variables: what the program registers or loads,
-    and what the simulator knows of it. */
+/* Modules, kernels and variables that the program registers or loads,
+    and what the simulator knows about them. */
 #define _GNU_SOURCE
 #include "standin.h"
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ typedef struct Variable {
 
 struct Module {
   const void *image;
-  uint32_t id; /* at the simulator; 0: not loaded yet */
+  uint32_t id; /* its number in the simulator; 0: not loaded yet */
 };
 
 static Kernel *kernels;
@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum { WRAPPER = 0x466243b1, FATBIN = 0xba55ed50, ELF = 0x464c457f };
 
-/* Bytes of an image: a fat binary tells its size, an ELF file ends with its section headers,
+/* Size of an image: in the header of a fat binary; an ELF file ends with its section headers,
     PTX with a NUL. */
 static size_t image_size(const void *image) {
   const uint32_t *word = image;
@@ -56,7 +56,7 @@ static Err ensure(Module *module) {
 Err load_image(const void *image, Module **module) {
   if (!image || !module) return INVALID_VALUE;
   *module = register_image(image);
-  return ensure(*module); /* the image may be gone after this call: the simulator has it now */
+  return ensure(*module); /* the program may free the image after this call */
 }
 
 uint32_t module_id(const Module *module) { return module->id; }

@@ -1,4 +1,4 @@
-/* CUDA driver API: occupancy that is chosen, what streams are asked, copies between devices, pools. */
+/* CUDA driver API: choice of block sizes, queries of streams, copies between devices, pools. */
 #include "standin.h"
 
 #define FORWARD(name, runtime, signature, call) \
@@ -9,7 +9,7 @@ enum { THREADS_PER_BLOCK = 1, SMS = 16 }; /* CUdevice_attribute */
 typedef size_t (*SharedOf)(int threads);
 typedef void (*Callback)(void *stream, Err status, void *data);
 
-/* The block with the most threads on an SM, the largest of several; the grid that fills the chip. */
+/* The block size with the most threads on an SM (the largest of several), and the grid that fills the chip. */
 API Err cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, Kernel *kernel, SharedOf shared_of,
                                                   size_t shared, int limit, unsigned flags) {
   (void)flags;

@@ -1,4 +1,4 @@
-/* CUDA runtime API: what programs ask for and nothing here depends on, and libraries loaded by hand. */
+/* CUDA runtime API: calls that have no effect here, and libraries that programs load explicitly. */
 #include "standin.h"
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* Functions of the CUDA runtime and driver that are not modelled: each says so, once, and gives NOT_SUPPORTED.
+/* Functions of the CUDA runtime and driver that are not modelled: each says so once and returns NOT_SUPPORTED.
 
-   Without them a linked runtime's own function would run, and ask for a driver that is not there. */
+   Without them, the function of a linked runtime would run and need a real driver. */
 #include "standin.h"
 
 static Err not_modelled(const char *name) {

@@ -92,7 +92,7 @@ API Err cudaMemGetInfo(size_t *available, size_t *total) {
   return note(error);
 }
 
-/* Memory pools: there is one, and its attributes are taken and forgotten. */
+/* Memory pools: there is one; its attributes are accepted and ignored. */
 static char pool;
 API Err cudaDeviceGetDefaultMemPool(void **it, int device) { return (void)device, *it = &pool, note(OK); }
 API Err cudaDeviceGetMemPool(void **it, int device) { return (void)device, *it = &pool, note(OK); }

@@ -1,4 +1,4 @@
-/* CUDA runtime API: what nvcc's code registers, launches, attributes of kernels, occupancy. */
+/* CUDA runtime API: registration by nvcc's code, launches, attributes of kernels, occupancy. */
 #include "standin.h"
 #include <string.h>
 
@@ -40,7 +40,7 @@ API char __cudaInitModule(void **module) { return (void)module, note(managed_var
 API void __cudaRegisterTexture(void) { complain("texture references are not modelled"); }
 API void __cudaRegisterSurface(void) { complain("surface references are not modelled"); }
 
-/* The launch that <<< >>> has configured and whose stub has not run yet. */
+/* The launch that <<< >>> has configured but whose stub has not run yet. */
 static __thread struct {
   Dim3 grid, block;
   size_t shared;

@@ -1,8 +1,8 @@
-/* A stand-in for the CUDA driver and runtime: what its files share.
+/* A stand-in for the CUDA driver and runtime: declarations shared by its files.
 
-   The program's process holds no simulator. It maps an arena of memory that it shares with the ptxsim process, at
-   the same addresses that kernels see, and asks that process, over a socket, for memory, modules and launches.
-   Every call is complete when it returns, so streams and events are in order by themselves.
+   The simulator is not in the program's process. The program maps an arena of memory that it shares with the
+   ptxsim process, at the addresses that kernels see, and sends that process requests for memory, modules and
+   launches over a socket. Every call is complete when it returns, so streams and events are always in order.
    No header of the CUDA toolkit is needed to build this; numbers and layouts are those of its public API. */
 #ifndef PTXSIM_STANDIN_H
 #define PTXSIM_STANDIN_H
@@ -62,7 +62,7 @@ Err allocate(void **pointer, size_t size, int kind);
 Err release(void *pointer);
 Block *block_of(const void *pointer);
 int in_arena(const void *pointer);
-Err register_host(void *pointer, size_t size); /* from now on kernels reach the program's own memory */
+Err register_host(void *pointer, size_t size); /* lets kernels access the program's own memory */
 Err unregister_host(void *pointer);
 void *device_pointer(const void *host); /* NULL if there is none */
 void remember_block(uint64_t address, size_t size, int kind);
@@ -99,7 +99,7 @@ struct Kernel {
   Module *module;
   char *name;
   const void *host; /* address of the stub in the program; NULL for kernels of the driver API */
-  int known;        /* facts, offsets and sizes are there */
+  int known;        /* whether facts, offsets and sizes have been filled in */
   KernelFacts facts;
   uint32_t *offsets, *sizes;
   int dynamic_shared, carveout, non_portable, must_cluster[3];
@@ -153,7 +153,7 @@ typedef struct Stream {
   Graph *capture;
 } Stream;
 Stream *stream_of(void *handle);
-Graph *capturing(void *stream); /* the graph that a stream is captured into, or NULL */
+Graph *capturing(void *stream); /* the graph into which a stream is captured, or NULL */
 
 /* graphs.c */
 typedef void (*HostFunction)(void *);
@@ -171,8 +171,8 @@ Graph *new_graph(void);
 Err launch(Kernel *kernel, Shape shape, void **arguments, void **extra, void *stream);
 
 /* errors.c */
-Err note(Err error); /* remembers what cudaGetLastError gives; returns it */
-Err sticky(void);    /* the error that no later call gets past, or 0 */
+Err note(Err error); /* stores the error for cudaGetLastError, and returns it */
+Err sticky(void);    /* the error that all later calls return, or 0 */
 void forget_errors(void);
 const char *error_name(Err error);
 const char *error_text(Err error);

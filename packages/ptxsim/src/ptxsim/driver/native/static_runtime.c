@@ -1,6 +1,6 @@
-/* A runtime that is linked into the program, or into a library that it loads later: its functions are found
-   in the symbol table of the file, and each begins from now on with a jump to the one here. A stripped file
-   has no such table. */
+/* Replaces a CUDA runtime that is linked into the program, or into a library that it loads later: finds its
+   functions in the symbol table of the file, and overwrites the start of each with a jump to the function here.
+   A stripped file has no such table. */
 #define _GNU_SOURCE
 #include "standin.h"
 #include <dlfcn.h>
@@ -65,7 +65,7 @@ static void read_symbols(const unsigned char *file, size_t size, uintptr_t base)
   }
 }
 
-static int known(uintptr_t base) { /* has the object at this address been visited? */
+static int known(uintptr_t base) { /* whether the object at this address has been visited */
   static uintptr_t *seen;
   static size_t count;
   for (size_t k = 0; k < count; k++)
@@ -108,7 +108,7 @@ __attribute__((constructor)) static void replace_static_runtimes(void) { visit_n
 
 typedef void *Open(const char *, int);
 
-/* A name without a folder is looked for where whoever asks would look, by its RUNPATH. */
+/* A name without a folder is searched for in the RUNPATH of the caller. */
 static void *opened(Open *real, const char *file, int flags, const void *caller) {
   Dl_info its;
   Dl_serinfo size, *paths;

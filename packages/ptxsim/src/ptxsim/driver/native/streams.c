@@ -1,4 +1,4 @@
-/* Streams and events. All work is done when its call returns, so they only keep time and say "ready". */
+/* Streams and events. All work is done when its call returns, so they only record times and are always ready. */
 #include "standin.h"
 #include <stdlib.h>
 #include <time.h>

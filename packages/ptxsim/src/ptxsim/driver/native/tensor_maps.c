@@ -2,7 +2,7 @@
 #include "standin.h"
 #include <string.h>
 
-/* Marks of both kinds. Bit 21 is 0: CUTLASS clears it in the maps of tensors below 128 KB, after they are made. */
+/* Marks of both kinds. Bit 21 is 0, because CUTLASS clears it afterwards in the maps of tensors below 128 KB. */
 enum { TILED = 0x70416d74, IM2COL = 0x634d6d74, MOST_RANK = 5 };
 typedef struct __attribute__((packed)) {
   uint64_t address;
@@ -29,7 +29,7 @@ static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, con
   if (type >= COUNT(bits)) return "padded 4- and 6-bit elements are not modelled";
   if (interleave || swizzle >= (int)COUNT(swizzles) || (swizzle && !swizzles[swizzle].span))
     return "interleaved layouts and swizzles that flip 8 B are not modelled";
-  if (!rank || rank > MOST_RANK) return "the rank is 1 to 5";
+  if (!rank || rank > MOST_RANK) return "the rank must be 1 to 5";
   if (base % 16) return "the address is not a multiple of 16 B";
   uint32_t inner = box[0] * bits[type] / 8;
   if (bits[type] == 4 && dims[0] % 2) return "the innermost extent of 4-bit elements is odd";
@@ -40,12 +40,12 @@ static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, con
     if (!box[i] || box[i] > 256) return "an extent of the box is outside 1..256";
     if (!steps[i] || steps[i] > 8) return "an element stride is outside 1..8";
     if (i && (strides[i - 1] % 16 || strides[i - 1] >> 40))
-      return "a stride is no multiple of 16 B below 2^40";
+      return "a stride is not a multiple of 16 B below 2^40";
   }
   return NULL;
 }
 
-/* Writes a map of what all kinds have; its box has the innermost extent that is given, and a mark of no kind. */
+/* Writes the fields that all kinds of maps share; of the box only the innermost extent, and no mark of a kind. */
 static Record *encode(const char *name, void *map, uint32_t type, uint32_t rank, void *base,
                       const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
                       const uint32_t *steps, int interleave, int swizzle, int fill) {
@@ -74,7 +74,7 @@ API Err cuTensorMapEncodeTiled(void *map, uint32_t type, uint32_t rank, void *ba
 
 static const char *wrong_pixels(uint32_t rank, const int *lower, const int *upper, uint32_t pixels,
                                 int most) {
-  if (rank < 3 || rank > MOST_RANK) return "the rank is 3 to 5";
+  if (rank < 3 || rank > MOST_RANK) return "the rank must be 3 to 5";
   if (!pixels || pixels > 1024) return "the pixels of a column are outside 1..1024";
   for (uint32_t i = 0; i < rank - 2; i++)
     if (lower[i] < -most || lower[i] >= most || upper[i] < -most || upper[i] >= most)
@@ -82,7 +82,7 @@ static const char *wrong_pixels(uint32_t rank, const int *lower, const int *uppe
   return NULL;
 }
 
-/* Corners along W, H, D: the innermost first, as extents are. */
+/* Corners along W, H, D: innermost first, like extents. */
 static Err im2col(const char *name, void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *dims,
                   const uint64_t *strides, const int *lower, const int *upper, int most, uint32_t channels,
                   uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int fill) {
