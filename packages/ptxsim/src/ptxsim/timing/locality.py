@@ -24,7 +24,7 @@ class Locality:
     sms: int  # SMs in use
     miss: dict[int, float] = field(default_factory=dict)  # array -> share of the requests that wait for HBM
     sharers: dict[int, float] = field(default_factory=dict)  # array -> clusters that read a line together
-    writes_back: bool = False  # what is written goes on to HBM within the launch
+    writes_back: bool = False  # whether writes reach HBM within the launch
     behind: float = 1.0  # share of the clusters that are on the SMs with the most clusters
     patched: float = 0.0  # share of the written bytes that are in partially written sectors
     once: dict[int, float] = field(default_factory=dict)  # array -> share of the writes that reaches HBM

@@ -207,7 +207,7 @@ class TapeRecorder(Recorder):
         return len(before) * sectors // len(lines), since
 
     def count_again(self) -> None:
-        """After the recording: scales the bytes that a warp has read since to about those of its whole CTA.
+        """After the recording, scales the bytes that a warp has read "since" to about those of its whole CTA.
 
         Warps read at the same time, each its share of what the CTA reads. A warp that loads much beside warps
         that load little (one that fills a ring beside an epilogue) keeps its lines in the cache for longer.

@@ -57,7 +57,7 @@ def indices(cells: np.ndarray, a_type: str, first: int) -> np.ndarray:
     good = np.isin(found, _ONE if a_type == "tf32" else _TWO)
     if not good.all():
         row, chunk = (int(x[0]) for x in np.nonzero(~good))
-        raise ValueError(f"metadata of row {row}, chunk {chunk}: {found[row, chunk]:#06b} is no valid index")
+        raise ValueError(f"metadata of row {row}, chunk {chunk}: {found[row, chunk]:#06b} is not valid")
     return found
 
 
