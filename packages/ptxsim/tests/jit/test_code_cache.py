@@ -43,7 +43,7 @@ def test_a_cache_that_cannot_be_made_is_named_when_the_simulator_compiles(monkey
     (tmp_path / "file").touch()
     monkeypatch.setattr(code_cache, "_temporary", lambda: tmp_path)
     monkeypatch.setenv("PTXSIM_CACHE", str(tmp_path / "file" / "cache"))
-    told = f"each time: {tmp_path}/file/cache cannot be written (PTXSIM_CACHE may name another folder)"
+    told = f"each time: {tmp_path}/file/cache cannot be written (set PTXSIM_CACHE to another folder)"
     assert code_cache.first_run().endswith(told)
     monkeypatch.setenv("PTXSIM_CACHE", str(tmp_path / "cache"))
     assert code_cache.first_run().startswith(code_cache.FIRST_RUN)

@@ -63,7 +63,7 @@ def test_who_can_use_it(monkeypatch, tmp_path, there, triple, lacks, usable):
 
 MISFITS = [
     ("", [], "", ""),
-    ("numba-1-cpython-0", [], "", "it was made for numba-1-cpython-0, and here is HERE"),
+    ("numba-1-cpython-0", [], "", "it was made for numba-1-cpython-0, but this is HERE"),
     ("numba-1-cpython-0", ["HERE"], "", ""),
     ("", ["HERE"], "avx2", "it was made for x86-64-v3, and this processor lacks avx2"),
 ]
@@ -84,7 +84,7 @@ def test_who_cannot_use_it_is_told_why_it_compiles(monkeypatch, tmp_path, capsys
     monkeypatch.delenv(code_cache.ANNOUNCED, raising=False)
     module = code_cache.import_generated(f"answer = {len(said)}\n", slow=True)
     del sys.modules[module.__name__]
-    why = "; the code of this release does not serve: " + said.replace("HERE", own) if said else ""
+    why = "; the code in this release cannot be used: " + said.replace("HERE", own) if said else ""
     assert capsys.readouterr().err == code_cache.FIRST_RUN + why + "\n"
 
 

@@ -99,9 +99,9 @@ def first_run() -> str:
     does not fit, and if it will happen each time.
     """
     if not _made(_wanted()) or not os.access(_wanted(), os.W_OK):
-        return f"{_COMPILES}, each time: {_wanted()} cannot be written (PTXSIM_CACHE may name another folder)"
+        return f"{_COMPILES}, each time: {_wanted()} cannot be written (set PTXSIM_CACHE to another folder)"
     misfit = shipped.misfit()
-    return FIRST_RUN + (f"; the code of this release does not serve: {misfit}" if misfit else "")
+    return FIRST_RUN + (f"; the code in this release cannot be used: {misfit}" if misfit else "")
 
 
 def is_cold() -> bool:

@@ -76,7 +76,7 @@ def misfit() -> str:
     if not brought or usable():
         return ""
     if folder().name not in brought:
-        return f"it was made for {', '.join(brought)}, and here is {folder().name}"
+        return f"it was made for {', '.join(brought)}, but this is {folder().name}"
     return f"it was made for {PROCESSOR}, and this processor lacks {', '.join(_lacking())}"
 
 

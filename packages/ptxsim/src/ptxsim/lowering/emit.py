@@ -141,9 +141,7 @@ class Program:
 
 
 def lower(function: Function, module: Module, hot: dict[str, int]) -> Program:
-    """The Program of a function, or PtxError. hot: key -> number of the scalar operations of
-    the main loop.
-    """
+    """The Program of a function, or PtxError. hot: key -> number of the main loop's scalar operations."""
     with explain_newer(module.version):
         return _lower(plain_form(function, module), module, hot)
 
