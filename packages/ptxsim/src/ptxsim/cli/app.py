@@ -70,9 +70,7 @@ def main() -> None:
         say(f"ptxsim: {error.filename or 'a file'}: {error.strerror or error}")
         code = 2
     except Exception as error:
-        message_of = getattr(
-            error, "format_message", None
-        )  # click's own errors; newer versions of typer bundle click
+        message_of = getattr(error, "format_message", None)  # of click, which newer versions of typer bundle
         if message_of is None:
             raise
         told = message_of()

@@ -148,9 +148,7 @@ def _numbers(tokens: Tokens, variable: Var, shape: list[int]) -> bool:
 
 
 def _items(tokens: Tokens, shape: list[int], first: int, values: dict) -> int:
-    """Read one initialiser into values[flat index]; returns the index after the last element
-    that it covers.
-    """
+    """Read one initialiser into values[flat index]; returns the index after the last element it covers."""
     if tokens.peek() != "{":
         values[first] = _item(tokens)
         return first + 1

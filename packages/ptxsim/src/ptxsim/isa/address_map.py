@@ -36,9 +36,7 @@ def is_local(place):
 
 
 def is_global(place: int) -> bool:
-    """Whether a place is in neither the shared nor the local window. Memory at host addresses
-    is also global.
-    """
+    """Whether a place is in neither window of a CTA. Host addresses, below GLOBAL_BASE, are global, too."""
     return not (is_shared(place) or is_local(place))
 
 

@@ -114,9 +114,7 @@ def _misfit(instr: Instr) -> str:
 
 
 def access_form(instr: Instr) -> tuple[int, bool, int, int]:
-    """(bytes per element, whether sign-extended, space, elements) of a load or store that
-    `accept` returned.
-    """
+    """(bytes per element, whether sign-extended, space, elements) of an accepted load or store."""
     spaces = [m.split("::e")[0].split("::f")[0] for m in instr.mods]
     space = next((SPACES[m] for m in spaces if m in SPACES), SPACE_GENERIC)
     vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)

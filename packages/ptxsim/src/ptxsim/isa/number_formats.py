@@ -36,9 +36,7 @@ _CANONICAL = {np.dtype(np.float16): 0x7FFF, np.dtype(np.float32): 0x7FFF_FFFF}
 
 
 def canonical_nans(values: np.ndarray) -> np.ndarray:
-    """Results of a unit with every float16 or float32 NaN replaced by the one that a chip
-    writes, in place.
-    """
+    """Results of a unit with every float16 or float32 NaN replaced by the NaN of chips, in place."""
     bits = _CANONICAL.get(values.dtype)
     if bits is not None and values.size and np.isnan(values.min()):
         values[np.isnan(values)] = np.array(bits, f"u{values.itemsize}").view(values.dtype)
@@ -69,9 +67,7 @@ def unpack_bits(raw: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _padded(kind: type, bits: int) -> Decoder:
-    """The decoder of 16 elements that are packed in the low bytes of every 16 bytes (PTX ISA
-    9.7.16.10.4.4).
-    """
+    """The decoder of 16 elements packed in the low bytes of every 16 bytes (PTX ISA 9.7.16.10.4.4)."""
     table = _small(kind, bits).decode
 
     def decode(raw: np.ndarray) -> np.ndarray:

@@ -89,9 +89,7 @@ class Syntax:
 
 
 def _in_order(taken: list[tuple[int, str]]) -> bool:
-    """Whether types, and state spaces, are in the order of the box: `.global.shared::cta` is
-    not the reverse.
-    """
+    """Whether types, and state spaces, are in the box's order: `.global.shared::cta` is not the reverse."""
     for kind in (_SPACES.__contains__, _TYPE.match):
         places = [at for at, word in taken if at >= 0 and kind(word)]
         if places != sorted(places):

@@ -72,9 +72,7 @@ class UnitColumn(IntEnum):
 
 
 class CalledColumn(IntEnum):
-    """Columns of rows UNIT of forms FAST_CALLED and FAST_EITHER; IMM is the address of the code
-    (jit/called.py).
-    """
+    """Columns of rows UNIT, FAST_CALLED and FAST_EITHER; IMM is the address of the code (jit/called.py)."""
 
     CALLED_BLOCK = Column.SRC0  # address of the code's parameters (called.Block)
     CALLED_HEARD = Column.SRC3  # 1 if the loop calls the code with observers, too

@@ -35,9 +35,7 @@ def address_of(function) -> int:
 
 
 class Block:
-    """Parameters of called code as 64-bit words, in the order given: integers, and addresses of contiguous
-    arrays.
-    """
+    """Parameters of called code as 64-bit words: integers, and addresses of contiguous arrays, in order."""
 
     def __init__(self, *values: int | np.ndarray):
         self._arrays = [value for value in values if isinstance(value, np.ndarray)]  # kept alive

@@ -105,9 +105,7 @@ def first_run() -> str:
 
 
 def is_cold() -> bool:
-    """Whether nothing has been compiled here yet, so that the first launch takes about half a
-    minute longer.
-    """
+    """Whether nothing is compiled here yet, so that the first launch takes about half a minute longer."""
     return not (shipped.usable() or any(cache_directory().glob("ptxsim_*.code")))
 
 

@@ -51,9 +51,7 @@ def hot_numbers() -> dict[str, int]:
 
 @dataclass(frozen=True)
 class FastCall:
-    """Compiled functions of a unit instruction, for the main loop to call (`FastForm` in
-    units/registry.py).
-    """
+    """Compiled functions of a unit instruction for the main loop (`FastForm` in units/registry.py)."""
 
     number: int  # in the UNIT_FORM column
     module: str
@@ -64,9 +62,7 @@ class FastCall:
 
 @functools.cache
 def main_loop(fast: tuple[FastCall, ...] = ()) -> Callable:
-    """The compiled `run` of loop_template.py, with all hot operations and the fast forms of
-    units inserted.
-    """
+    """The compiled `run` of loop_template.py with all hot operations and the units' fast forms inserted."""
     text = remembered("loop", _TABLE, lambda: _loop_text(fast), key=repr(fast))
     modules = map(importlib.import_module, sorted({call.module for call in fast}))
     return import_generated(text, "".join(map(digest_of_module, modules)), slow=True).run

@@ -43,9 +43,7 @@ def compiled(*signature, **options) -> Callable:
 
 
 def generated(*signatures, **options) -> Callable:
-    """`compiled` for source of `import_generated`, whose module name is a hash of everything
-    it depends on.
-    """
+    """`compiled` for source of `import_generated`, whose module name is a hash of all dependencies."""
 
     def decorate(function: Callable) -> Dispatcher:
         made: Any = numba.njit(**options)(function)
@@ -61,9 +59,7 @@ def generated(*signatures, **options) -> Callable:
 
 @functools.cache
 def digest(function: Callable) -> str:
-    """The hash of a function and of all functions and constants of this package that it
-    reaches, in any file.
-    """
+    """The hash of a function and of all functions and constants of this package that it reaches."""
     whole, reached = hashlib.sha256(shipped.compiler().encode()), [function]
     for one in reached:  # grows
         for name, value in _read_by(one):
@@ -150,9 +146,7 @@ def _fields(key: tuple) -> list:
 
 
 class _Files:
-    """One file per signature, because numba's index file breaks if two processes write it at
-    the same time.
-    """
+    """One file per signature: numba's index file breaks if two processes write it at the same time."""
 
     def __init__(self, function: Callable, made_of: Callable):
         self._function, self._made_of = function, made_of

@@ -155,9 +155,7 @@ room_for_lanes, room_for_rows = _room(32), _room(128)  # values of a slot; 64 ro
 
 @intrinsic
 def mask_of(typingctx, predicates, code):
-    """The int64 mask of a predicate operand (2 * index + negated); the warp's predicates are
-    at `predicates`.
-    """
+    """The int64 mask of a predicate operand (2 * index + negated) of the warp with file `predicates`."""
 
     def codegen(context, builder, signature, args):
         one = ir.Constant(ir.IntType(64), 1)

@@ -48,9 +48,7 @@ def same_in_all(registers, slot, m):
 
 @inner
 def issue(c, m, g, pc, lists, registers, predicates, control):
-    """Queues an instruction of one thread, with the values that it reads, for its unit; returns whether it
-    did.
-    """
+    """Queues an instruction of one thread, with the values it reads, for its unit; False if it cannot."""
     n = word(control, ISSUED)
     if m & (m - 1) or n == word(control, ISSUES):
         return False
@@ -133,9 +131,7 @@ def next_split(control):
 
 @inner
 def leave_warp(control, g):
-    """Marks lanes that have left the kernel as not alive; Python is told when all splits of
-    the batch wait.
-    """
+    """Marks lanes that have left the kernel as not alive; Python is told when the whole batch waits."""
     w = word(word(control, SP_PTR) + SPLIT_BYTES * g, SP_WARP)
     alive = word(control, ALIVE_PTR)
     set_word(alive, w, word(alive, w) & ~word(control, EXITED))

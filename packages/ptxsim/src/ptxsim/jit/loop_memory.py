@@ -228,9 +228,7 @@ def load_some(row, m, distance, step, registers, control):
 
 @inner
 def store_some(row, m, distance, step, registers, control):
-    """Stores for the lanes in m to these addresses; of several stores to one address, the last
-    one remains.
-    """
+    """Stores for the lanes in m to these addresses; the last of several stores to one address remains."""
     slot, width = column(row, ACCESS_ADDRESS), column(row, ACCESS_WIDTH)
     names, count = word(control, LISTS_PTR) + 4 * column(row, ACCESS_LIST), column(row, ACCESS_ELEMENTS)
     while m:

@@ -102,9 +102,7 @@ def shipped_key(key: tuple) -> tuple:
 
 
 def main(command: list[str]) -> None:
-    """Compiles what most launches call, and what a command calls in addition, into the folder
-    of the wheel.
-    """
+    """Compiles what most launches call, and what a command calls, too, into the folder of the wheel."""
     folder().mkdir(parents=True, exist_ok=True)
     made_for = {"NUMBA_CPU_NAME": PROCESSOR, "NUMBA_CPU_FEATURES": "", "PTXSIM_CACHE": str(folder())}
     for one in ([sys.executable, "-c", EXERCISE], command):

@@ -197,9 +197,7 @@ def loader(count: int, width: int):
 
 
 def storer(count: int, width: int):
-    """`store(registers, lists, slot, distance)`: stores the low `width` bytes of `count`
-    registers per lane.
-    """
+    """`store(registers, lists, slot, distance)`: the low `width` bytes of `count` registers per lane."""
     narrow = ir.VectorType(ir.IntType(8 * width), STEP)
 
     @intrinsic

@@ -43,9 +43,7 @@ def jumps_of(program) -> dict[int, tuple[list[int], bool]]:
 
 
 def next_rows(program, row: int, decide=None) -> list[int]:
-    """Rows that may follow a row. decide: row of a conditional jump -> whether it is taken, or None if
-    unknown.
-    """
+    """Rows that may follow a row. decide: row of a conditional jump -> whether it is taken; None: unknown."""
     jumps, falls = jumps_of(program).get(row, ([], True))
     after = [row + 1] if falls and row + 1 < len(program.code) else []
     taken = decide(row) if decide and jumps and falls else None

@@ -1,6 +1,4 @@
-"""The form of a function that lowering expects: calls inlined, the stack a local variable, no
-128-bit values.
-"""
+"""Prepares a function for lowering: inlines calls, makes the stack a variable, splits 128-bit values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Splits 128-bit registers (PTX ISA 5.2.4) into two 64-bit registers each, low half first,
-before lowering.
-"""
+"""Splits 128-bit registers (PTX ISA 5.2.4) into two 64-bit ones, low half first, before lowering."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ _AS_PAIR = ("atom", "clusterlaunchcontrol")  # these accept a vector of the two 
 
 
 def split_wide(function: Function) -> Function:
-    """The function without .b128 registers; itself if it has none. PtxError for uses that are
-    not modelled.
-    """
+    """The function without .b128 registers; itself if it has none. PtxError for what is not modelled."""
     wide = {name for name, kind in function.regs.items() if kind == "b128"}
     if not wide:
         return function

@@ -1,6 +1,4 @@
-"""Replaces alloca, stacksave and stackrestore (PTX ISA 9.7.17) by moves of a pointer into a
-local variable.
-"""
+"""Replaces alloca, stacksave, stackrestore (PTX ISA 9.7.17) by moves of a pointer into a local variable."""
 
 from __future__ import annotations
 

@@ -73,9 +73,7 @@ def accepted(ptx: str) -> str:
 
 
 def located(ptx: str) -> str:
-    """The PTX with a `.loc` before each line that starts an instruction, with the number of the line in
-    `ptx`.
-    """
+    """The PTX with a `.loc` before each line that starts an instruction: the number of the line in `ptx`."""
     found: list[str] = []
     depth, whole, told = 0, True, False
     for number, line in enumerate(accepted(ptx).splitlines(), 1):

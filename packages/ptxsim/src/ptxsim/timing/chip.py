@@ -17,9 +17,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Chip:
-    """Cycles are SM cycles; rates of the whole chip are bytes per second. The TOML files describe each
-    constant.
-    """
+    """Cycles are SM cycles; rates of the chip are bytes per second. The TOML files describe each constant."""
 
     name: str
     arch: str

@@ -14,9 +14,7 @@ from ptxsim.lowering.cfg import EXIT, Block, build_blocks, dominators, jumps_of,
 
 @dataclass
 class Flow:
-    """The control flow graph. Block numbers are indices into `blocks`, the only field with
-    unreachable ones.
-    """
+    """The control flow graph. Block numbers are indices into `blocks`; only that has unreachable ones."""
 
     blocks: list[Block]
     order: list[int]  # reverse postorder from the entry

@@ -11,9 +11,7 @@ RESERVED = 1024  # bytes of shared memory that the system reserves per CTA
 
 
 def resident(chip: Chip, threads: int, shared_bytes: int, registers: int, columns: int) -> int:
-    """Resident CTAs of an SM. registers: per thread, 0 if unknown; columns: TMEM columns that a CTA
-    allocates.
-    """
+    """Resident CTAs of an SM. registers: per thread, 0 if unknown; columns: of TMEM that a CTA allocates."""
     warps = math.ceil(threads / 32)
     limits = [CTAS, THREADS // (warps * 32), int(chip.shared_bytes) // (shared_bytes + RESERVED)]
     if registers:

@@ -64,9 +64,7 @@ def _passable(step: Step) -> bool:
 
 
 def among_products(steps: list[Step], events: list) -> list[Step]:
-    """The steps with cp.async moved between the mma.sync that follow them, if only loads and arithmetic
-    intervene.
-    """
+    """The steps with cp.async moved among the mma.sync that follow them after only loads and arithmetic."""
     out: list[Step] = []
     waiting: list[tuple[int, Step]] = []  # (its former index, cp.async)
     for step in steps:

@@ -184,9 +184,7 @@ class TapeRecorder(Recorder):
         return found
 
     def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
-        """Counts the bytes written to an array, and in `patches` those of sectors that are
-        written in part.
-        """
+        """Counts the bytes written to an array, and in `patches` those of partly written sectors."""
         _count(self.tape.writes, segment, 32 * len(sectors))
         if total < 32 * len(sectors):
             share = total // len(place)

@@ -33,9 +33,7 @@ def stretch(shares: Sequence[float], groups: int, slots: int, cycles: Callable[[
 
 
 def makespan(lengths: Sequence[float], groups: int, slots: int, paces: Sequence[float]) -> float:
-    """When the last cluster ends, in cycles. paces[n]: cycles in which n clusters on an SM each progress by
-    1.
-    """
+    """When the last cluster ends, in cycles. paces[n]: cycles in which n clusters on an SM progress by 1."""
     waiting = iter(lengths)
     sms: list[list[float]] = [[] for _ in range(groups)]  # progress of an SM at which its clusters end
     done = dict.fromkeys(range(groups), 0.0)  # progress of the SMs where clusters have just ended

@@ -38,9 +38,7 @@ class BlockScaled(InstructionDescriptor):
 
 
 def vector_size(kind: str, modifiers) -> int:
-    """The number of factors along K that the modifiers select. ValueError if the kind has no such scale
-    vector.
-    """
+    """The number of factors along K that the modifiers select; ValueError if the kind has no such vector."""
     found = next((n for word, n in _VECTORS.items() if word in modifiers), None)
     if "block16" in modifiers:
         found = 4

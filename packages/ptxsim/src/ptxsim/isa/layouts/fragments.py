@@ -15,9 +15,7 @@ from ptxsim.isa.layouts.tables import table
 
 
 def _lanes(elements: int, bits: int):
-    """(group, thread in group, register, position in register, elements per register) of a
-    warp's elements.
-    """
+    """(group, thread in group, register, position in it, elements per register) of a warp's elements."""
     per = max(1, 32 // bits)
     lane, element = np.arange(32)[:, None], np.arange(elements)[None, :]
     return lane // 4, lane % 4, element // per, element % per, per

@@ -4,10 +4,11 @@ A row of A is divided into chunks, half of whose elements are stored; four bits 
 two positions of two bits each: positions of elements if two of four are stored, of pairs of 4-bit elements if
 four of eight are stored, of halves of an element if one of two tf32 is stored. For 128 rows per CTA:
 
-* kinds of 8 bits and less: row r is in lane r, chunk 0 in the low bits of the first column, 16 chunks in two
-columns; * f16 and tf32: 8 chunks are in one of the two columns that start at the address; the selector says
-in which. Of 16 rows, lane i (below 8) has chunks 0-3 of row i in its low half, and those of row i + 8 in its
-high half; lane i + 8 has chunks 4-7 of the same rows.
+* kinds of 8 bits and less: row r is in lane r, with 16 chunks in two columns, chunk 0 in the low bits of the
+  first one;
+* f16 and tf32: 8 chunks are in one of the two columns that start at the address; the selector says in which.
+  Of 16 rows, lane i (below 8) has chunks 0-3 of row i in its low half, and those of row i + 8 in its high
+  half; lane i + 8 has chunks 4-7 of the same rows.
 
 The PTX ISA gives the layouts only in figures 262-267. Those for M = 128 and 256 are the ones that public
 libraries use (JAX's Mosaic, CUTLASS). For 64 rows per CTA there is only the figure; that layout is not
@@ -49,9 +50,7 @@ def index_columns(a_type: str, column: int, selector: int) -> tuple[int, int]:
 
 
 def indices(cells: np.ndarray, a_type: str, first: int) -> np.ndarray:
-    """The indices in cells (128, columns) of tensor memory: uint32 (128, chunks). ValueError for an invalid
-    one.
-    """
+    """The indices in cells (128, columns) of tensor memory: uint32 (128, chunks). ValueError if invalid."""
     lane, column, low = index_places(a_type)
     found = cells[lane, first + column] >> low.astype(np.uint32) & np.uint32(15)
     good = np.isin(found, _ONE if a_type == "tf32" else _TWO)

@@ -29,8 +29,8 @@ def load_layout(shape: str, num: int, split: int = 0) -> tuple[np.ndarray, np.nd
     """(lane, column) of [thread of the warp, register] in tcgen05.ld / .st: int64[32, registers] each.
 
     Lanes are relative to the lane of the address. split: immHalfSplitoff of .16x32bx2, in columns. With
-    .pack::16b or .unpack::16b, column c (before `split` is added) means the low halves of columns 2c and 2c +
-    1. ValueError for a shape or .num that does not exist.
+    .pack::16b or .unpack::16b, column c (before `split` is added) means the low halves of columns 2c and
+    2c + 1. ValueError for a shape or .num that does not exist.
     """
     if shape not in LOAD_SHAPES:
         raise ValueError(f"tcgen05.ld/.st has no shape .{shape}")

@@ -210,9 +210,7 @@ def shr_s(a, n):
 
 @inner
 def prmt(a, b, control):
-    """Four bytes of {b, a}, each selected by a nibble; if its top bit is set, the byte's sign
-    is replicated.
-    """
+    """Four bytes of {b, a}, each selected by a nibble; if its top bit is set, the byte's sign instead."""
     source = (b << W32) | a
     value = ZERO
     for i in range(4):

@@ -213,9 +213,7 @@ int_f16, int_bf16 = _from_int(f16_encode), _from_int(bf16_encode)
 
 @inner
 def f16_encode_ftz(sign, sig, exp, mode, finite):
-    """The f16 of sig * 2**exp; zero if it is subnormal after rounding to 11 digits with
-    unbounded exponent.
-    """
+    """The f16 of sig * 2**exp; zero if subnormal after rounding to 11 digits with unbounded exponent."""
     if round_code(sign, sig, exp, np.int64(10), np.int64(-15), mode) < np.uint64(2 << 10):
         return SIGN16 if sign else ZERO
     return f16_encode(sign, sig, exp, mode, finite)

@@ -34,9 +34,7 @@ U63 = np.uint64(63)
 
 @inner
 def _rounds_up(sign, odd, rest, half, mode):
-    """Whether a magnitude is rounded up. rest: the dropped part, out of 2 * `half`; odd: the
-    last bit is 1.
-    """
+    """Whether a magnitude is rounded up. rest: dropped part, out of 2 * `half`; odd: the last bit is 1."""
     if rest == ZERO or mode == RZ:
         return False
     if mode == RN:
@@ -321,9 +319,7 @@ def div32_ftz(a, b, mode):
 
 @inner
 def div_approx(a, b):
-    """div.approx: a divisor beyond 2**126 gives zero, or NaN if the dividend is infinite (PTX ISA 9.7.3,
-    div).
-    """
+    """div.approx: a divisor beyond 2**126 gives zero, or NaN for an infinite dividend (PTX ISA 9.7.3)."""
     if np.float32(2.0**126) < abs(b) < np.inf:
         return np.copysign(np.float32(0), a) * np.copysign(np.float32(1), b) if abs(a) < np.inf else a - a
     return div32(a, b, RN)

@@ -119,9 +119,7 @@ _BUILDERS = {"cvta": _cvta, "isspacep": _isspacep, "mapa": _mapa, "getctarank": 
 
 
 def hot_operations() -> list[ScalarOp]:
-    """The operations that belong in the main loop: generic address conversions, mapa, packing
-    and unpacking.
-    """
+    """The operations of the main loop: generic address conversions, mapa, packing and unpacking."""
     spellings = [
         "cvta.global.u64",
         "cvta.shared.u64",

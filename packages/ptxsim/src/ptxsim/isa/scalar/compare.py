@@ -82,9 +82,7 @@ def setp(mods: Mods) -> str:
 
 
 def setp_packed(mods: Mods) -> str:
-    """A packed comparison with two destinations: p gets the test of the low halves, q that of
-    the high ones.
-    """
+    """A packed comparison with two destinations: the tests of the low halves and of the high halves."""
     return "({}, {})".format(*(combined(mods, compare(mods, half)) for half in ("lo16", "hi16")))
 
 

@@ -65,9 +65,7 @@ def _rounded(op: str, count: int, native: str, directed: str, flushed: str = "",
 
 
 def _quotient(op: str, src: str, directed: str) -> list[Form]:
-    """The forms of div, rcp or sqrt: div.full, rcp.approx or sqrt.approx, and those with a rounding
-    direction.
-    """
+    """The forms of div, rcp or sqrt: div.full, rcp.approx, sqrt.approx, and those that give a rounding."""
     approx = directed.format(a="{a}", b="{b}", mode="RN").replace("#", "32")
     src32, src64 = src.replace("#", "32"), src.replace("#", "64")
     single, double = directed.replace("#", "32"), directed.replace("#", "64")

@@ -13,9 +13,7 @@ MODES = "clamp wrap"
 
 
 def pairwise(expr: str):
-    """A template that applies `expr` to both 16-bit halves, extended as {type} requires, and packs the
-    results.
-    """
+    """A template that applies `expr` to both 16-bit halves, extended according to {type}, and packs them."""
 
     def build(mods: Mods) -> str:
         extend = "sext16" if mods["type"].startswith("s") else ""

@@ -31,9 +31,7 @@ def _compares(parts: int):
 
 
 def _forms(parts: int) -> tuple[Form, ...]:
-    """All forms for this number of parts. `.sat` clamps parts to their width; `.add` adds all
-    of them to c.
-    """
+    """All forms for this number of parts. `.sat` clamps parts to their width; `.add` adds them all to c."""
     three = "b32 b32 b32"
     return (
         *(
