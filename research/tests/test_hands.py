@@ -65,7 +65,7 @@ def test_the_first_finding_names_the_cause(monkeypatch, what):
 @pytest.mark.parametrize(
     "what, said",
     [
-        ("The barrier of an accumulator counts one warpgroup", "for all of them: then init counts them all"),
+        ("The barrier of an accumulator counts one warpgroup", "for all of them? Then init must count"),
         ("The loaders take the next tile for the next number", "take the same tile in the same round"),
     ],
 )

@@ -171,7 +171,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
         ONE_TILE,
         (replace("Tx.copy_async(Bsmem[stage, :, :]", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH, :, :]"),),
         kind="race",
-        names="Bsmem differs, in its index or in where it lies",
+        names="Bsmem differs, in its index or its address",
         why="B is loaded into the next stage, its bytes go to the barrier of the stage that the MMA reads.",
     ),
     Bug(
@@ -185,7 +185,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
             ),
         ),
         kind="race",
-        names="Asmem differs, in its index or in where it lies",
+        names="Asmem differs, in its index or its address",
         why="The MMA takes A from the stage after the one that it has waited for.",
     ),
     Bug(
@@ -229,7 +229,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
             after("Dreg_wg = Dreg.view(128, EPI_N, layout=ROW_PER_THREAD)", "mma2ld.wait(0, 0)"),
         ),
         kind="race",
-        names="who reads it has signalled ld2mma[0] 8 times and waited for mma2ld[0] 1 time",
+        names="its reader has signalled ld2mma[0] 8 times and waited for mma2ld[0] 1 time",
         why="It continues without waiting; the early release of tensor memory is a consequence.",
     ),
     Bug(
@@ -238,7 +238,7 @@ STAGES = (  # the index of a buffer, of a wait and of a signal: each is reported
         **EIGHT,
         edits=(replace("ld2mma.wait(0, ld_phase.phase)", "mma2ld.wait(0, ld_phase.phase)"),),
         kind="race",
-        names="WG1 warp 0 waits for mma2ld (line 824), for which another line waits",
+        names="WG1 warp 0 waits for mma2ld (line 824), as another line does",
         why="It waits for a barrier that it signals itself; the starving write-back is not at fault.",
     ),
 )
@@ -279,7 +279,7 @@ REPAIRS = (
         **EIGHT,
         edits=(replace("Tx.copy_async(Bsmem[stage,", "Tx.copy_async(Bsmem[(stage + 1) % PIPE_DEPTH,"),),
         kind="race",
-        names="Bsmem differs, in its index or in where it lies",
+        names="Bsmem differs, in its index or its address",
         why="A and the barriers use the stage, B is loaded to the next one, which may still be read.",
     ),
     Bug(

@@ -19,7 +19,7 @@ MEMORY = (
             after("Dsmem = pool.alloc", "pool.move_base_to(1024 + PIPE_DEPTH * TILE_BYTES)"),
         ),
         kind="race",
-        names="Asmem and Dsmem share this memory (Dsmem begins 0 B behind the start of Asmem)",
+        names="Asmem and Dsmem share this memory (Dsmem begins 0 B after the start of Asmem)",
         why="The loads are in the next tile when this one is written back.",
     ),
     Bug(
@@ -36,7 +36,7 @@ MEMORY = (
             ),
         ),
         kind="race",
-        names="this load is issued behind the wait for tma_bar[0] (line ",
+        names="this load is issued after the wait for tma_bar[0] (line ",
         why="The data was waited for, but is overwritten before an MMA reads it: no wait is missing.",
     ),
 )
@@ -94,7 +94,7 @@ UNWAITED = (
         edits=(drop("tma2mma.wait(mma_phase"),),
         order=1,
         kind="race",
-        names="is issued with no wait for tma2mma in front of it; nobody has one in this run",
+        names="is issued with no wait for tma2mma before it; nobody has one in this run",
         why="The load comes over what an MMA read too early: the slot that the load waits for is right.",
     ),
     Bug(
@@ -105,7 +105,7 @@ UNWAITED = (
         edits=(guard("tma2mma.wait(mma_phase", "if k != 0:"),),
         order="adverse",
         kind="race",
-        names="is issued with no wait for tma2mma in front of it; other rounds have one (line ",
+        names="is issued with no wait for tma2mma before it; other rounds have one (line ",
         why="Only every other K tile is waited for.",
     ),
     Bug(

@@ -20,7 +20,7 @@ INDICES = (  # of one buffer, or of the barrier of one load
             ),
         ),
         kind="race",
-        names="Asmem differs, in its index or in where it lies",
+        names="Asmem differs, in its index or its address",
         why="A is loaded into the next stage; a tile begins at the stage where the one before it ended.",
     ),
     Bug(
@@ -34,7 +34,7 @@ INDICES = (  # of one buffer, or of the barrier of one load
             ),
         ),
         kind="race",
-        names="Bsmem differs, in its index or in where it lies",
+        names="Bsmem differs, in its index or its address",
         why="The MMA takes B from the stage after the one that it has waited for.",
     ),
     Bug(
@@ -116,7 +116,7 @@ RINGS = (  # signals to one stage only, missing waits, arrays that are too short
         ctas=2,
         edits=(replace("PRE_NUM = min(PIPE_DEPTH, K_TILES)", "PRE_NUM = PIPE_DEPTH"),),
         kind="race",
-        names="this load lies wholly behind the end of A, which has 64 columns",
+        names="this load lies entirely past the end of A, which has 64 columns",
         why="More K tiles are loaded ahead than there are; nobody waits for them.",
     ),
     Bug(
@@ -251,7 +251,7 @@ ROUNDS = (  # one side skips its signal, or its wait, in some rounds; another ro
         **TWO_CTAS,
         edits=(replace("if k + PIPE_DEPTH < K_TILES:", "if k + 1 < K_TILES:"),),
         kind="race",
-        names="this load lies wholly behind the end of A, which has 320 columns",
+        names="this load lies entirely past the end of A, which has 320 columns",
         why="The ring is filled beyond the last K tile: there are more loads than waits.",
     ),
     Bug(

@@ -22,7 +22,7 @@ STAGES = (
             ),
         ),
         kind="deadlock",
-        names="comes to tma_bar[0] time and again",
+        names="uses tma_bar[0] again and again",
         why="With one K tile no load follows: the stage does not advance, and no flip would fix that.",
     ),
     Bug(
@@ -92,7 +92,7 @@ HANDED_BACK = (  # released by some warps, and by none of the others
             guard("mma2tma.arrive(stage", "if warp_id == 0:"),
         ),
         kind="race",
-        names="warp 9 issued this MMA, and commits to none of them",
+        names="warp 9 issued this MMA, and commits to none of these barriers",
         why="The stage has no slot per consumer: both release the same one.",
     ),
     Bug(
@@ -156,7 +156,7 @@ ROUNDS = (
         ctas=2,
         edits=(before("while tile_scheduler.valid():", "ld2mma.arrive(wg_id, cta_id=0)", nth=2),),
         kind="mbarrier",
-        names="its signaller arrives 2 times, as init(1) asks, but is waited for 0 times",
+        names="its signaller arrives 2 times, as init(1) asks, but the barrier is waited for 0 times",
         why="The MMA warps hang before they reach all stages: none is left out.",
     ),
     Bug(
@@ -237,7 +237,7 @@ UNSET = (
             ),
         ),
         kind="mbarrier",
-        names="is asked once, with its phase open, and nobody looks at the answer",
+        names="is tested once, while its phase is open, and the result is ignored",
         why="try_wait may give up after a time; without a loop the thread has waited for nothing.",
     ),
 )
@@ -289,7 +289,7 @@ SHORT = (
             ),
         ),
         kind="deadlock",
-        names="its waits have begun at mma2tma[1]",
+        names="its waits began at mma2tma[1]",
         why="The loading warp does start: its first waits pass, but stage 0 comes last, in the next phase.",
     ),
     Bug(
@@ -309,7 +309,7 @@ SHORT = (
             replace("Asmem = pool.alloc((PIPE_DEPTH, BLK_M", "Asmem = pool.alloc((PIPE_DEPTH - 1, BLK_M"),
         ),
         kind="race",
-        names="fills Asmem, and further on Bsmem, which lies behind it",
+        names="fills Asmem, and after that Bsmem, which follows it in memory",
         why="The index of Bsmem is right, and so is that of its barrier.",
     ),
     Bug(

@@ -109,7 +109,7 @@ WALKS = (  # the same way for a while
             ),
         ),
         kind="deadlock",
-        names="32 of 128 threads arrived, and no other thread can come to",
+        names="32 of 128 threads arrived, and no other thread can reach",
         why="No count of ld2mma would help: the barrier of the write-back lacks three warps, too.",
     ),
 )
@@ -175,7 +175,7 @@ EARLY = (  # waits that come too early
             ),
         ),
         kind="race",
-        names="let the phase before the first pass",
+        names="passed in the phase before the first",
         why="The wait behind the first tile passes at once: it is meant for that in front of it.",
     ),
 )
@@ -186,7 +186,7 @@ COLUMNS = (
         **TWO_PAIRS,
         edits=(replace("tmem[:, warp_id * MMA_N : warp_id * MMA_N + MMA_N]", "tmem[:, :MMA_N]"),),
         kind="race",
-        names="of other operands, and all write columns 0 to 255",
+        names="with different operands, and all write columns 0 to 255",
         why="Two warps are meant to multiply, each its own rows of A.",
     ),
     Bug(

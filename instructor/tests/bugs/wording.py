@@ -91,7 +91,7 @@ WAITS = (
             ),
         ),
         kind="deadlock",
-        names="waits for lanes 1-31 of its warp at elect_sync, which do not come there",
+        names="waits for lanes 1-31 of its warp at elect_sync, which do not arrive",
         why="elect_sync waits for the whole warp.",
     ),
     Bug(

@@ -38,9 +38,9 @@ def test_a_slot_that_is_signalled_twice_shows_in_the_numbers():
     assert first.evidence["seen"] == [
         "seen of bars, init(1):",
         "  warp 1 lane 0 arrives (line 7): 2 times on [0], 0 on [1]",
-        "is each of these meant, by these threads, and as often as that?",
+        "is each of these intended, by these threads and this often?",
     ]
-    assert first.message.endswith("and as often as that?")
+    assert first.message.endswith("and this often?")
     assert not any("seen" in other.evidence for other in others)
 
 

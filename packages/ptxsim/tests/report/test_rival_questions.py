@@ -34,7 +34,7 @@ def test_what_a_record_cannot_tell_apart_gets_one_hint_that_names_both(changed):
         text = text.replace(word, new)
     first = ptxsim.load(HEAD + text).launch("k", block=32).findings[0]
     assert first.evidence["cause"] in ("partial", "arrivals")
-    assert "init(count) must equal" in first.hint and "keep an arrival away that is meant?" in first.hint
+    assert "init(count) must equal" in first.hint and "prevent an intended arrival?" in first.hint
 
 
 def test_right_counts_of_right_arrivals_leave_nothing_to_ask():

@@ -22,6 +22,6 @@ def test_findings_of_one_line_that_differ_in_numbers_are_told_once():
     ]
     told = told_once(unrolled + other)
     assert told == [
-        f"{unrolled[0]}\n  and 2 more of this line, which differ in numbers only",
+        f"{unrolled[0]}\n  and 2 more at this line, which differ only in numbers",
         *map(str, other),
     ]

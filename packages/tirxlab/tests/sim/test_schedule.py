@@ -286,7 +286,7 @@ def test_clusters_that_wait_for_each_other_all_run():
     module = ptxsim.load(compile_ptx(GRID_BARRIER, "sm_100a"))
     result = module.launch("k", grid=4, block=32, args=[count], trace=True, clusters=1)
     assert count[0] == result.stats["ctas"] == 4
-    assert result.trace.finished and "looks at global memory" in result.trace.notes[0]
+    assert result.trace.finished and "polls global memory" in result.trace.notes[0]
 
 
 @pytest.mark.parametrize("name, lane", [("hopper", TENSOR), ("ampere", COPIES)])

@@ -1,1 +1,1 @@
-"""The catalogue of causes: what a finding may be due to, what each explains, and what is advised."""
+"""The catalogue of causes: the possible causes of findings, what each explains, and the advice for each."""

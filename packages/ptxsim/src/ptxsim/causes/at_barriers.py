@@ -1,12 +1,12 @@
-"""Causes that lie in an mbarrier or in who waits for it: counts, phases, elements, bytes, order."""
+"""Causes at an mbarrier or in its waiters: counts, phases, elements, bytes, order."""
 
 from __future__ import annotations
 
 from ptxsim.causes.cause import ERRORS, Cause
 
 _COUNT = (
-    "init(count) must equal the number of arrivals in a phase: one for each thread that arrives, of all "
-    "CTAs, and 1 per commit"
+    "init(count) must equal the number of arrivals in a phase: one for each arriving thread of every CTA, "
+    "and one for each commit"
 )
 _PHASE = "flip the phase bit after each wait, and carry it from one loop to the next"
 _READY = (
@@ -14,15 +14,15 @@ _READY = (
     "at once on a fresh barrier"
 )
 _ONE_ISSUER = (
-    "is one thread meant to? Then elect one of one warp: elect.sync by itself elects one in every warp that "
-    "reaches it"
+    "should only one thread do this? Then elect one thread of one warp: elect.sync alone elects one in every "
+    "warp that reaches it"
 )
 _BOTH_SIDES = (
     "both sides of a barrier must run the same number of iterations: compare the bounds of their loops"
 )
 _BYTES = (
     "expect_tx must announce the bytes of all copies that signal this barrier in a phase: every buffer, in "
-    "bytes and not elements, and the copies of all CTAs that report to it"
+    "bytes rather than elements, and the copies of every CTA that signals it"
 )
 _FRESH = "the wait for {name}{line} passed at once: parity 1 on a fresh barrier"
 
@@ -35,14 +35,14 @@ AT_BARRIERS = (
     Cause(
         "init-fence",
         265,
-        "after the inits, the thread that made them runs fence.mbarrier_init; then comes a barrier of the "
-        "CTA or cluster",
+        "after the inits, the thread that made them must run fence.mbarrier_init; then comes a CTA or "
+        "cluster barrier",
     ),
     Cause(
         "init-order",
         40,
-        "between init and use, run fence.mbarrier_init and a barrier: of the CTA, or of the cluster for "
-        "another CTA's barrier",
+        "between init and use, run fence.mbarrier_init and a CTA barrier, or a cluster barrier for another "
+        "CTA's mbarrier",
     ),
     Cause(
         "parity",
@@ -52,20 +52,21 @@ AT_BARRIERS = (
     Cause(
         "reused",
         40,
-        "run mbarrier.inval, then a barrier of the threads, before its memory is used for something else",
+        "run mbarrier.inval and then a barrier of the threads before its memory is used for something else",
     ),
     Cause(
         "empty-commit",
         110,
-        "the thread that issues the MMAs must commit them: a commit covers only what its own thread issued "
-        "before it",
+        "the thread that issues the MMAs must commit them: a commit covers only what its own thread has "
+        "issued before it",
         explains=ERRORS,
     ),
     Cause(
         "shared-place",
         5,
-        "no buffer may lie where a barrier is: check the offsets and sizes of all that is in shared memory",
-        text="mbarrier {name} lies in {buffer}, {offset} B from its start: what is written there destroys it",
+        "no buffer may overlap a barrier: check the offsets and sizes of everything in shared memory",
+        text="mbarrier {name} lies in {buffer}, {offset} B from its start: writing the buffer there destroys "
+        "it",
         explains=ERRORS,
     ),
     Cause(
@@ -96,8 +97,7 @@ AT_BARRIERS = (
         "again-ahead",
         140,
         _PHASE,
-        text="a thread that signals it also waits for {name}{line}, and that wait let {phase} pass a second "
-        "time",
+        text="a thread that signals it also waits for {name}{line}, and that wait passed twice in {phase}",
     ),
     Cause(
         "not-flipped",
@@ -128,23 +128,23 @@ AT_BARRIERS = (
     Cause(
         "wait-late",
         170,
-        "is it meant to come first? Then move the wait up, in front of the first use of what it waits for",
-        text="{name} is waited for{line}, but only after that: in front of it, the wait would order them",
+        "should the wait come first? Then move it up, before the first use of what it waits for",
+        text="{name} is waited for{line}, but only after that: an earlier wait would order them",
     ),
     Cause(
         "wait-phase",
         170,
-        "start the phase bit at 0 to wait for data and at 1 to wait for a free buffer, and flip it once a "
+        "start the phase bit at 0 to wait for data and at 1 to wait for a free buffer, and flip it once per "
         "round",
         text="with the other parity, the wait for {name}{line} would order them",
     ),
     Cause(
         "arrives-again",
         185,
-        "a thread that arrives in every iteration must wait in every iteration, before it arrives, for the "
-        "barrier that answers",
-        text="{who} arrives again before the phase is over: init({count}) has room for one arrival of "
-        "each, and nothing makes it wait",
+        "a thread that arrives in every iteration must also wait in every iteration, before it arrives, for "
+        "the barrier that answers",
+        text="{who} arrives again before the phase is over: init({count}) has room for one arrival of each "
+        "thread, and nothing makes it wait",
     ),
     Cause(
         "too-many",
@@ -162,13 +162,13 @@ AT_BARRIERS = (
     Cause(
         "commit-lanes",
         30,
-        "the one elected thread that issued the MMAs commits them",
+        "the elected thread that issued the MMAs must also commit them",
     ),
     Cause(
         "again",
         170,
         _PHASE,
-        text="the wait for {name}{line} let {phase} pass a second time",
+        text="the wait for {name}{line} passed twice in {phase}",
     ),
     Cause(
         "bytes-announced",
@@ -178,7 +178,7 @@ AT_BARRIERS = (
     Cause(
         "early-copy",
         180,
-        "before it issues a copy for the next phase, the thread must wait for the phase under way",
+        "a thread must wait for the current phase before it issues a copy for the next one",
     ),
     Cause(
         "bytes",
@@ -212,16 +212,16 @@ AT_BARRIERS = (
     Cause(
         "strange-commit",
         185,
-        "a commit is one arrival: is it meant for another barrier, the one at which the product or the free "
-        "buffer is waited for?",
+        "a commit is one arrival: is it meant for another barrier, the one where threads wait for the "
+        "product or for the free buffer?",
         text="{name} never completes phase {phase}: it counts {expected} arrivals of threads ({line}), none "
         "of which has come, and {who} {commits} to it ({there})",
     ),
     Cause(
         "one-cta",
         180,
-        "where a barrier counts one arrival for the whole cluster, only one CTA may arrive: test the rank, "
-        "or count all of them",
+        "if a barrier counts one arrival for the whole cluster, only one CTA may arrive: test the rank, or "
+        "count all of them",
         text="{who} arrive on it at line {line}, but it has init({count})",
     ),
     Cause(
@@ -236,43 +236,43 @@ AT_BARRIERS = (
         185,
         "check the index of the barrier, the CTA's rank, and the multicast mask (one bit for each CTA that "
         "receives the signal)",
-        text="nobody ever signals {name}; what is meant for it goes to {elsewhere}",
+        text="nobody ever signals {name}; the signals meant for it go to {elsewhere}",
     ),
     Cause(
         "partial-apart",
         185,
-        "check the index of the barrier, and the CTA's rank, of the arrivals that went elsewhere",
+        "check the barrier index and the CTA rank of the arrivals that went elsewhere",
         text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
         "({arrived}), and every thread that signals it has already done so (others went to {elsewhere})",
     ),
     Cause(
         "two-uses",
         135,
-        "loads and MMAs must signal barriers of their own: a thread that needs both waits for both",
-        text="{name} gets both the bytes of loads ({loads}) and commits of MMAs ({commits}): its phases end "
-        "with either",
+        "loads and MMAs must signal separate barriers: a thread that needs both waits for both",
+        text="{name} gets both the bytes of loads ({loads}) and commits of MMAs ({commits}): either may end "
+        "its phases",
     ),
     Cause(
         "silent-slot",
         185,
-        "signals and waits must begin at the same slot: does the stage move on in between, or the wait name "
-        "another one?",
+        "signals and waits must start at the same slot: does the stage advance in between, or does the wait "
+        "name another slot?",
         text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived, and has never "
         "waited for {others}, to which the signals went",
     ),
     Cause(
         "silent-rest",
         185,
-        "are there more waits than signals: does this loop run in more rounds, or over more stages, than are "
+        "are there more waits than signals: does this loop run more rounds, or use more stages, than are "
         "ever filled?",
-        text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived; all that came to "
+        text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived; every phase of "
         "{others} has been waited for",
     ),
     Cause(
         "silent",
         185,
-        "the arrive, commit or load for it is missing or under a condition that no thread meets, or the wait "
-        "is one too many",
+        "the arrive, commit or load for it is missing or under a condition that no thread meets, or this "
+        "wait is one too many",
         text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived",
     ),
     Cause(
@@ -285,8 +285,8 @@ AT_BARRIERS = (
     Cause(
         "ahead-arrives",
         185,
-        "each wait is answered by one arrival of each thread: does the arrive stand in a loop of its own?",
-        text="{who} has arrived {times} times on {name} (line {line}), which lets the other side go on, "
+        "each wait must be answered by one arrival per thread: is the arrive in a loop of its own?",
+        text="{who} has arrived {times} times on {name} (line {line}), which lets the other side continue, "
         "but waited {waits} for this one",
     ),
     Cause(
@@ -298,16 +298,17 @@ AT_BARRIERS = (
     Cause(
         "ahead-commits",
         185,
-        "init(count) must count 1 per commit: where several MMA warps hand back one buffer, count each",
+        "init(count) must count one per commit: if several MMA warps hand back one buffer, count each of "
+        "them",
         text="{threads} threads ({who}) commit to it at line {line}, each for MMAs to its own columns, but "
         "it has init({count})",
     ),
     Cause(
         "several-lines",
         185,
-        "init(count) is the number of arrivals in a phase, and each arrive is one, of 0 bytes too, as each "
-        "commit is: is one of these too many, or meant for another barrier? Announce the bytes of all copies "
-        "in one arrive",
+        "init(count) is the number of arrivals in a phase; each arrive is one, even with 0 bytes, and so is "
+        "each commit: is one of these too many, or meant for another barrier? Announce the bytes of all "
+        "copies in one arrive",
         text="{who} signals it at {lines} with no wait{its} in between, but it has init({count})",
     ),
     Cause(
@@ -328,26 +329,26 @@ AT_BARRIERS = (
         "ahead-rounds",
         185,
         "the loop with the wait must run as many iterations as the one that signals",
-        text="{each} {rounds} times, as init({count}) asks, but is waited for {waits} times",
+        text="{each} {rounds} times, as init({count}) asks, but the barrier is waited for {waits} times",
     ),
     Cause(
         "ahead",
         185,
         "which threads signal it, and how often in a phase? Compare that with init(count), and with the "
         "loop that waits",
-        text="{arrivals} arrivals came, and init({count}) makes {count} of them a phase",
+        text="{arrivals} arrivals came, and init({count}) ends a phase after {count} of them",
     ),
     Cause(
         "missed",
         185,
-        "a phase may complete only after all waits for the one before: arrive after the wait, and start "
+        "a phase may complete only after all waits for the previous one: arrive after the wait, and start "
         "with the parity of the phase that you mean (a fresh barrier lets parity 1 pass)",
     ),
     Cause(
         "flipped-early",
         220,
-        "a phase bit flips behind the wait that has asked for it; one that all stages share flips only when "
-        "the stage wraps to 0",
+        "flip a phase bit only after the wait that used it; a bit that all stages share flips only when the "
+        "stage wraps to 0",
         text="{waits} for phase {phase} of {name}, but {has} never waited for phase {missed}, which is "
         "complete: the phase was flipped too early{first}",
     ),
@@ -367,7 +368,7 @@ AT_BARRIERS = (
     Cause(
         "nobody-starts",
         240,
-        "is one side meant to start? Its first wait for a free buffer asks for parity 1, which passes",
+        "should one side start? Its first wait for a free buffer must ask for parity 1, which passes at once",
         text="nobody starts: {who} wait for each other",
     ),
     Cause(
@@ -380,8 +381,8 @@ AT_BARRIERS = (
     Cause(
         "more-waits",
         240,
-        "it is to be signalled as often as it is waited for: compare the bounds of the loops that wait and "
-        "of those that signal, and the conditions in them",
+        "a barrier must be signalled as often as it is waited for: compare the loops that wait with those "
+        "that signal, both their bounds and the conditions in them",
         text="{waits} for {wants}, though each of its {rounds} so far has been waited for: {itself}",
     ),
     Cause(

@@ -1,5 +1,5 @@
-"""All causes, by id. `rank` says which of two findings is told first (ranking.py); a hint that two causes
-share is written once. Which cause a record shows is for checks/diagnosis to say.
+"""All causes, by id. `rank` orders findings (ranking.py); a hint that two causes share is written once.
+checks/diagnosis decides which cause a record shows.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""`Cause`: what a finding may be due to. The catalogue lists them; findings name theirs by id."""
+"""`Cause`: a possible cause of a finding. The catalogue lists all causes; findings refer to theirs by id."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-ERRORS = frozenset({"race", "deadlock", "mbarrier", "uninitialized", "tx-count"})  # that others bring about
+ERRORS = frozenset({"race", "deadlock", "mbarrier", "uninitialized", "tx-count"})  # may follow from others
 
 
 @dataclass(frozen=True)
 class Cause:
     """One entry of the catalogue."""
 
-    id: str  # what findings, and tables of hints, name it by
-    rank: int  # findings of one severity are told by rank, the lowest first (ranking.py)
-    hint: str  # what to do about it, in the words of PTX and CUDA C++; other words: `Hints`
-    text: str = ""  # how it is told, with {fields} for the facts; "": by the check that sees it
-    explains: frozenset[str] = frozenset()  # kinds of finding that may follow from it
+    id: str  # the name that findings and tables of hints use
+    rank: int  # findings of one severity are sorted by rank, the lowest first (ranking.py)
+    hint: str  # what to do, in the terms of PTX and CUDA C++; for other languages see `Hints`
+    text: str = ""  # its wording, with {fields} for the facts; "": the check words it
+    explains: frozenset[str] = frozenset()  # kinds of finding that may be its consequences
 
     def tell(self, **facts) -> str:
-        """The text with these facts in it."""
+        """The text, filled in with these facts."""
         return self.text.format(**facts)

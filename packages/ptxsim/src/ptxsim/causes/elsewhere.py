@@ -1,4 +1,4 @@
-"""Causes that lie in instructions and their threads, in fences, in places and in what is never written."""
+"""Causes in instructions and their threads, in fences, in memory, and in what is never written."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ ELSEWHERE = (
         "endless",
         0,
         "nothing that the loop's condition depends on changes any more: does every path through the loop "
-        "advance it, by more than 0, and does the condition ask for what is advanced?",
+        "advance it, by more than 0, and does the condition test what is advanced?",
     ),
     Cause(
         "endless-outside",
         0,
-        "the loop goes on behind the last tile: does it ask whether there is another one, and are the "
-        "numbers of tiles those of the tensors, their sizes divided by a tile's?",
+        "the loop continues past the last tile: does it test whether there is another one, and are the "
+        "numbers of tiles the tensors' sizes divided by a tile's?",
     ),
     Cause(
         "endless-wait",
@@ -26,20 +26,20 @@ ELSEWHERE = (
     Cause(
         "grid",
         0,
-        "is the grid one CTA (or cluster) for each tile of the output?",
+        "does the grid have one CTA (or cluster) for each tile of the output?",
     ),
     Cause(
         "shared-id",
         10,
-        "a barrier id has one number of threads, that of all who come to it, those who wait included: is one "
-        "of the two wrong? Or are these two barriers: then give each warpgroup an id of its own, and keep 0 "
-        "for the whole CTA",
+        "a barrier id has one thread count, that of all threads that arrive at it, including those that "
+        "wait: is one of the two counts wrong? Or are these two barriers? Then give each warpgroup an id of "
+        "its own, and keep 0 for the whole CTA",
         explains=ERRORS,
     ),
     Cause(
         "not-all-threads",
         10,
-        "a barrier of all threads must not stand under a condition on the warp or warpgroup",
+        "a barrier of all threads must not be under a condition on the warp or warpgroup",
         explains=ERRORS,
     ),
     Cause(
@@ -50,13 +50,13 @@ ELSEWHERE = (
     Cause(
         "left-over",
         20,
-        "before a warp arrives again (bar.arrive), or uses an id that others use, it must wait for those "
-        "who came before",
+        "before a warp arrives again (bar.arrive), or uses an id that others use, it must wait for the "
+        "threads that arrived before",
     ),
     Cause(
         "mma-lanes",
         30,
-        "one elected thread issues it: elect.sync, or threadIdx.x == 0",
+        "only one elected thread may issue it: elect.sync, or threadIdx.x == 0",
     ),
     Cause(
         "outside",
@@ -67,42 +67,43 @@ ELSEWHERE = (
         "past-shared",
         80,
         "an index into a shared buffer is too large: does the stage wrap at the depth of the buffers, and is "
-        "the rest counted in the buffer's elements?",
+        "the rest of the index counted in the buffer's elements?",
     ),
     Cause(
         "no-rank",
         20,
-        "a CTA's rank in its cluster is meant, from 0 to the cluster's size - 1: not its number in the grid",
+        "this must be a CTA's rank in its cluster, from 0 to the cluster's size - 1, not its number in the "
+        "grid",
         explains=ERRORS,
     ),
     Cause(
         "own-alloc",
         20,
-        "every CTA allocates tensor memory of its own: no condition may keep one away; and alloc comes "
-        "first, then a barrier of the threads, then all read the address",
+        "every CTA must allocate its own tensor memory: no condition may keep one away; alloc comes first, "
+        "then a CTA barrier, then the threads read the address",
         explains=ERRORS,
     ),
     Cause(
         "no-pair",
         20,
-        "launch the kernel with clusters of two CTAs; and both take their rank in the cluster from it",
+        "launch the kernel with clusters of two CTAs, and let both take their rank from the cluster",
         explains=ERRORS,
     ),
     Cause(
         "early-exit",
         90,
-        "end with a barrier of the cluster: no CTA may leave, or free TMEM, while its peer works with it",
+        "end with a cluster barrier: no CTA may exit, or free TMEM, while its peer still works with it",
     ),
     Cause(
         "lanes",
         100,
-        "all lanes that the instruction names must come to it: no divergent guard around it",
+        "all lanes that the instruction names must reach it: no divergent guard around it",
         text="{waits} for {wants}, which {others}",
     ),
     Cause(
         "elect",
         100,
-        "elect.sync needs the whole warp: it may stand under a condition on the warp, never on the lane",
+        "elect.sync needs the whole warp: it may be under a condition on the warp, but never on the lane",
         text="{waits} for {wants}, which {others}",
     ),
     Cause(
@@ -123,7 +124,7 @@ ELSEWHERE = (
         100,
         "setmaxnreg: warps that need few registers run dec first; all threads together may have no more "
         "than the CTA has at launch (65536 at most)",
-        text="{waits} for {wants}: its warps have {now} a thread, and the pool of the CTA {free} of the "
+        text="{waits} for {wants}: its warps have {now} a thread, and the pool of the CTA has {free} of the "
         "{more} that a warp asks for",
     ),
     Cause(
@@ -135,16 +136,17 @@ ELSEWHERE = (
     Cause(
         "products-pending",
         170,
-        "wgmma.commit_group stands behind the products, then comes wgmma.wait_group, then the barrier that "
-        "hands their operands back",
-        text="no wgmma.wait_group has waited for it: it was in no committed group, or in one of the newest",
+        "after the products comes wgmma.commit_group, then wgmma.wait_group, then the barrier that hands "
+        "their operands back",
+        text="no wgmma.wait_group has waited for it: it was in no committed group, or in one of the newest, "
+        "which may be pending",
     ),
     Cause(
         "overwritten",
         170,
-        "before a place is filled again, wait until what was there has been read",
-        text="loads that report to {other}, which was waited for, fill this place too, and {name} is for a "
-        "later one: it came before this read",
+        "before a place is filled again, wait until its previous contents have been read",
+        text="loads that report to {other}, which was waited for, fill this place too; the load that reports "
+        "to {name} is a later one, and came before this read",
     ),
     Cause(
         "exchanged",
@@ -154,24 +156,24 @@ ELSEWHERE = (
     Cause(
         "no-sync",
         170,
-        "to hand data to the tensor core or TMA, every thread that writes runs fence.proxy.async; then "
-        "comes a barrier of the CTA, then the MMA or the store",
+        "to hand data to the tensor core or TMA, every thread that writes must run fence.proxy.async; then "
+        "comes a CTA barrier, then the MMA or the store",
         text="threads write, the {unit} reads, and no bar.sync 0 stands between",
     ),
     Cause(
         "cleared-unordered",
         170,
-        "threads that write a buffer before a load fills it run fence.proxy.async; then comes a barrier of "
-        "all of them and of the thread that loads, then the load",
+        "threads that write a buffer before a load fills it must run fence.proxy.async; then comes a barrier "
+        "of all of them and the thread that loads, then the load",
         text="{who} writes there ({line}) before it waits for anything, and nothing makes the load wait for "
-        "that",
+        "it",
     ),
     Cause(
         "no-group-sync",
         170,
-        "to hand data to the tensor core or TMA, every thread that writes runs fence.proxy.async; then "
+        "to hand data to the tensor core or TMA, every thread that writes must run fence.proxy.async; then "
         "comes a barrier of these warps alone (bar.sync id, count), then the MMA or the store; bar.sync 0 "
-        "would wait for warps with other roles, too",
+        "would also wait for warps with other roles",
         text="threads write, the {unit} reads, and no barrier of {group} stands between",
     ),
     Cause(
@@ -190,7 +192,7 @@ ELSEWHERE = (
     Cause(
         "early-commit",
         170,
-        "a commit covers the MMAs before it: commit once, behind the last of the product, or of the stage",
+        "a commit covers the MMAs before it: commit once, after the last MMA of the product or of the stage",
         text="{name} was committed to{line} before this MMA was issued",
     ),
     Cause(
@@ -208,9 +210,9 @@ ELSEWHERE = (
     Cause(
         "waits-less",
         170,
-        "who reads a buffer waits in every round until it is full: does the wait stand in front of the loop, "
-        "or under a condition?",
-        text="who reads it has signalled {back} {times} and waited for {name} {passed}",
+        "a thread that reads a buffer must wait in every round until it is full: is the wait before the "
+        "loop, or under a condition?",
+        text="its reader has signalled {back} {times} and waited for {name} {passed}",
     ),
     Cause(
         "early",
@@ -221,7 +223,7 @@ ELSEWHERE = (
     Cause(
         "same-row",
         170,
-        "each thread stores a row of its own: does the row depend on the warp as well as on the lane?",
+        "each thread must store a row of its own: does the row depend on the warp as well as on the lane?",
     ),
     Cause(
         "all-write",
@@ -237,24 +239,24 @@ ELSEWHERE = (
     Cause(
         "unwritten-local",
         210,
-        "set all of the array before it is read: local memory holds anything when a launch begins",
+        "set the whole array before it is read: local memory has arbitrary contents when a launch begins",
         text="a thread loads {size} B from its local memory ({name}), not all of which it has written",
     ),
     Cause(
         "accumulate",
         210,
-        "the first MMA of a tile must overwrite the accumulator (enable-input-d false), where K begins",
+        "the first MMA of a tile, where K begins, must overwrite the accumulator (enable-input-d false)",
     ),
     Cause(
         "copy-fence",
         260,
-        "cp.async writes like a thread: the threads that wait for it (wait_group or its mbarrier) run "
+        "cp.async writes like a thread: the threads that wait for it (wait_group or its mbarrier) must run "
         "fence.proxy.async; then comes the barrier, then TMA or the MMA",
     ),
     Cause(
         "proxy-fence",
         260,
-        "every thread that writes runs fence.proxy.async after its writes; then comes the barrier, then "
+        "every thread that writes must run fence.proxy.async after its writes; then comes the barrier, then "
         "TMA or the MMA",
     ),
     Cause(
@@ -276,7 +278,7 @@ ELSEWHERE = (
         "same-columns",
         130,
         "each MMA warp must write columns of its own: does the first column depend on the warp?",
-        text="{threads} each issue this MMA, of other operands, and all write {columns}",
+        text="{threads} each issue this MMA with different operands, and all write {columns}",
     ),
     Cause(
         "tcgen05-fence",
@@ -287,23 +289,24 @@ ELSEWHERE = (
     Cause(
         "unacquired",
         230,
-        "acquire what the counter stands for: a fence (__threadfence) after the atomic, or atom.acquire.gpu",
-        text="the atomic by which its CTA learns of it acquires nothing, though chips that we know read "
-        "right",
+        "acquire the data that the counter guards: a fence (__threadfence) after the atomic, or "
+        "atom.acquire.gpu",
+        text="the atomic that tells its CTA of it does not acquire, though chips that we know read right",
     ),
     Cause(
         "guess",
         230,
-        "to keep to the text, read it by ld.relaxed (cuda::atomic_ref) or as volatile",
-        text="by the text a race, as a plain read stands beside atomics; but its value is only a guess: "
-        "atomicCAS compares it, and stores nothing where it was wrong",
+        "to conform to the PTX memory model, read it by ld.relaxed (cuda::atomic_ref) or as volatile",
+        text="formally a race, as a plain read meets atomics; but its value is only a guess: atomicCAS "
+        "compares it, and stores nothing if it was wrong",
     ),
     Cause(
         "by-exchange",
         230,
-        "to keep to the text, __syncwarp() (bar.warp.sync) after the exchange: it alone orders memory",
-        text="only an exchange between the lanes of the warp (shfl, vote, redux) hands on what orders one "
-        "of them, though chips that we know take it in order",
+        "to conform to the PTX memory model, put __syncwarp() (bar.warp.sync) after the exchange: only that "
+        "orders memory",
+        text="the order between them reaches one of them only by an exchange between the lanes of its warp "
+        "(shfl, vote, redux), which orders no memory, although chips that we know keep the order",
     ),
     Cause(
         "tried",
@@ -322,7 +325,7 @@ ELSEWHERE = (
         230,
         "cp.async.commit_group, then cp.async.wait_group 0 by the threads that copied, then a barrier; only "
         "then may others read",
-        text="no cp.async.wait_group or wait_all stands in the program: nothing waits for the copies",
+        text="the program has no cp.async.wait_group or wait_all: nothing waits for the copies",
     ),
     Cause(
         "group-late",
@@ -351,32 +354,32 @@ ELSEWHERE = (
     Cause(
         "freed-early",
         50,
-        "tcgen05.dealloc comes once, behind the last use of tensor memory, with a barrier of the CTA in "
-        "front of it: is that missing, or does it stand in a loop, or in front of this use?",
+        "tcgen05.dealloc must come once, after the last use of tensor memory and a CTA barrier: is that "
+        "barrier missing, or is the dealloc in a loop, or before this use?",
     ),
     Cause(
         "useless-loads",
         80,
-        "does the loop over K run past its end? K / BLK_K iterations read all there is",
+        "does the loop over K run past its end? K / BLK_K iterations read it all",
     ),
     Cause(
         "gaps",
         80,
-        "each load begins where the one before it ends: are coordinates counted in elements, and scaled "
+        "each load must begin where the one before it ends: are coordinates counted in elements, and scaled "
         "only once?",
     ),
     Cause(
         "sync",
         240,
-        "every thread of the CTA (every CTA of the cluster) must come to the same barrier: none may skip it",
+        "every thread of the CTA (every CTA of the cluster) must reach the same barrier: none may skip it",
         text="{waits} at {wants}: {state}{others}",
     ),
     Cause(
         "few",
         175,
-        "all threads that the barrier counts must come to it: does a condition on the warp keep the others "
-        "away, or is the number too large?",
-        text="{waits} at {wants}: {state}, and no other thread can come to {line} any more",
+        "all threads that the barrier counts must reach it: does a condition on the warp keep the others "
+        "away, or is the count too large?",
+        text="{waits} at {wants}: {state}, and no other thread can reach {line} any more",
     ),
     Cause(
         "standstill",

@@ -1,6 +1,6 @@
-"""`Hints`: what to do about a cause, in the words of the language that a kernel was written in.
+"""`Hints`: the advice for each cause, in the terms of the language that a kernel was written in.
 
-The catalogue's own hints speak PTX and CUDA C++. A front end with a language of its own hands in a table.
+The catalogue's own hints use PTX and CUDA C++. A front end with its own language passes in a table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ptxsim.causes.rivals import with_rivals
 
 @dataclass(frozen=True)
 class Hints:
-    """Hints by the id of a cause, and the language's words for some of the machine's in messages.
+    """Hints by cause id, and the language's words for some of the machine's terms in messages.
 
     A cause without an entry keeps the catalogue's hint. Raises ValueError for an id that no cause has.
     """
@@ -29,7 +29,7 @@ class Hints:
             raise ValueError(f"no cause has the id {', '.join(unknown)}; ptxsim.CAUSES lists them")
 
     def hint(self, cause: Cause, kind: str) -> str:
-        """What to do about the cause of a finding of this kind, and what else to look at (rivals.py)."""
+        """The advice for a finding of this kind with this cause, and what else to check (rivals.py)."""
         return with_rivals(cause.id, kind, self.of.get(cause.id, cause.hint))
 
     def told(self, message: str) -> str:

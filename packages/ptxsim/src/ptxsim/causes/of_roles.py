@@ -1,4 +1,4 @@
-"""Causes that lie in who does what: a role that two warps have, or a warp that has two."""
+"""Causes in the assignment of roles: a role that two warps have, or a warp that has two roles."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ OF_ROLES = (
         185,
         "give each warp one role: a warp that runs two loops over the same work, one after the other, "
         "finds nothing left for the second",
-        text="{waits} for phase {phase} of {name}: {who}, which would signal it ({line}), issued other "
-        "work first ({other}) and left without coming there",
+        text="{waits} for phase {phase} of {name}: {who}, which would signal it ({line}), issued other work "
+        "first ({other}) and ended without reaching that line",
     ),
     Cause(
         "role-later",
         185,
-        "give each warp one role: while it is in the loop of one, it cannot come to the loop of another",
-        text="{waits} for {wants}: {came}, and {missing} ({line}), in a loop that it "
-        "comes to only after this one",
+        "give each warp one role: while it is in the loop of one, it cannot reach the loop of another",
+        text="{waits} for {wants}: {came}, and {missing} ({line}), in a loop that it reaches only after this "
+        "one",
     ),
     Cause(
         "own-behind",
         185,
-        "no thread can wait for what it does itself behind the wait: that data have come, and that they were "
-        "used, are told by a barrier each",
+        "no thread can wait for something that it does itself after the wait: use one barrier to report that "
+        "data have arrived, and another to report that they have been used",
         text="{name} never completes phase {phase}: {count} of {expected} arrivals came, and the missing one "
-        "is that of {who}, which waits here ({line}, behind this wait)",
+        "is that of {who}, which waits here ({line}, after this wait)",
     ),
     Cause(
         "both-multiply",
@@ -55,15 +55,15 @@ OF_ROLES = (
     Cause(
         "two-roles",
         10,
-        "lanes that loop in a role of their own never come to work of the whole warp: keep roles apart by "
-        "a condition on the warpgroup and the warp",
+        "lanes that loop in a role of their own never reach work of the whole warp: keep roles apart by a "
+        "condition on the warpgroup and the warp",
         text="{what}: it {does} ({line}), in a role of its own",
     ),
     Cause(
         "left-loop",
         10,
-        "all threads that meet in a loop must run it equally often: what its condition counts is a register "
-        "of each thread, and moves on in those alone that execute that line",
+        "all threads that synchronise in a loop must run it equally often: what its condition counts is a "
+        "register of each thread, and advances only in the threads that execute that line",
         text="{what}: it has left the loop at {loop}, in which the others still are",
         explains=ERRORS,
     ),
@@ -78,23 +78,23 @@ OF_ROLES = (
         "own-twice",
         185,
         "init(count) is the number of arrivals that one wait is for: count each of these, or wait after "
-        "each. Or is one of them one too many, or meant for an element of its own?",
-        text="{who}, which alone signals it and waits for it itself, arrives {times} in a row "
-        "({line}), with no wait in between, and init({count}) makes {count} of them a phase",
+        "each. Or is one of them too many, or meant for an element of its own?",
+        text="{who}, which alone signals it and waits for it itself, arrives {times} in a row ({line}), with "
+        "no wait in between, and init({count}) ends a phase after {count} of them",
     ),
     Cause(
         "unused-third",
         150,
-        "hand back a stage for each one that was used, and no other: who waits for the product of a whole "
-        "tile knows that its stages are free, but not which these are",
-        text="{who} {signals} {name} {times} (line {line}), which says that stages are free, but anybody "
-        "who uses {array} has waited for it only {waits}",
+        "hand back exactly those stages that were used: a thread that waits for the product of a whole tile "
+        "knows that its stages are free, but not which stages these are",
+        text="{who} {signals} {name} {times} (line {line}), which says that stages are free, but the threads "
+        "that use {array} have waited for it only {waits}",
     ),
     Cause(
         "both-ways",
         165,
-        "give each direction a barrier of its own: on one for both, only every second phase is a side's own, "
-        "so that its waits ask for the same parity in each round. Or is a phase meant to have both: does "
+        "give each direction a barrier of its own: if they share one, each side owns only every second "
+        "phase, so that its waits ask for the same parity in each round. Or should a phase have both: does "
         "init(count) count them?",
         text="{name}, init({count}), is signalled by {one} ({line}) and by {other} ({there}), and both "
         "wait for it: each side's signal ends a phase by itself",
@@ -102,15 +102,15 @@ OF_ROLES = (
     Cause(
         "commit-for-threads",
         185,
-        "a commit is one arrival, and all elements of an array have one init(count): what a commit signals "
-        "needs a barrier, or an array, with init(1)",
+        "a commit is one arrival, and all elements of an array have the same init(count): a barrier, or "
+        "array, that a commit signals needs init(1)",
         text="{name} never completes phase {phase}: {count} of {expected} arrivals came, a commit by {who} "
         "({line}), and nothing else has ever signalled it",
     ),
     Cause(
         "partial-late",
         185,
-        "is the number in init(count) right for this barrier, and is who waits there meant to signal it "
+        "is init(count) right for this barrier, and should the threads that are still missing signal it "
         "without that wait?",
         text="{name} never completes phase {phase}: {count} of {expected} arrivals came ({arrived}); {late} "
         "would signal it ({line}), and waits for {wants}: {state}",
@@ -118,88 +118,88 @@ OF_ROLES = (
     Cause(
         "warp-left-out",
         165,
-        "every thread that writes arrives there, and init counts them all; or a barrier of the whole CTA "
-        "stands in place of it",
-        text="at {name}, which was waited for, {who} {arrives}{line}, and {writer}, which writes by the same "
-        "line, does not: nothing orders what it writes before that",
+        "every thread that writes must arrive there, and init must count them all; or use a barrier of the "
+        "whole CTA instead",
+        text="at {name}, which was waited for, {who} {arrives}{line}, but {writer}, which writes at the same "
+        "line, does not: nothing orders its writes before the wait",
     ),
     Cause(
         "commit-uncounted",
         110,
-        "a commit is one arrival more, beside those of the threads: either the commit alone ends the phase, "
-        "init(1), and the threads only wait; or init counts it, too",
+        "a commit is one more arrival, beside those of the threads: either the commit alone ends the phase, "
+        "with init(1), and the threads only wait; or init counts it, too",
         text="{name} has init({count}), and {threads} threads arrive there{line}: its phase ends without the "
         "commit ({commit})",
     ),
     Cause(
         "slot-by-cta",
         150,
-        "both ends name the slot by one and the same number: that of who waits there (the consumer, the "
-        "stage), not the CTA's rank",
-        text="at each slot of {array} ({line}) the threads of one CTA alone arrive, those of {groups} at "
-        "the same; {waiters} wait there, each at a slot of its own",
+        "both ends must index the slot by the same number: that of the consumer or the stage that waits "
+        "there, not the CTA's rank",
+        text="at each slot of {array} ({line}) only threads of one CTA arrive, those of {groups} at the same "
+        "slot; {waiters} wait there, each at a slot of its own",
     ),
     Cause(
         "lane-for-warp",
         165,
-        "every thread that writes arrives, and init counts them all; or __syncwarp() comes in front of "
-        "the one arrive of each warp",
-        text="at {name}, which was waited for, {who} {arrives}{line}, and {writer} of its warp does not: "
-        "nothing orders what it writes before that",
+        "every thread that writes must arrive, and init must count them all; or put __syncwarp() before the "
+        "one arrive of each warp",
+        text="at {name}, which was waited for, {who} {arrives}{line}, but {writer} of its warp does not: "
+        "nothing orders its writes before the wait",
     ),
     Cause(
         "role-by-turns",
         215,
-        "one warp goes round a ring from its first round to its last: or, where a role goes from warp to "
-        "warp, stage and phase must go with it, not begin at 0 in each",
-        text="{waits} for phase {phase} of {name}, which is in phase {now} already: {others} waited at "
-        "{line}, too; each of these warps signals it, and has seen a part of its phases",
+        "let one warp go round a ring from its first round to its last; or, if a role goes from warp to "
+        "warp, pass stage and phase on with it instead of starting at 0 in each",
+        text="{waits} for phase {phase} of {name}, which is already in phase {now}: {others} waited at "
+        "{line}, too; each of these warps signals it, but has seen only a part of its phases",
     ),
     Cause(
         "role-in-two-warps",
         110,
-        "one thread issues all MMAs of a product, and commits them: those of two threads are in no order, "
-        "where they add to the same columns. Or does a condition keep this warp's MMAs away? Or is the test "
-        "of the warp wrong?",
+        "one thread must issue all MMAs of a product, and commit them: MMAs of two threads that add to the "
+        "same columns are not ordered. Or does a condition keep this warp's MMAs away? Or is the test of the "
+        "warp wrong?",
         text="both {one} and {other} wait for {name} ({line}): this role runs in both",
         explains=ERRORS,
     ),
     Cause(
         "skips-element",
         185,
-        "all who signal a ring begin at the same element and move on once a round: does its stage move on "
-        "before its first round, or begin elsewhere? Or does a condition keep it from this element?",
+        "all threads that signal a ring must begin at the same element and advance once per round: does this "
+        "one's stage advance before its first round, or begin elsewhere? Or does a condition keep it from "
+        "this element?",
         text="{name} never completes phase {phase}: only {count} of {expected} arrivals came ({arrived}); "
         "{who} {has} signalled every other element of {array} ({line}), and never this one",
     ),
     Cause(
         "cluster-parted",
         180,
-        "the CTAs of a cluster must go through the same tiles, equally often: do the first one and the step "
-        "to the next follow the number of the cluster, not that of the CTA? And do all of them load each "
-        "time",
+        "the CTAs of a cluster must go through the same tiles, equally often: do the first tile and the step "
+        "to the next depend on the number of the cluster, not that of the CTA? And do all of them load each "
+        "time?",
     ),
     Cause(
         "announced-besides",
         180,
-        "one thread announces the bytes of a phase, once, and init(count) counts it alone: is the other "
-        "arrive one too many, or meant for another barrier?",
+        "one thread must announce the bytes of a phase, once, and init(count) counts only that arrival: is "
+        "the other arrive one too many, or meant for another barrier?",
     ),
     Cause(
         "slot-of-others",
         185,
-        "each element of the array has threads that signal it alone: does a condition (on the warpgroup, "
-        "warp or CTA) keep away those who would signal this one? Or does the wait, or the signal, name "
+        "each element of the array is signalled by threads of its own: does a condition (on the warpgroup, "
+        "warp or CTA) keep away those that should signal this one? Or does the wait, or the signal, name "
         "another element than is meant?",
-        text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived; {who}, who alone "
-        "{come} to {line}, {signal} {other} there each time",
+        text="nobody signals {name}: {waits} for its phase {phase}, 0/{expected} arrived; only {who} {come} "
+        "to {line}, and {signal} {other} there each time",
     ),
     Cause(
         "silent-here",
         185,
-        "does who signals it stand under a condition on the CTA's number in the grid, where its rank in the "
-        "cluster is meant? Or does an arrive, a commit or a load for it stand under another condition that "
-        "nobody meets here?",
+        "is its signal under a condition on the CTA's number in the grid, where its rank in the cluster is "
+        "meant? Or is an arrive, a commit or a load for it under another condition that nobody meets here?",
         text="in the cluster of CTAs {ctas} nobody signals {name}: {waits} for its phase {phase}, "
         "0/{expected} arrived",
     ),

@@ -1,16 +1,16 @@
-"""Which finding is the cause: the order in which findings of one severity are told.
+"""The order in which findings of one severity are reported: causes before their consequences.
 
-From what explains others to what others explain: code that cannot work at all, work that is issued or
-signalled by the wrong threads, waits that do not wait, counts of bytes and arrivals, buffers that are not
-ready, standstills that nothing above explains, and what is left open or unwritten at the end. A finding
-that names a cause has that cause's rank; any other has the rank of its kind.
+First comes code that cannot work at all, then work issued or signalled by the wrong threads, waits that do
+not wait, wrong counts of bytes and arrivals, buffers that are not ready, deadlocks that nothing above
+explains, and what is left open or unwritten at the end. A finding that names a cause has that cause's rank;
+any other has the rank of its kind.
 """
 
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
 
-KINDS = {  # kind of a finding without a cause -> rank; the order also parts kinds of one rank
+KINDS = {  # kind of a finding without a cause -> rank; equal ranks are ordered as listed
     "collective": 10,
     "illegal": 30,
     "mbarrier": 40,
@@ -32,6 +32,6 @@ _ORDER = {kind: at for at, kind in enumerate(KINDS)}
 
 
 def rank(finding) -> tuple[int, int]:
-    """The rank of its cause, else of its kind; then by kind."""
+    """The rank of a finding's cause, or else of its kind; ties are ordered by kind."""
     cause = CAUSES.get(finding.evidence.get("cause"))
     return cause.rank if cause is not None else KINDS[finding.kind], _ORDER[finding.kind]

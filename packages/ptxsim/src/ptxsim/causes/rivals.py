@@ -1,10 +1,11 @@
-"""What else would leave the same record: a finding states what was seen, and asks for its rivals, too.
+"""Rival explanations that would leave the same record: a finding states what was seen, and asks about its
+rivals.
 
-Few causes can be told apart from all others by what a run records. Who gets one arrival too few may count
+What a run records rarely tells one cause from all others. A barrier that gets one arrival too few may count
 one too many, or lack one; a wait that passes too early may ask for the wrong parity, or be signalled too
-often. So a hint ends with its rivals, as questions (`Hints.hint`): whoever follows it looks at each before
-anything is changed. A cause has rivals of its own, else those of the kind of finding; only what a record
-shows outright (SHOWN) is told alone. research/advice/README.md has how often each cause was right.
+often. So a hint ends with its rivals, as questions (`Hints.hint`), to be checked before anything is changed.
+A cause has its own rivals, or else those of the kind of finding; only causes that the record shows outright
+(SHOWN) are reported alone. research/advice/README.md shows how often each cause was right.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rival:
-    """One other explanation, and the causes that a record may show in its place."""
+    """Another possible explanation, and the causes whose record it may leave as well."""
 
     id: str
-    asks: str  # a question, in the words of PTX and CUDA C++; other words: `Hints`
+    asks: str  # a question, in the terms of PTX and CUDA C++
     of: frozenset[str]
     kinds: frozenset[str] = frozenset()  # of findings whose cause has no rivals of its own
 
@@ -33,39 +34,39 @@ def _rival(id: str, asks: str, of: str, kinds: str = "") -> Rival:
 RIVALS = (
     _rival(
         "kept-away",
-        "does a condition (on the CTA, the warp, the lane or the round) keep an arrival away that is meant",
+        "does a condition (on the CTA, the warp, the lane or the round) prevent an intended arrival",
         "partial arrivals more-waits silent silent-slot silent-rest signals-less bytes-only ended-once "
         "ahead-arrives uneven",
         "mbarrier",
     ),
     _rival(
         "copy",
-        "is a copy left out, of another size, or for another barrier than the one that its bytes are "
-        "announced at",
+        "is a copy missing, of a different size, or for another barrier than the one where its bytes are "
+        "announced",
         "bytes-announced bytes",
         "tx-count",
     ),
     _rival(
         "meant-to",
-        "are all of them meant to: should init(count) then count them, or each name a part of its own, or, "
-        "where they take turns, the stages and phases of each move on over the rounds of the others, too",
+        "should all of them do this: should init(count) then count them, or each use a part of its own, or, "
+        "if they take turns, each advance its stage and phase over the rounds of the others, too",
         "issuers ahead-issuers",
     ),
     _rival(
         "too-many-arrive",
-        "do more threads, CTAs or rounds arrive than are meant, or those of two slots at one; or do two "
-        "groups go on at once that are meant to take turns, each with a phase that counts its own alone",
+        "do more threads, CTAs or rounds arrive than intended, or those of two slots on one; or do two "
+        "groups run at once that should take turns, each with a phase that counts only its own rounds",
         "ahead-count ahead-commits too-many left-open arrivals",
     ),
     _rival(
         "other-slot",
-        "does what would end this wait go to another slot or another barrier",
+        "does the signal that should end this wait go to another slot or another barrier",
         "role-ended role-later ended-once more-waits ahead-rounds ahead partial flipped-early "
         "fewer-waits ended",
     ),
     _rival(
         "other-barrier",
-        "does a wait name another barrier than is meant, or the stage and phase of another role",
+        "does a wait name the wrong barrier, or use the stage and phase of another role",
         "nobody-starts not-flipped fresh fresh-wait fresh-read wait-phase stale again ahead-unwaited uneven "
         "signals-less missed "
         "ring self-wait no-slot",
@@ -83,7 +84,7 @@ RIVALS = (
     ),
     _rival(
         "moved-early",
-        "does its state move on, or its phase flip, in front of this wait",
+        "does its stage advance, or its phase flip, before this wait",
         "nobody-starts fresh-wait",
     ),
     _rival(
@@ -104,26 +105,25 @@ RIVALS = (
     ),
     _rival(
         "one-place",
-        "are the two meant to touch different places: is an index or a stage wrong, or do two buffers share "
-        "memory",
+        "should the two use different places: is an index or a stage wrong, or do two buffers share memory",
         "not-free not-ready wait-late buffer same-row slot overwritten cleared-unordered loaded-too-soon",
         "race",
     ),
     _rival(
         "every-wait",
-        "does every thread that touches it wait in every round, for that round, and is it signalled only "
-        "after the work",
+        "does every thread that uses it wait in every round, for that round, and is it signalled only after "
+        "the work",
         "not-ready not-free slot",
         "race",
     ),
     _rival(
         "one-of-all",
-        "does the test of a rank, a warp or a lane that keeps the others out test what differs between them",
+        "does the test that keeps the others out compare a rank, a warp or a lane that differs between them",
         "one-cta announced-apart both-multiply own-barrier",
     ),
     _rival(
         "read-elsewhere",
-        "is it written, but in another place, later, or by fewer threads than is read",
+        "is it written, but in another place, later, or by too few threads",
         "exchanged unset",
         "uninitialized",
     ),
@@ -134,23 +134,23 @@ RIVALS = (
     ),
     _rival(
         "own-start",
-        "does one side begin at another slot, or go on more or less than once a round",
+        "does one side begin at another slot, or advance more or less than once per round",
         "shifted one-slot parted ahead-slots ahead-silent outside-array ring",
     ),
     _rival(
         "own-columns",
-        "does one side name other columns than the other, or the columns change from round to round",
+        "do the two sides name different columns, or do the columns change from round to round",
         "other-issuer accumulate",
     ),
     _rival(
         "other-round",
-        "do loops that belong together run unequally often, or begin with different rounds",
+        "do loops that belong together run a different number of rounds, or begin with different ones",
         "role-ended accumulate unseen-load",
     ),
 )
 
 
-# Outright: by the instruction, by the text, or by what two accesses have in common.
+# Shown outright: by the instruction, by the program's text, or by what two accesses have in common.
 SHOWN = _ids(
     "endless endless-outside endless-wait grid shared-place shared-id not-all-threads aligned two-roles "
     "left-over mma-lanes "
@@ -178,7 +178,7 @@ SHOWN = _ids(
 
 
 def rivals_of(cause: str, kind: str = "") -> tuple[str, ...]:
-    """What each rival of a cause asks, in a finding of this kind."""
+    """The questions of a cause's rivals, for a finding of this kind."""
     own = tuple(rival.asks for rival in RIVALS if cause in rival.of)
     if own or cause in SHOWN:
         return own
@@ -186,7 +186,7 @@ def rivals_of(cause: str, kind: str = "") -> tuple[str, ...]:
 
 
 def with_rivals(cause: str, kind: str, hint: str) -> str:
-    """A hint, and after it the questions of the cause's rivals."""
+    """A hint, followed by the questions of the cause's rivals."""
     asked = "".join(f" Or {question}?" for question in rivals_of(cause, kind))
     if not hint:
         return asked.strip().removeprefix("Or ")

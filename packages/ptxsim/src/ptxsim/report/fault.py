@@ -24,6 +24,6 @@ def faults() -> Iterator[None]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename.rpartition('ptxsim/')[2]}:{place.lineno}"
         raise Fault(
-            f"ptxsim itself failed, not the kernel, of which nothing is known now: {type(error).__name__} "
+            f"ptxsim itself failed, not the kernel, about which nothing is known now: {type(error).__name__} "
             f"at {where}: {error}"
         ) from error

@@ -103,7 +103,7 @@ def told_once(findings: list[Finding]) -> list[str]:
         words = _NUMBER.sub("#", _OFFSET.sub("", finding.message))
         alike.setdefault((finding.kind, finding.severity, repr(at), words), []).append(finding)
     return [
-        f"{first}\n  and {len(more)} more of this line, which differ in numbers only" if more else str(first)
+        f"{first}\n  and {len(more)} more at this line, which differ only in numbers" if more else str(first)
         for first, *more in alike.values()
     ]
 
@@ -122,7 +122,7 @@ _FAULTS: dict[int, tuple[str, str, Any]] = {  # fault of an address -> kind, mes
     FAULT_LOCAL: (
         "illegal",
         "at an address in local memory",
-        "only ld and st reach local memory: let the address be one of global or shared memory",
+        "only ld and st can access local memory: use an address in global or shared memory",
     ),
     FAULT_BOUNDS: (
         "out-of-bounds",

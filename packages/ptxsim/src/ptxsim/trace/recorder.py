@@ -40,7 +40,7 @@ _MERGED = (*_SPACES, *MOVES, "wait")
 _ROLES = ("TMA", "cp.async", "MMA", "write-back")
 _STAGE = {LOADS: 0, COPIES: 1, TENSOR: 2, STORES: 3}  # position of the unit's role in the data path
 _NO_MMA_SYNC = "products by mma.sync or wmma: the tensor core's work for them is not recorded"
-_POLLS = "how often a thread looks at global memory that another writes: the simulator chose that"
+_POLLS = "how often a thread polls global memory that another one writes: the simulator chose that"
 
 
 def _traced(handler):

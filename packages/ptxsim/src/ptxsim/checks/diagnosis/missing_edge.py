@@ -330,7 +330,7 @@ def _fence_of_some_lanes(races, first: Access) -> str:
         return ""
     who = f"lane{'s' * (lanes & (lanes - 1) > 0)} {lanes_text(lanes)}"
     return (
-        f"{who} of its warp alone executed tcgen05.fence::before_thread_sync behind it, which orders for the "
+        f"{who} of its warp alone executed tcgen05.fence::before_thread_sync after it, which orders only the "
         "thread that executes it: every lane that arrives needs one"
     )
 

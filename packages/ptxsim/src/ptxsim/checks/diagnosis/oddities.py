@@ -288,7 +288,7 @@ class Oddities(Observer):
         line = source_line(cluster.program, next(iter(meeting.warps)))
         return (
             f"{names} meet at the same barrier id {number} ({expected} threads, {line}): "
-            f"each takes the other's arrivals for its own"
+            f"each counts the other's arrivals as its own"
         )
 
     def _partial(self, cluster: Cluster, cta: int, meeting: Meeting) -> tuple[str, int]:

@@ -139,7 +139,7 @@ def _let_pass(races, pair: AccessPair) -> str:
         seen, name = pair.seen.get((issuer, back)), barrier_of(races, back)
         if seen is not None:
             line, which = line_text(races, max(seen.rows)), phase_name(seen.phase)
-            return f"; the wait for {name} in front of it{line} let {which} pass"
+            return f"; the wait for {name} before it{line} passed in {which}"
         if back in history_of(races.cluster) and issuer not in history_of(races.cluster)[back].waits:
             who = role(races.cluster, issuer // races.cluster.warps_per_cta, {issuer: WHOLE_WARP})
             return f"; {who}, which issued it, never waits for {name}"

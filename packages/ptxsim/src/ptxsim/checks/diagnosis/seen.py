@@ -21,7 +21,7 @@ from ptxsim.events.views import Cluster, Launch
 _VERBS = {"arrive": "arrives", "commit": "commits", "load": "loads", "wait": "has passed its wait"}
 _WAITS = "has passed its waits"  # at several lines
 _NAMED = re.compile(r"(\w+)(?:\[\d+\])?(?: of CTA (\d+))?")
-_ASKS = "is each of these meant, by these threads, and as often as that?"
+_ASKS = "is each of these intended, by these threads and this often?"
 _ARRAYS, _GROUPS, _SLOTS, _LINES = 2, 5, 8, 3  # the most that are shown
 
 

@@ -12,7 +12,7 @@ def collective(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "collective":
         return None
     left = model.cluster.alive[next(iter(waiter.lanes))] & model.missing_lanes(waiter)
-    alone = agree(model.lanes_wanted(waiter), "does not come there" if left else "has ended")
+    alone = agree(model.lanes_wanted(waiter), "does not arrive" if left else "has ended")
     others = ", ".join(h.state for h in waiter.helpers) or alone
     elects = model.program.instrs[waiter.row].op == "elect"
     return blame("elect" if elects else "lanes", waiter, others=others)

@@ -28,7 +28,7 @@ def explain(cluster: Cluster, reporter) -> Finding:
     for waiter in shown:
         lines += _text(waiter, waiter in first or waiter.kind not in ("bar", "cluster"))
     if len(model.waiters) > len(shown):
-        lines.append(f"  and {len(model.waiters) - len(shown)} more groups that wait")
+        lines.append(f"  and {len(model.waiters) - len(shown)} more waiting groups")
     if len(cycle) > 1:
         lines.append("  ring: " + " -> ".join(w.who for w in [*cycle, cycle[0]]))
     where = reporter.row_place(cluster, cause.waiter.cta, cause.waiter.row)
@@ -51,7 +51,7 @@ def _text(waiter: Waiter, helpers: bool) -> list[str]:
     if len(waiter.helpers) > _HELPERS:
         lines[-1] += f" (and {len(waiter.helpers) - _HELPERS} more)"
     if not waiter.helpers and waiter.kind == "mbarrier":
-        lines.append("    <- no thread that is left can signal it")
+        lines.append("    <- no remaining thread can signal it")
     return lines
 
 
