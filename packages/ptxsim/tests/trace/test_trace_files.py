@@ -1,4 +1,4 @@
-"""Files made from a timeline: valid Chrome trace events with arrows, pictures of bounded size."""
+"""Files made from a timeline: valid Chrome trace events with arrows, and pictures of bounded size."""
 
 import json
 import re
@@ -25,7 +25,7 @@ REQUIRED = {  # ph -> keys that the Trace Event Format requires
 
 
 def pipeline(turns: int, unit: str = "ticks") -> Timeline:
-    """A warp loads, a warp multiplies, with a barrier each way, as step 7 does; and four idle readers."""
+    """One warp loads, one multiplies, with a barrier in each direction as in step 7; four readers idle."""
     events: list[Event] = []
 
     def note(*about, **more) -> int:
