@@ -57,4 +57,4 @@ def test_ctas_that_change_one_variable_are_a_race(body, grid):
 def test_a_phase_of_all_threads_belongs_in_a_register_of_each():
     told = findings(LINES + PHASE)[0]
     assert (told.kind, told.evidence["cause"]) == ("race", "shared-word")
-    assert "both store this one variable" in told.message and "register of its own" in told.hint
+    assert "both store this variable" in told.message and "register of its own" in told.hint
