@@ -183,7 +183,9 @@ class Barriers(Observer):
             )
         elif 0 < barrier.pending < barrier.expected and _threads_a_round(cluster.program, history):
             self._drifts(cluster, place, history)
-        elif barrier.tx or 0 < barrier.pending < barrier.expected:
+        elif barrier.tx or (
+            0 < barrier.pending < barrier.expected and not _only_waiters_missing(barrier, history)
+        ):
             message = (
                 f"{self._name(place)} is left in the middle of phase {barrier.phase}: "
                 f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
@@ -231,6 +233,19 @@ class Barriers(Observer):
         array = name.split("[")[0] if self.reporter.knows(place[1]) else row  # the stages of one ring
         at = cluster, place[0], row
         self.reporter.add(kind, severity, message, cause, key=(kind, array), at=at, barrier=name)
+
+
+def _only_waiters_missing(barrier, history: BarrierHistory) -> bool:
+    """Whether the open phase lacks exactly the arrivals of threads that wait for the barrier themselves.
+
+    A thread that arrives and then waits (`b.wait(b.arrive())`) stops doing both when it needs no further
+    phase. The other threads have arrived as in the phase before.
+    """
+    own = {source: s for source, s in history.sources.items() if source[1] in history.waits}
+    if any(signals.phase == barrier.phase for signals in own.values()):
+        return False
+    last = (s.now * s.makes for s in own.values() if s.phase == barrier.phase - 1)
+    return barrier.phase > 0 and sum(last) == barrier.pending
 
 
 def _threads_a_round(program, history: BarrierHistory) -> int:
