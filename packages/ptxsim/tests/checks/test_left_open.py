@@ -1,13 +1,13 @@
-"""Barriers that end in the middle of a phase: no finding if only threads that wait for them stopped arriving."""
+"""Barriers that end in the middle of a phase: clean if only threads that wait for them have not arrived."""
 
 import numpy as np
 import pytest
 
 import ptxsim
 
-# Warp 0 fills a slot ROUNDS times, warp 1 copies it out. Both warps arrive on `full` and on `empty`. A warp that
-# waits for a barrier arrives on it first, as `b.wait(b.arrive())` of cuda::barrier does. Warp 1 hands the empty
-# slot over at the start and after each round; the last time, nobody takes it.
+# Warp 0 fills a slot ROUNDS times, warp 1 copies it out. Both warps arrive on `full` and on `empty`. A warp
+# that waits for a barrier arrives on it first, as `b.wait(b.arrive())` of cuda::barrier does. Warp 1 hands
+# the empty slot over at the start and after each round; the last time, nobody takes it.
 ROUNDS = 5
 RING = f"""
 .version 9.0
