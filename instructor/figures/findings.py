@@ -1,4 +1,4 @@
-"""Refreshes the findings shown in README and docs: runs `./lab check` on the mistake that each one names.
+"""Refreshes the findings shown in README and docs: runs `./lab check --no-trials` on the mistake each names.
 
     python instructor/figures/findings.py [NAME ..]       only these; no name: all
 
@@ -44,7 +44,7 @@ def said_about(bug) -> str:
         file.write_text(bug_source(bug))
         size = "x".join(map(str, bug.size))
         command = [sys.executable, "-m", "tirxlab.cli", "check", str(bug.step), "--size", size]
-        command += ["--order", str(bug.order), "--kernels", str(file), "--device", "sim"]
+        command += ["--order", str(bug.order), "--kernels", str(file), "--device", "sim", "--no-trials"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
     if "Traceback" in done.stderr or done.returncode not in (0, 1):
         sys.exit(f"{bug.name}: {' '.join(command)} does not run:\n{done.stderr[-2000:]}")

@@ -97,7 +97,7 @@ AT_BARRIERS = (
         "again-ahead",
         140,
         _PHASE,
-        text="a thread that signals it also waits for {name}{line}, and that wait passed twice in {phase}",
+        text="a thread that signals it also waits for {name}{line}, and that wait passed twice on {phase}",
     ),
     Cause(
         "not-flipped",
@@ -168,7 +168,7 @@ AT_BARRIERS = (
         "again",
         170,
         _PHASE,
-        text="the wait for {name}{line} passed twice in {phase}",
+        text="the wait for {name}{line} passed twice on {phase}",
     ),
     Cause(
         "bytes-announced",
