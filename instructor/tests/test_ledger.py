@@ -142,7 +142,7 @@ def test_handing_in_again_does_not_shake_off_a_penalty_unseen(tmp_path, capsys, 
     made = SimpleNamespace(out=tmp_path, roster=ROSTER)
     write_finals(made, ROWS, Rule(rule))
     first, second = capsys.readouterr().out.splitlines()
-    assert first.endswith(": nobody") and f"the {rule} attempt counts" in second
+    assert first.endswith(": nobody") and f"(the {rule} one)" in second
     assert second.endswith(f": {said}")
 
 
