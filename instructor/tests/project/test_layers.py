@@ -190,7 +190,7 @@ def test_listeners_know_a_cluster_by_its_view_alone():
 
 
 def private(tree: ast.Module) -> set[str]:
-    """What a file of another package imports from ptxsim other than its public face."""
+    """What a file of another package imports from ptxsim other than its public interface."""
     names = [name.split(".") for name in modules(tree)]
     return {".".join(n) for n in names if n[0] == "ptxsim" and len(n) > 2 and n[1] not in PUBLIC}
 
