@@ -31,19 +31,9 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-COLUMNS = (
-    "name",
-    "order",
-    "built",
-    "loaded",
-    "ran",
-    "right",
-    "verdict",
-    "launches",
-    "accusations",
-    "seconds",
-    "why",
-)
+STAGES = ("built", "loaded", "ran", "right")  # of a program; the table has the last before one that failed
+FACTS = ("verdict", "launches", "accusations", "seconds", "why")
+COLUMNS = ("name", "order", "reached", *FACTS)
 SHARED = ("order", "seconds")  # fields with a word for each of the orders that had the same outcome
 
 
@@ -95,13 +85,14 @@ def judge(program: Program, code: int, text: str, told: str, launches: list) -> 
     refused = [f for launch in launches for f in launch["findings"] if "ptxsim cannot run" in f["message"]]
     own = int((re.findall(r"the program ended with (-?\d+)", told) or [code])[-1])
     said = not program.right or re.search(program.right, text)
+    loaded, ran = "cannot be loaded" not in told and code != 2, not refused and code != 124
     right = own == program.code and bool(said) and not (program.wrong and re.search(program.wrong, text))
     order = ("error", "incomplete", "review", "clean", "not checked")
     why = next((line for line in told.splitlines() if "cannot" in line or "error" in line), "")
     return {
-        "loaded": "cannot be loaded" not in told and code != 2,
-        "ran": not refused and code != 124,
-        "right": right,
+        "loaded": loaded,
+        "ran": loaded and ran,
+        "right": loaded and ran and right,
         "verdict": min(verdicts, key=order.index, default="none"),
         "launches": len(launches),
         "accusations": 0 if program.accused else len(errors),
@@ -127,7 +118,10 @@ def main() -> None:
         for row in runs(program, options.folder, orders):
             rows[row["name"], row["order"]] = row
             write_table(options.table, rows)
-            print(" ".join(f"{key}={row.get(key)}" for key in COLUMNS if key != "built"), flush=True)
+            print(
+                " ".join(f"{key}={row.get(key)}" for key in ("name", "order", *STAGES[1:], *FACTS)),
+                flush=True,
+            )
     print(summary(list(rows.values())))
 
 
@@ -145,16 +139,29 @@ def known_rows(table: Path) -> dict[tuple[str, str], dict]:
         return {}
     with table.open(newline="") as file:
         return {
-            (row["name"], order): row | {"order": order, "seconds": seconds}
+            (row["name"], order): row | _stages(row["reached"]) | {"order": order, "seconds": seconds}
             for row in csv.DictReader(file)
             for order, seconds in zip(*(row[c].split(" ") for c in SHARED), strict=True)
         }
 
 
+def _reached(row: dict) -> str:
+    """The last stage before the first that failed; "" if that is the first of all."""
+    first_failed = next((n for n, stage in enumerate(STAGES) if not row.get(stage)), len(STAGES))
+    return ["", *STAGES][first_failed]
+
+
+def _stages(reached: str) -> dict[str, bool]:
+    """Stage -> whether it went well."""
+    done = STAGES.index(reached) + 1 if reached else 0
+    return {stage: n < done for n, stage in enumerate(STAGES)}
+
+
 def write_table(table: Path, rows: dict[tuple[str, str], dict]) -> None:
     alike: dict[tuple[str, ...], list[dict]] = {}
     for key in sorted(rows):
-        told = {column: str(rows[key].get(column, "")) for column in COLUMNS}
+        row = rows[key] | {"reached": _reached(rows[key])}
+        told = {column: str(row.get(column, "")) for column in COLUMNS}
         alike.setdefault(tuple(told[c] for c in COLUMNS if c not in SHARED), []).append(told)
     with table.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -169,7 +176,7 @@ def summary(rows: list[dict]) -> str:
     names = {row["name"] for row in rows}
     by_name = {name: [row for row in rows if row["name"] == name] for name in names}
     counts = {
-        key: sum(all(str(row.get(key)) == "True" for row in mine) for mine in by_name.values())
+        key: sum(all(row.get(key) for row in mine) for mine in by_name.values())
         for key in ("loaded", "ran", "right")
     }
     accused = sum(any(int(row.get("accusations") or 0) for row in mine) for mine in by_name.values())

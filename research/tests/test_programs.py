@@ -6,6 +6,7 @@ import pytest
 
 from research.programs.__main__ import (
     HERE,
+    STAGES,
     Program,
     judge,
     known_rows,
@@ -90,6 +91,14 @@ def test_orders_that_came_out_alike_share_a_row_of_the_table(tmp_path):
         k: str(r["seconds"]) for k, r in rows.items()
     }
     assert [known[key]["why"] for key in rows] == [row["why"] for row in rows.values()]
+
+
+@pytest.mark.parametrize("reached", ["", *STAGES])
+def test_the_table_keeps_how_far_a_program_came(tmp_path, reached):
+    stages = {stage: reached != "" and n <= STAGES.index(reached) for n, stage in enumerate(STAGES)}
+    write_table(tmp_path / "table.csv", {("a/b", "program"): {"name": "a/b", "order": "program", **stages}})
+    (row,) = known_rows(tmp_path / "table.csv").values()
+    assert {stage: row[stage] for stage in STAGES} == stages
 
 
 def test_the_table_is_written_as_it_was_read(tmp_path):
