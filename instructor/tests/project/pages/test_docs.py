@@ -200,11 +200,12 @@ def test_findings_are_those_of_their_bugs():
 
 
 def first_of_each_page():
+    """The first finding of each page; all but README's are slow tests."""
     found = {page: (name, said) for page, name, said in reversed(pages.findings()) if said}
-    return [pytest.param(*pair, id=pair[0]) for pair in found.values()]
+    slow = {page: () if page == "README.md" else pytest.mark.slow for page in found}
+    return [pytest.param(*pair, id=f"{page}-{pair[0]}", marks=slow[page]) for page, pair in found.items()]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name, said", first_of_each_page())
 def test_findings_are_what_the_simulator_prints(name, said):
     script = _script()
