@@ -161,6 +161,7 @@ class Barriers(Observer):
 
     def _left_open(self, cluster: Cluster, place, history: BarrierHistory) -> None:
         barrier = cluster.mbarriers[place]
+        some_arrived = 0 < barrier.pending < barrier.expected
         if barrier.tx < 0:
             message = (
                 f"{self._name(place)}: TMA delivered {-barrier.tx} B more than it was told to expect "
@@ -181,11 +182,9 @@ class Barriers(Observer):
             self._afterwards(
                 cluster, "async-pending", "error", place, history, message, CAUSES["unseen-load"]
             )
-        elif 0 < barrier.pending < barrier.expected and _threads_a_round(cluster.program, history):
+        elif some_arrived and _threads_a_round(cluster.program, history):
             self._drifts(cluster, place, history)
-        elif barrier.tx or (
-            0 < barrier.pending < barrier.expected and not _only_waiters_missing(barrier, history)
-        ):
+        elif barrier.tx or (some_arrived and not _only_waiters_missing(barrier, history)):
             message = (
                 f"{self._name(place)} is left in the middle of phase {barrier.phase}: "
                 f"{barrier.expected - barrier.pending} of {barrier.expected} arrivals came"
@@ -241,10 +240,10 @@ def _only_waiters_missing(barrier, history: BarrierHistory) -> bool:
     A thread that arrives and then waits (`b.wait(b.arrive())`) stops doing both when it needs no further
     phase. The other threads have arrived as in the phase before.
     """
-    own = {source: s for source, s in history.sources.items() if source[1] in history.waits}
-    if any(signals.phase == barrier.phase for signals in own.values()):
+    own = [signals for (_, warp, _), signals in history.sources.items() if warp in history.waits]
+    if any(signals.phase == barrier.phase for signals in own):
         return False
-    last = (s.now * s.makes for s in own.values() if s.phase == barrier.phase - 1)
+    last = (signals.now * signals.makes for signals in own if signals.phase == barrier.phase - 1)
     return barrier.phase > 0 and sum(last) == barrier.pending
 
 
