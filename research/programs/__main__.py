@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import fnmatch
+import itertools
 import json
 import os
 import re
@@ -31,7 +32,7 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-STAGES = ("built", "loaded", "ran", "right")  # of a program; the table has the last before one that failed
+STAGES = ("", "built", "loaded", "ran", "right")  # of a program; a row has the last that it reached
 FACTS = ("verdict", "launches", "accusations", "seconds", "why")
 COLUMNS = ("name", "order", "reached", *FACTS)
 SHARED = ("order", "seconds")  # fields with a word for each of the orders that had the same outcome
@@ -85,14 +86,15 @@ def judge(program: Program, code: int, text: str, told: str, launches: list) -> 
     refused = [f for launch in launches for f in launch["findings"] if "ptxsim cannot run" in f["message"]]
     own = int((re.findall(r"the program ended with (-?\d+)", told) or [code])[-1])
     said = not program.right or re.search(program.right, text)
-    loaded, ran = "cannot be loaded" not in told and code != 2, not refused and code != 124
-    right = own == program.code and bool(said) and not (program.wrong and re.search(program.wrong, text))
+    passed = {
+        "loaded": "cannot be loaded" not in told and code != 2,
+        "ran": not refused and code != 124,
+        "right": own == program.code and said and not (program.wrong and re.search(program.wrong, text)),
+    }
     order = ("error", "incomplete", "review", "clean", "not checked")
     why = next((line for line in told.splitlines() if "cannot" in line or "error" in line), "")
     return {
-        "loaded": loaded,
-        "ran": loaded and ran,
-        "right": loaded and ran and right,
+        "reached": ["built", *itertools.takewhile(passed.get, passed)][-1],
         "verdict": min(verdicts, key=order.index, default="none"),
         "launches": len(launches),
         "accusations": 0 if program.accused else len(errors),
@@ -119,7 +121,7 @@ def main() -> None:
             rows[row["name"], row["order"]] = row
             write_table(options.table, rows)
             print(
-                " ".join(f"{key}={row.get(key)}" for key in ("name", "order", *STAGES[1:], *FACTS)),
+                " ".join(f"{column}={row.get(column)}" for column in COLUMNS),
                 flush=True,
             )
     print(summary(list(rows.values())))
@@ -129,8 +131,8 @@ def runs(program: Program, folder: Path, orders: list[str]) -> Iterator[dict]:
     """One row for each order; the same row for all if the program has not been built."""
     built = (folder / program.name).resolve()
     for order in orders:
-        row = run(program, built, order) if built.exists() else {"why": "not built"}
-        yield {"name": program.name, "order": order, "built": built.exists()} | row
+        row = run(program, built, order) if built.exists() else {"reached": "", "why": "not built"}
+        yield {"name": program.name, "order": order} | row
 
 
 def known_rows(table: Path) -> dict[tuple[str, str], dict]:
@@ -139,29 +141,16 @@ def known_rows(table: Path) -> dict[tuple[str, str], dict]:
         return {}
     with table.open(newline="") as file:
         return {
-            (row["name"], order): row | _stages(row["reached"]) | {"order": order, "seconds": seconds}
+            (row["name"], order): row | {"order": order, "seconds": seconds}
             for row in csv.DictReader(file)
             for order, seconds in zip(*(row[c].split(" ") for c in SHARED), strict=True)
         }
 
 
-def _reached(row: dict) -> str:
-    """The last stage before the first that failed; "" if that is the first of all."""
-    first_failed = next((n for n, stage in enumerate(STAGES) if not row.get(stage)), len(STAGES))
-    return ["", *STAGES][first_failed]
-
-
-def _stages(reached: str) -> dict[str, bool]:
-    """Stage -> whether it went well."""
-    done = STAGES.index(reached) + 1 if reached else 0
-    return {stage: n < done for n, stage in enumerate(STAGES)}
-
-
 def write_table(table: Path, rows: dict[tuple[str, str], dict]) -> None:
     alike: dict[tuple[str, ...], list[dict]] = {}
     for key in sorted(rows):
-        row = rows[key] | {"reached": _reached(rows[key])}
-        told = {column: str(row.get(column, "")) for column in COLUMNS}
+        told = {column: str(rows[key].get(column, "")) for column in COLUMNS}
         alike.setdefault(tuple(told[c] for c in COLUMNS if c not in SHARED), []).append(told)
     with table.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -175,15 +164,13 @@ def summary(rows: list[dict]) -> str:
     """`60 programs of 9 sources: 60 load, 58 run, 58 right in both orders, 0 accused`."""
     names = {row["name"] for row in rows}
     by_name = {name: [row for row in rows if row["name"] == name] for name in names}
-    counts = {
-        key: sum(all(row.get(key) for row in mine) for mine in by_name.values())
-        for key in ("loaded", "ran", "right")
-    }
+    least = [min(STAGES.index(row["reached"]) for row in mine) for mine in by_name.values()]
+    loaded, ran, right = (sum(n >= STAGES.index(stage) for n in least) for stage in STAGES[-3:])
     accused = sum(any(int(row.get("accusations") or 0) for row in mine) for mine in by_name.values())
     sources = {name.split("/")[0] for name in names}
     return (
-        f"{len(names)} programs of {len(sources)} sources: {counts['loaded']} load, {counts['ran']} run, "
-        f"{counts['right']} right in every order, {accused} accused"
+        f"{len(names)} programs of {len(sources)} sources: {loaded} load, {ran} run, "
+        f"{right} right in every order, {accused} accused"
     )
 
 

@@ -33,14 +33,14 @@ def launch(verdict: str, *findings: tuple[str, str]) -> dict:
 
 
 ENDED = "ptxsim: 1 launch of 1 kernel as on an NVIDIA H200: 1 clean; ..; the program ended with {}\n"
-CASES = [  # exit code of the command, of the program, what it printed, launches, (ran, right, accusations)
-    (0, 0, "Test PASSED", [launch("clean")], (True, True, 0)),
-    (0, 0, "Test FAILED", [launch("clean")], (True, False, 0)),
-    (1, 0, "Test PASSED", [launch("error", ("error", "race"))], (True, True, 1)),
-    (1, 1, "Test PASSED", [launch("clean")], (True, False, 0)),
-    (3, 0, "Test PASSED", [launch("incomplete", ("incomplete", "others are not checked"))], (True, True, 0)),
-    (3, 0, "", [launch("incomplete", ("incomplete", "ptxsim cannot run k: ..."))], (False, False, 0)),
-    (124, 0, "", [], (False, False, 0)),
+CASES = [  # exit code of the command, of the program, what it printed, launches, (reached, accusations)
+    (0, 0, "Test PASSED", [launch("clean")], ("right", 0)),
+    (0, 0, "Test FAILED", [launch("clean")], ("ran", 0)),
+    (1, 0, "Test PASSED", [launch("error", ("error", "race"))], ("right", 1)),
+    (1, 1, "Test PASSED", [launch("clean")], ("ran", 0)),
+    (3, 0, "Test PASSED", [launch("incomplete", ("incomplete", "others are not checked"))], ("right", 0)),
+    (3, 0, "", [launch("incomplete", ("incomplete", "ptxsim cannot run k: ..."))], ("loaded", 0)),
+    (124, 0, "", [], ("loaded", 0)),
 ]
 
 
@@ -48,7 +48,7 @@ CASES = [  # exit code of the command, of the program, what it printed, launches
 def test_how_a_run_is_judged(code, own, text, launches, expected):
     program = Program("a/b", "a", right="PASSED", wrong="FAILED")
     row = judge(program, code, text, ENDED.format(own), launches)
-    assert (row["ran"], row["right"], row["accusations"]) == expected
+    assert (row["reached"], row["accusations"]) == expected
 
 
 def test_an_accusation_that_is_deserved_does_not_count():
@@ -57,8 +57,8 @@ def test_an_accusation_that_is_deserved_does_not_count():
 
 
 def test_the_summary_counts_programs_that_are_right_in_every_order():
-    good = {"loaded": True, "ran": True, "right": True, "accusations": 0}
-    rows = [{"name": n, **good} for n in ("a/x", "a/x", "b/y")] + [{"name": "b/y", **good, "right": False}]
+    reached = [("a/x", "right"), ("a/x", "right"), ("b/y", "right"), ("b/y", "ran")]
+    rows = [{"name": name, "reached": stage, "accusations": 0} for name, stage in reached]
     told = "2 programs of 2 sources: 2 load, 2 run, 1 right in every order, 0 accused"
     assert summary(rows) == told
 
@@ -66,15 +66,15 @@ def test_the_summary_counts_programs_that_are_right_in_every_order():
 def test_what_was_not_built_is_told_and_what_was_is_run(tmp_path):
     built = tmp_path / "a" / "b"
     rows = list(runs(Program("a/b", "a", right="hello"), tmp_path, ["program", "adverse"]))
-    assert [(row["order"], row["built"], row["why"]) for row in rows] == [
-        ("program", False, "not built"),
-        ("adverse", False, "not built"),
+    assert [(row["order"], row["reached"], row["why"]) for row in rows] == [
+        ("program", "", "not built"),
+        ("adverse", "", "not built"),
     ]
     built.parent.mkdir()
     built.write_text("#!/bin/sh\necho hello\n")
     built.chmod(0o755)
     (row,) = runs(Program("a/b", "a", right="hello"), tmp_path, ["program"])
-    assert row["built"] and row["right"] and row["launches"] == 0
+    assert row["reached"] == "right" and row["launches"] == 0
 
 
 def test_orders_that_came_out_alike_share_a_row_of_the_table(tmp_path):
@@ -91,14 +91,6 @@ def test_orders_that_came_out_alike_share_a_row_of_the_table(tmp_path):
         k: str(r["seconds"]) for k, r in rows.items()
     }
     assert [known[key]["why"] for key in rows] == [row["why"] for row in rows.values()]
-
-
-@pytest.mark.parametrize("reached", ["", *STAGES])
-def test_the_table_keeps_how_far_a_program_came(tmp_path, reached):
-    stages = {stage: reached != "" and n <= STAGES.index(reached) for n, stage in enumerate(STAGES)}
-    write_table(tmp_path / "table.csv", {("a/b", "program"): {"name": "a/b", "order": "program", **stages}})
-    (row,) = known_rows(tmp_path / "table.csv").values()
-    assert {stage: row[stage] for stage in STAGES} == stages
 
 
 def test_the_table_is_written_as_it_was_read(tmp_path):
