@@ -118,6 +118,17 @@ def test_each_cta_of_a_pair_frees_behind_its_own_barrier(barrier, who, severity,
     assert result.verdict == (severity or "clean") and out.tolist() == 2 * list(range(128))
 
 
+@pytest.mark.parametrize("before, verdict", [("before_thread", "clean"), ("after_thread", "review")])
+def test_a_relaxed_barrier_orders_a_load_that_was_waited_for(before, verdict):
+    """PTX ISA 9.7.16.6.3 and 9.7.16.6.4.4; without the fence of the loading warps, their wait still holds."""
+    end = f"fence::{before}_sync;\n  {ARRIVE.replace('arrive.release', 'arrive.relaxed')}"
+    text = HEAD.format(target="sm_100a") + PAIR.replace("WHO", "")
+    text = text.replace("fence::before_thread_sync;\n  bar.sync 0;\n  BARRIER", end)
+    result = ptxsim.load(text).launch("k", grid=2, block=128, cluster=2, args=[np.zeros(256, np.uint32)])
+    assert result.verdict == verdict, result.findings
+    assert all("no tcgen05.fence::before_thread_sync" in f.message for f in result.findings)
+
+
 TICKET = """.visible .global .u32 count;
 .visible .entry k(.param .u64 p) {
   .shared .align 4 .b8 last[4];

@@ -187,6 +187,7 @@ class VectorClocks:
         for warp in range(cluster.warps):
             self.column("ld", warp)
             self.column("st", warp)
+        self.waited_for = self.threads + len(self.queues)  # columns of the queues that have a tcgen05.wait
         self.signals: dict[object, Signal] = {}
         self.relaxed: dict[int, Relaxed] = {}
         self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
@@ -275,8 +276,12 @@ class VectorClocks:
             release_rows_into(self.clock, self.thread_clock, int(agents[0]), int(agents[-1]) + 1, *gathered)
 
     def _relaxed_stamp(self, agents, thread_clock: np.ndarray) -> Stamp:
-        """What a relaxed operation releases: of memory, only what an earlier fence of its thread covers."""
-        stamp = Stamp(_NOTHING, thread_clock)
+        """What a relaxed operation releases: of memory, only what an earlier fence of its thread covers; of
+        tensor memory, which tcgen05.ld and st are complete, since it orders execution (PTX ISA 9.7.16.6.3).
+        """
+        known = most(self.clock[:, : self.waited_for], agents)
+        known[: self.threads] = 0
+        stamp = Stamp(known, thread_clock)
         for agent in np.atleast_1d(agents):
             fence = self.relaxed.get(int(agent), Relaxed()).fence
             if fence is not None:
@@ -290,7 +295,9 @@ class VectorClocks:
         if clock:
             raise_rows(self.clock, self.thread_clock, agents, *stamp)
             return
-        raise_rows(self.clock, self.thread_clock, agents, _NOTHING, stamp.thread_clock)
+        known = stamp.clock[: self.waited_for].copy()
+        known[: self.threads] = 0
+        raise_rows(self.clock, self.thread_clock, agents, known, stamp.thread_clock)
         for agent in np.atleast_1d(agents):
             relaxed = self.relaxed.setdefault(int(agent), Relaxed())
             relaxed.pending = (relaxed.pending or NO_STAMP).joined(stamp)
