@@ -111,6 +111,15 @@ RULES = (
         also=("deadlock",),
     ),
     Rule(
+        "peer-initialised-before-arrival",
+        lines(INIT_ALL, INIT_FENCE, PEER, MEET, ARRIVE_PEER, ACQUIRE, MEET + " // end"),
+        (MEET + "\n", "bar.sync 0;\n"),
+        "mbarrier",
+        words="before its mbarrier.init",
+        also=("deadlock",),
+        cluster=2,
+    ),
+    Rule(
         "init-visible-to-other-warps",
         lines(*ONE_PHASE),
         ("bar.sync 0;", ""),

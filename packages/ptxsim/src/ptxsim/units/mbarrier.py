@@ -77,6 +77,7 @@ def find_barrier(
             split,
             key=("uninit", place[1]),
             barrier=name,
+            barrier_cta=place[0],
         )
     return barrier
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.phrases import source_line
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, Fence, PhaseWait
 from ptxsim.events.views import Cluster, Split
@@ -31,6 +32,16 @@ class BarrierInit(Observer):
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
         self.unfenced[place] = self.clocks.agent_of(split.warp * 32 + lane)
         self.bare[place] = set()
+        self._came_late(cluster, split, place)
+
+    def _came_late(self, cluster: Cluster, split: Split, place) -> None:
+        """Rewords a finding that nobody has initialised this barrier: its init has come, after the use."""
+        reporter = self.races.reporter
+        found = reporter.by_identity.get(("mbarrier", ("uninit", place[1])))
+        if found and found.where["cta"] in cluster.cta_ids and found.evidence["barrier_cta"] == place[0]:
+            use = found.message.partition(", which")[0]
+            text = f"{use} before its mbarrier.init ({source_line(cluster.program, split.row)})"
+            reporter.blame(found, CAUSES["init-order"], f"{text}: nothing makes it wait for that")
 
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         self.used(split, arrival.lanes, arrival.place, "arrive")
