@@ -205,6 +205,7 @@ SETUP = f"mov.b64 %y8, {DESC}; mov.u32 %x9, {SHAPE}; setp.ne.u32 %p, %t, %t; add
 MMA = "@%lead tcgen05.mma.cta_group::1.kind::f16 [%x8], %y8, %y8, %x9, %p;"
 MORE = "@%lead tcgen05.mma.cta_group::1.kind::f16 [%x8], %y8, %y8, %x9, %q; // more"
 COMMIT = "@%lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%x7];"
+COPY = "@%lead tcgen05.cp.cta_group::1.128x128b [%x8], %y8;"
 GENERIC_COMMIT = lines(
     "cvt.u64.u32 %y6, %x7; cvta.shared.u64 %y6, %y6;",
     "@%lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%y6];",
@@ -319,6 +320,14 @@ MMAS = (
         "illegal",
         also=("race",),
         threads=128,
+    ),
+    Rule(
+        "one-thread-copies",
+        PRODUCT.replace(MMA, COPY),
+        (COPY, COPY.replace("%lead", "%q")),
+        "race",
+        words="each issue this tcgen05.cp, and their columns overlap",
+        also=("illegal", "tmem-alloc"),
     ),
     Rule(
         "descriptor-legal",

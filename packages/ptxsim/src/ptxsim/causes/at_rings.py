@@ -188,7 +188,7 @@ AT_RINGS = (
         "leaves-it-to-others",
         170,
         "every warp whose MMAs read a stage must hand it back: each commits, and init counts them all",
-        text="{name}, to which warp {theirs} commits, was waited for; warp {mine} issued this MMA, and "
+        text="{name}, to which warp {theirs} commits, was waited for; warp {mine} issued this {work}, and "
         "commits to none of these barriers",
     ),
     Cause(
@@ -201,7 +201,7 @@ AT_RINGS = (
         "other-issuer",
         170,
         "wait for the barrier to which the issuer of these MMAs commits",
-        text="{name}, to which warp {theirs} commits, was waited for; warp {mine} issued this MMA",
+        text="{name}, to which warp {theirs} commits, was waited for; warp {mine} issued this {work}",
     ),
     Cause(
         "buffer",

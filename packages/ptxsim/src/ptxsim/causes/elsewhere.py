@@ -193,7 +193,7 @@ ELSEWHERE = (
         "early-commit",
         170,
         "a commit covers the MMAs before it: commit once, after the last MMA of the product or of the stage",
-        text="{name} was committed to{line} before this MMA was issued",
+        text="{name} was committed to{line} before this {work} was issued",
     ),
     Cause(
         "fewer-waits",

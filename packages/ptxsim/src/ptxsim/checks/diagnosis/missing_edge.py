@@ -69,11 +69,16 @@ from ptxsim.checks.race.shadow_order import (
     WRITE_WRITE,
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
-from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of, threads_of
+from ptxsim.checks.race.wording import (
+    UNITS,
+    barrier_of,
+    line_of,
+    line_text,
+    thread_of,
+    threads_of,
+    work_of,
+)
 from ptxsim.report.findings import lanes_text
-
-_COPIES = "copy, to one place"
-_MMAS = "MMA, and their columns overlap"
 
 
 def missing(races, pair: AccessPair) -> Edge:
@@ -93,8 +98,7 @@ def missing(races, pair: AccessPair) -> Edge:
     if tried(races, pair):
         return edge("tried")
     if pair.issuers:
-        what, threads = _MMAS if first.kind == "mma" else _COPIES, threads_of(races, pair.issuers)
-        return overlapping(pair, threads) or edge("issuers", threads=threads, what=what)
+        return _several_issue(races, pair)
     same = same_output(races, pair)
     if same is not None and not (same.cause is CAUSES["word-moves-on"] and _unawaited(races, pair)):
         return same
@@ -115,6 +119,14 @@ def missing(races, pair: AccessPair) -> Edge:
             return edge("groups-allowed", count=left[0], line=line_text(races, left[1]))
         return Edge(CAUSES["stores-pending"], group)
     return _wait(races, pair)
+
+
+def _several_issue(races, pair: AccessPair) -> Edge:
+    """Several threads issue one instruction of the tensor core or one copy."""
+    threads, what = threads_of(races, pair.issuers), work_of(races, pair.first.row)
+    found = overlapping(pair, threads) if what == "MMA" else None
+    what = f"{what}, and their columns overlap" if pair.first.kind == "mma" else "copy, to one place"
+    return found or edge("issuers", threads=threads, what=what)
 
 
 def _same_value(races, pair: AccessPair) -> Edge:

@@ -8,7 +8,7 @@ from ptxsim.checks.diagnosis.out_of_step import newest_wait, others_columns
 from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.race.conflict import AccessPair
-from ptxsim.checks.race.wording import barrier_of, line_text
+from ptxsim.checks.race.wording import barrier_of, line_text, work_of
 
 
 def other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
@@ -81,4 +81,5 @@ def _other_commits(races, pair: AccessPair, awaited: dict) -> Edge | None:
         name=barrier_of(races, place),
         theirs=min(warps) % per_cta,
         mine=first.warp(races) % per_cta,
+        work=work_of(races, first.row),
     )

@@ -12,7 +12,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import phase_name, source_line, times
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
-from ptxsim.checks.race.wording import barrier_of, line_text
+from ptxsim.checks.race.wording import barrier_of, line_text, work_of
 from ptxsim.machine.register_files import WHOLE_WARP
 
 Place = tuple[int, int]
@@ -61,7 +61,8 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
     sources = history_of(races.cluster)[place].sources
     row = next((row for how, w, row in sources if how == "commit" and w == warp), None)
     line = "" if row is None else line_text(races, row)
-    return edge("early-commit", name=barrier_of(races, place), line=line)
+    work = work_of(races, first.row)
+    return edge("early-commit", name=barrier_of(races, place), line=line, work=work)
 
 
 def stage_handed_back_early(races, pair: AccessPair) -> Edge | None:
@@ -78,7 +79,8 @@ def stage_handed_back_early(races, pair: AccessPair) -> Edge | None:
     last = next(own, None)
     if last is None or last.kind != "commit" or freed not in last.places:
         return None
-    return edge("early-commit", name=barrier_of(races, freed), line=line_text(races, last.row))
+    line, work = line_text(races, last.row), work_of(races, product.row)
+    return edge("early-commit", name=barrier_of(races, freed), line=line, work=work)
 
 
 def sent_by_both(races, pair: AccessPair) -> Edge | None:

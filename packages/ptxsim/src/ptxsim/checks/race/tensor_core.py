@@ -42,7 +42,7 @@ class Tcgen05(Observer):
         queue = self.clocks.queue(item.queue)
         queue.count += 1
         item.epoch = queue.count
-        if not work.accumulates:
+        if work.name == "tcgen05.mma" and not work.accumulates:
             self.transfers.begun.setdefault(item.queue, []).append(item.epoch)
         self.clocks.tcgen05_clock[item.thread, item.queue + 1 - self.clocks.threads] = queue.count
         self.issued[id(work)] = item

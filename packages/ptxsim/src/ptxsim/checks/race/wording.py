@@ -49,6 +49,12 @@ def line_text(races, row: int) -> str:
     return f" ({source_line(races.launch.program, row)})" if known else ""
 
 
+def work_of(races, row: int) -> str:
+    """What a tensor core does: `MMA`, or `tcgen05.cp`."""
+    instr = instr_of(races, row)
+    return "MMA" if instr is None or instr.mods[0] == "mma" else f"{instr.op}.{instr.mods[0]}"
+
+
 def barrier_of(races, place: tuple[int, int]) -> str:
     """`full[1] of CTA 0`; the CTA only if the cluster has several."""
     name = races.reporter.shared_name(place[1])
