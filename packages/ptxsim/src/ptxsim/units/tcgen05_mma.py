@@ -29,6 +29,7 @@ from ptxsim.units.bulk_groups import each_lane
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks, read_operand
 from ptxsim.units.registry import refuse, unit
 from ptxsim.units.tcgen05_alloc import has_pair
+from ptxsim.units.tcgen05_columns import column_mask
 from ptxsim.units.tcgen05_product import Product, decode, operand_index, operand_lanes, pair, side_of
 from ptxsim.units.tcgen05_result import write_result
 from ptxsim.units.tcgen05_scales import scaled_product
@@ -116,15 +117,21 @@ def _product_of(
     shape, problem = decode(*form)
     others = [value + offset & 0xFFFF_FFFF for value, offset in zip(rest, operands.offsets, strict=True)]
     last, ws = rest[-1] if operands.last else 0, modifiers[2]
-    if shape is not None and ws and last:
-        shape, problem = None, ("unsupported", "incomplete", "a zero-column mask is not modelled")
+    if shape is not None and ws:
+        try:
+            column_mask(last, shape.m, shape.n, form[0])
+        except ValueError as error:
+            shape, problem = None, ("descriptor", "error", str(error))
+        except NotImplementedError as error:
+            shape, problem = None, ("unsupported", "incomplete", f"{error} is not modelled")
     if shape is None:
         return None, problem
     disabled, scales = others[: operands.disabled], others[operands.disabled :][: operands.scales]
     metadata = others[operands.disabled + operands.scales] if operands.metadata else -1
     of_a = ("tmem", a + operands.a_offset & 0xFFFF_FFFF) if operands.a_in_tmem else a
     at = of_a, b, *split_address(d + operands.d_offset), tuple(scales), metadata, tuple(disabled)
-    return Product(form, shape, cta, pair(modifiers[1], cta, ctas), *at, 0 if ws else last), problem
+    extra = (0, last) if ws else (last, 0)
+    return Product(form, shape, cta, pair(modifiers[1], cta, ctas), *at, *extra), problem
 
 
 def _factors(instr, kind: str) -> int:
@@ -254,7 +261,10 @@ def _operand(cluster: Cluster, ops: list[TensorWork], rank: int, which: str, par
         found = [_from_tmem(cluster, rank, s[1], rows, op, part) for s, op in zip(sources, ops, strict=True)]
         values = np.concatenate(found, axis=1)
     else:
+        mask = own.columns if which == "b" else None
+        rows = mask.rows(16 // DECODERS[fmt].bytes if mn else 1) if mask else rows
         values = _from_shared(cluster, rank, sources, rows, mn, fmt, ops[0].where, own.k_bytes(which))
+        values = mask.applied(values) if mask else values
     return -values if negate else values
 
 

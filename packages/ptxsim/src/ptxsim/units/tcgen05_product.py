@@ -19,6 +19,7 @@ from ptxsim.isa.layouts.tmem import data_path, operand_layout
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.machine.tensor_memory import LANES, split_address
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks
+from ptxsim.units.tcgen05_columns import ColumnMask, column_mask
 from ptxsim.units.tcgen05_result import result_blocks
 from ptxsim.units.tcgen05_scales import scale_columns
 from ptxsim.units.tcgen05_sparse import metadata_columns
@@ -40,6 +41,7 @@ class Product:
     metadata: int  # address of the indices of a sparse A, or -1
     disabled: tuple[int, ...] = ()  # masks of output lanes that are not written
     d_scale: int = 0  # D as an input is divided by 2 to this
+    mask: int = 0  # zero-column mask of .ws
 
     @functools.cached_property
     def group(self) -> int:
@@ -58,7 +60,8 @@ class Product:
     @functools.cached_property
     def key(self) -> tuple:
         """Equal for products that may execute as one."""
-        return (self.shape, self.group, self.cta, self.lane, self.column, self.disabled, self.ws, self.shift)
+        at = self.group, self.cta, self.lane, self.column
+        return (self.shape, *at, self.disabled, self.ws, self.shift, self.mask)
 
     @functools.cached_property
     def never_merged(self) -> bool:
@@ -67,8 +70,13 @@ class Product:
 
     @functools.cached_property
     def footprint(self) -> Footprint:
-        operands = self.a, self.b, self.lane, self.column, self.scales, self.metadata
+        operands = self.a, self.b, self.lane, self.column, self.scales, self.metadata, (), 0, self.mask
         return footprint(self.form, self.ranks, operands)
+
+    @functools.cached_property
+    def columns(self) -> ColumnMask | None:
+        """The columns of B that a zero-column mask leaves; None if it leaves all."""
+        return column_mask(self.mask, self.shape.m, self.shape.n, self.form[0]) if self.mask else None
 
     @functools.cached_property
     def partial(self) -> bool:
@@ -113,8 +121,8 @@ def decode(
 
 @functools.lru_cache(maxsize=2048)
 def footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprint:
-    """The footprint of an instruction. form: arguments of `decode`; operands: A, B, lane and column of D,
-    scales, metadata.
+    """The footprint of an instruction. form: arguments of `decode`; operands: A, B, and what else a
+    Product has.
     """
     shape, (a, b, lane, column, *_) = decode(*form)[0], operands
     assert shape is not None  # a form that was issued
@@ -142,15 +150,21 @@ def _operand_span(product: Product, rank: int, side: str) -> SharedSpan | None:
     if isinstance(bits, tuple):
         return None
     try:
-        return _span(rank, bits, rows, DECODERS[fmt].bytes, mn, product.k_bytes(side))
+        mask = product.columns if side == "b" else None
+        return _span(rank, bits, rows, DECODERS[fmt].bytes, mn, product.k_bytes(side), mask)
     except ValueError:
         return None  # reported when the operand is read
 
 
 @functools.lru_cache(maxsize=2048)
-def _span(rank: int, bits: int, rows: int, width: int, mn: bool, k_bytes: int) -> SharedSpan:
-    chunks = operand_chunks((bits,), rows, width, mn, k_bytes=k_bytes)
-    return SharedSpan(rank, chunks.index, chunks.first, chunks.last)
+def _span(
+    rank: int, bits: int, rows: int, width: int, mn: bool, k_bytes: int, mask: ColumnMask | None
+) -> SharedSpan | None:
+    per = 16 // width if mn else 1
+    rows = mask.rows(per) if mask else rows
+    index = operand_chunks((bits,), rows, width, mn, k_bytes=k_bytes).index
+    index = mask.chunks(index, per) if mask else index
+    return SharedSpan(rank, index, int(index.min()) * 16, int(index.max()) * 16 + 15) if index.size else None
 
 
 def _cells_of_a(product: Product, rank: int) -> list[Rectangle]:
