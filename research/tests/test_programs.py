@@ -6,7 +6,6 @@ import pytest
 
 from research.programs.__main__ import (
     HERE,
-    STAGES,
     Program,
     judge,
     known_rows,

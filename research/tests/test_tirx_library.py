@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import lzma
 import statistics
 import sys
 from contextlib import nullcontext
@@ -18,6 +19,7 @@ from ptxsim.forecasting import chip
 from research.store import load
 
 HERE = Path(__file__).resolve().parents[1] / "tirx_kernels"
+MANIFEST = HERE / "manifest.json.xz"
 SLICE = load(HERE / "slice.tar.xz")
 
 
@@ -28,7 +30,7 @@ def report(tool):
 
 @pytest.fixture
 def manifest(report):
-    return report.manifest(HERE / "manifest.json")
+    return report.manifest(MANIFEST)
 
 
 def test_the_slice_is_what_the_manifest_names(manifest):
@@ -216,7 +218,7 @@ def test_the_page_is_what_the_manifest_says(report, manifest):
 
 
 def test_the_manifest_is_written_as_the_report_writes_it(report, manifest):
-    assert (HERE / "manifest.json").read_text() == report.written(list(manifest.values()))
+    assert lzma.decompress(MANIFEST.read_bytes()).decode() == report.written(list(manifest.values()))
 
 
 def test_the_second_configuration_is_not_the_first(tool, manifest):

@@ -18,7 +18,7 @@ ALIKE = 160  # characters of a finding that are compared
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", type=Path)
-    parser.add_argument("--manifest", type=Path, default=HERE / "manifest.json")
+    parser.add_argument("--manifest", type=Path, default=HERE / "manifest.json.xz")
     args = parser.parse_args()
     known = manifest(args.manifest)
     counts: dict[str, int] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -57,7 +58,7 @@ def main() -> None:
     before = manifest(args.manifest) if args.manifest else {}
     found = [before.get(e.name, {}) | row(e, args.rows) for e in entries() if e.arch]
     if args.manifest:
-        args.manifest.write_text(written(found))
+        args.manifest.write_bytes(lzma.compress(written(found).encode(), preset=9 | lzma.PRESET_EXTREME))
     if args.page:
         begin, end = MARKS
         head, rest = args.page.read_text().split(begin)
@@ -67,7 +68,11 @@ def main() -> None:
 
 
 def read(path: Path):
-    return json.loads(path.read_text()) if path.exists() else {}
+    """The JSON in a file, which may be compressed; {} if there is none."""
+    if not path.exists():
+        return {}
+    data = path.read_bytes()
+    return json.loads(lzma.decompress(data) if path.suffix == ".xz" else data)
 
 
 def manifest(path: Path) -> dict[str, dict]:
