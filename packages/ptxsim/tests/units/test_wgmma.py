@@ -55,7 +55,7 @@ def product(
     tail="p, 1, 1",
     order="program",
     c=None,
-    scale=1,
+    form="m64n{n}k{k}.{kinds}",
 ):
     """(D from the simulator, A, B) of one wgmma of random small integers, or fresh zeros for C."""
     d, a_kind, b_kind = kinds
@@ -79,7 +79,7 @@ def product(
     mov.b64 %y2, {encode_matrix_descriptor(a_desc, "sm_90")};
     mov.b64 %y3, {encode_matrix_descriptor(b_desc, "sm_90")};
     {FENCE}
-    wgmma.mma_async.sync.aligned.m64n{n}k{k}.{".".join(kinds)}
+    wgmma.mma_async.sync.aligned.{form.format(n=n, k=k, kinds=".".join(kinds))}
     {vector("o", 0, count)}, {ptx_a}, %y3, %{tail};
     wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"""
     # the shared image comes first in the input, the registers of C after it
@@ -116,6 +116,14 @@ def tail(kinds, registers=False) -> str:
 @pytest.mark.parametrize("kinds", TYPES)
 def test_types(kinds, registers):
     d, a, b = product(64, kinds, registers=registers, swizzle=32, tail=tail(kinds, registers))
+    assert np.array_equal(d, a @ b.T)
+
+
+@pytest.mark.parametrize("registers", [False, True])
+def test_single_bits(registers):
+    bits = "m64n{n}k256.s32.b1.b1.and.popc"
+    d, a, b = product(24, ("s32", "u8", "u8"), registers=registers, tail="p", form=bits)
+    a, b = (np.unpackbits(m.astype(np.uint8), axis=1).astype(int) for m in (a, b))
     assert np.array_equal(d, a @ b.T)
 
 

@@ -78,7 +78,9 @@ def require_set(cluster: Cluster, split: Split, slots) -> None:
         name = next(n for n, s in registers.items() if s == missing[0])
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         message = f"{instr.op}.{instr.mods[0]} reads registers that were never written: {name}{more}"
-        hint = "set the accumulators to zero before the loop, or do not add to them in the first K step"
+        hint = (
+            "write all registers of A and B; zero the accumulators, or do not add to them in the first K step"
+        )
         cluster.reporter.add("uninitialized", "error", message, hint, split, key="unset")
 
 

@@ -283,7 +283,8 @@ def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: in
 def _chunks(cluster: Cluster, part: WgmmaPart, bits: int, rows: int, kind: str, mn: bool) -> Chunks | None:
     """The 16-byte chunks that a descriptor points to; None, with a finding, if it is not legal."""
     try:
-        chunks = operand_chunks((bits,), rows, DECODERS[kind].bytes, mn, "sm_90")
+        width = DECODERS[kind].bytes if kind in DECODERS else 1  # b1: whole bytes
+        chunks = operand_chunks((bits,), rows, width, mn, "sm_90")
     except ValueError as error:
         _report(cluster, part, "descriptor", str(error))
         return None

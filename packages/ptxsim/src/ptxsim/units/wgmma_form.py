@@ -17,6 +17,7 @@ _KINDS = {
     ("tf32",): (8, ("f32",), 2),
     _FP8: (32, ("f16", "f32"), 2),
     _INT8: (32, ("s32",), 0),
+    ("b1",): (256, ("s32",), 0),
 }
 _INT_N = {8, 24, *range(16, 257, 16)}  # PTX ISA 9.7.15.2: N of the integer kinds
 _OPERATION = "wgmma.mma_async .sync.aligned.shape"
@@ -26,9 +27,10 @@ BOXES = (
     f"{_OPERATION}.f32.wide.wide {_OPERANDS}",
     f"{_OPERATION}.d.eight.eight {_OPERANDS}",
     f"{_OPERATION}{{.satfinite}}.s32.int.int {_OPERANDS}",
+    f"{_OPERATION}.s32.b1.b1.and.popc d, a, b, scale",
 )
 SETS: dict[str, Any] = {
-    "shape": " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32)),
+    "shape": " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32, 256)),
     "d": "f16 f32",
     "wide": "bf16 tf32",
     "eight": "e4m3 e5m2",
@@ -61,13 +63,13 @@ class WgmmaForm:
 def decode_form(instr) -> WgmmaForm:
     """The form of a wgmma.mma_async; raises PtxError for one that does not exist or is not modelled."""
     shape = next(filter(None, (re.fullmatch(r"m64n(\d+)k(\d+)", m) for m in instr.mods)), None)
-    types = [m for m in instr.mods if m in DECODERS or m in ("f32", "s32")]
+    types = [m for m in instr.mods if m in DECODERS or m in ("f32", "s32", "b1")]
     family = next((f for f in _KINDS if len(types) == 3 and types[1] in f and types[2] in f), None)
     if shape is None or family is None:
         raise refuse(instr, f"{instr.name} is not a dense form of wgmma.mma_async that is modelled")
     n, k = int(shape[1]), int(shape[2])
     depth, results, immediates = _KINDS[family]
-    good_n = n in _INT_N if family is _INT8 else n % 8 == 0 and 8 <= n <= 256
+    good_n = n in _INT_N if results == ("s32",) else n % 8 == 0 and 8 <= n <= 256
     if k != depth or types[0] not in results or not good_n:
         raise refuse(instr, f"{instr.name}: no such shape or type of D (PTX ISA 9.7.15.2)")
     in_registers = hasattr(instr.operands[1], "items")

@@ -1,8 +1,8 @@
 """The product of one wgmma.mma_async in compiled code, for its handler and for the main loop.
 
-Products of two elements are exact in float32 for all types, and so are sums of 32 integer products. Sums run
-in ascending order along K, with one rounding per step. A chip may round and order them differently (PTX ISA
-9.7.15.5.2).
+Products of two elements are exact in float32 for all types, and so are sums of 32 integer products or of
+256 bits. Sums run in ascending order along K, with one rounding per step. A chip may round and order them
+differently (PTX ISA 9.7.15.5.2).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ptxsim.units.wgmma_form import WgmmaForm
 N, K, D_KIND, SATURATE, IN_REGISTERS, A_KIND, B_KIND, A_NEGATIVE, B_NEGATIVE, A_MN, B_MN = range(11)
 A_TABLE, B_TABLE, A_SLOTS, D_SLOTS = range(11, 15)
 MORE = 15
-HALF, BFLOAT, WIDE, BYTE = range(4)  # types of A and B
-_KINDS = {"f16": HALF, "bf16": BFLOAT, "tf32": WIDE}
+HALF, BFLOAT, WIDE, BYTE, BIT = range(5)  # types of A and B
+_KINDS = {"f16": HALF, "bf16": BFLOAT, "tf32": WIDE, "b1": BIT}
 F16, F32, S32 = range(3)
 _RESULTS = {"f16": F16, "f32": F32, "s32": S32}
 WARPS = 4
@@ -88,6 +88,8 @@ def _raw_element(kind, raw, table):
         return as_f32(raw << np.uint64(16))
     if kind == WIDE:  # the tensor core reads the upper 19 bits (PTX ISA 5.2.3)
         return as_f32(raw & np.uint64(0xFFFFE000))
+    if kind == BIT:
+        return np.float32(raw)
     return as_f32(load32(np.uint64(table) + np.uint64(4) * raw))
 
 
@@ -101,6 +103,11 @@ def _decode(kind, window, numbers, table, out):
     elif kind == BFLOAT:
         for i in range(0, numbers.size, 4):
             decode_bf16(window, first + 8 * i, target + 32 * i)
+    elif kind == BIT:
+        for i in range(16 * numbers.size):
+            raw = load8(np.uint64(window + 16 * numbers[i >> 4] + (i & 15)))
+            for j in range(8):
+                out[8 * i + j] = np.float32(raw >> np.uint64(j) & np.uint64(1))
     else:
         per = 4 if kind == WIDE else 16
         for i in range(numbers.size):
