@@ -89,6 +89,7 @@ GROUPS = (
         lines(*SENT, f"@%lead {BACK}"),
         ("wait_group 0;", "wait_group.read 0;"),
         "race",
+        words="waits for reads alone",
     ),
     Rule(
         "group-belongs-to-its-thread",

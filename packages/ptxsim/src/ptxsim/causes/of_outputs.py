@@ -19,6 +19,13 @@ OF_OUTPUTS = (
         text="its thread's wait_group{line} leaves {count} pending, and this is one of them",
     ),
     Cause(
+        "only-read",
+        170,
+        "cp.async.bulk.wait_group.read lets the source be written again; before the destination is read or "
+        "written, the thread must wait by wait_group, without .read",
+        text="its thread's wait_group.read{line} waits for reads alone, not for what the copy writes",
+    ),
+    Cause(
         "same-tile",
         170,
         "the tile's row and column must differ for every CTA that stores: do they depend on every index of "

@@ -167,7 +167,7 @@ SHOWN = _ids(
     "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "
     "one-memory load-outside leaves-ring read-unawaited "
     "columns-stay other-columns phase-of-many answers-more waits-first one-word product-unwaited "
-    "own-behind loaded-again groups-allowed "
+    "own-behind loaded-again groups-allowed only-read "
     "shared-word word-moves-on parts-apart boxes-overlap no-rank own-alloc awaited-elsewhere own-twice "
     "unused-third both-ways written-again "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "

@@ -109,6 +109,9 @@ def missing(races, pair: AccessPair) -> Edge:
         return _one_too_many(races, pair) or groups_pending(races.launch.program)
     if first.kind == "wgmma" and not pair.waited:
         return edge("products-pending")
+    only = _only_read(races, pair)
+    if only is not None:
+        return only
     if not pair.waited:
         own = f"its warp has not executed tcgen05.wait::{first.kind}"
         group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
@@ -137,6 +140,18 @@ def _same_value(races, pair: AccessPair) -> Edge:
         return edge("all-write")
     without = missing(races, replace(pair, code=WRITE_WRITE))
     return Edge(without.cause, f"{without.text}, but both write the same value in this run", without.at)
+
+
+def _only_read(races, pair: AccessPair) -> Edge | None:
+    """A bulk store whose thread has executed wait_group.read for it, where wait_group is needed."""
+    for store, other in (pair.first, pair.second), (pair.second, pair.first):
+        if store.kind != "result":
+            continue
+        owner = races.clocks.queue(store.agent).owner
+        row = races.bulk.only_read(owner, store.epoch)
+        if row is not None and (not pair.waited if store is pair.first else other.agent == owner):
+            return edge("only-read", line=line_text(races, row))
+    return None
 
 
 def _fence(races, pair: AccessPair) -> str:

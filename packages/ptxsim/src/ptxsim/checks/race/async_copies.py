@@ -33,6 +33,7 @@ class BulkCopyOrder(Observer):
         self.committed = np.zeros(cluster.warps * 32, np.int64)  # bulk groups committed by each thread
         self.storing: set[int] = set()  # threads that have issued a bulk store
         self.waits: dict[int, list[tuple[int, int, int]]] = {}  # agent -> (groups done, committed, row) each
+        self.reads: dict[int, tuple[int, int]] = {}  # agent -> (groups done, row) of its last wait_group.read
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Issued:
         op = Issued.of(copy.kind, split, self.clocks)
@@ -117,6 +118,8 @@ class BulkCopyOrder(Observer):
             done = committed - allowed
             if allowed:
                 self.waits.setdefault(agent, []).append((done, committed, split.row))
+            if reading:
+                self.reads[agent] = done, split.row
             for kind in ("source",) if reading else ("source", "result"):
                 column = self.clocks.columns.get((kind, agent))
                 if column is not None:
@@ -128,6 +131,11 @@ class BulkCopyOrder(Observer):
         """
         waits = self.waits.get(agent, [])
         return next((((c - done), row) for done, c, row in waits if done < group <= c), None)
+
+    def only_read(self, agent: int, group: int) -> int | None:
+        """The row of the thread's last wait_group.read, if it covers this group."""
+        done, row = self.reads.get(agent, (0, 0))
+        return row if group <= done else None
 
 
 @dataclass(eq=False)
