@@ -150,6 +150,13 @@ RULES = (
         words="init",
     ),
     Rule(
+        "inval-once",
+        lines(*ONE_PHASE, "bar.sync 0;", "@%lead mbarrier.inval.shared.b64 [%bar];"),
+        ("inval.shared.b64 [%bar];", "inval.shared.b64 [%bar]; @%lead mbarrier.inval.shared.b64 [%bar];"),
+        "mbarrier",
+        words="that mbarrier.inval has ended",
+    ),
+    Rule(
         "inval-before-init-again",
         lines(INIT, "@%lead mbarrier.inval.shared.b64 [%bar];", *ONE_PHASE),
         ("@%lead mbarrier.inval.shared.b64 [%bar];", ""),

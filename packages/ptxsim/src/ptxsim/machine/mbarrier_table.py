@@ -49,6 +49,10 @@ class MBarriers(dict[Place, MBarrier]):
     def remove(self, place: Place) -> None:
         self.pop(place).lives = 0
 
+    def ended(self, place: Place) -> bool:
+        """Whether there was a barrier at this place, and mbarrier.inval has ended it."""
+        return place in self._rows and place not in self
+
     def learn(self) -> None:
         """Takes over the barriers that compiled code has initialised or invalidated."""
         self._control[bytecode.REMADE] = 0

@@ -68,14 +68,16 @@ def find_barrier(
     barrier = cluster.mbarriers.get(place)
     if barrier is None:
         name = cluster.reporter.shared_name(place[1])
-        message = f"{action} on {name} of CTA {place[0]}, which nobody has initialised"
+        ended = cluster.mbarriers.ended(place)
+        how = "that mbarrier.inval has ended" if ended else "which nobody has initialised"
+        hint = "after mbarrier.inval, only a new mbarrier.init may use the barrier; does each run once?"
         cluster.reporter.add(
             "mbarrier",
             "error",
-            message,
-            CAUSES["no-slot" if "it has" in name else "uninitialised"],
+            f"{action} on {name} of CTA {place[0]}, {how}",
+            hint if ended else CAUSES["no-slot" if "it has" in name else "uninitialised"],
             split,
-            key=("uninit", place[1]),
+            key=("ended" if ended else "uninit", place[1]),
             barrier=name,
             barrier_cta=place[0],
         )
