@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 
 def source_line(program, row: int) -> str:
     """`line 12`, or `PTX line 40` if the source line is unknown; row: of the instruction."""
     instr = program.instrs[row]
     return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
+
+
+def spot(program, row: int) -> Hashable:
+    """What distinguishes a source line, also where one function is inlined twice."""
+    instr = program.instrs[row]
+    if not instr.src:
+        return instr.line
+    return instr.src, instr.loc and instr.loc[0], instr.inlined and instr.inlined[1:3]
 
 
 def source_lines(program, first: int, last: int) -> str:

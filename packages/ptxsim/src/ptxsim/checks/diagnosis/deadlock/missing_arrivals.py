@@ -47,8 +47,8 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
 def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame | None:
     """The missing arrival is the waiter's own, at a line after its wait where nobody has signalled yet."""
     barrier = model.cluster.mbarriers[waiter.place]
-    lines = {model.line(row) for _, _, row in history.sources}
-    own = [row for row in sorted(rows & model.reach(waiter)) if model.line(row) not in lines]
+    lines = {model.spot(row) for _, _, row in history.sources}
+    own = [row for row in sorted(rows & model.reach(waiter)) if model.spot(row) not in lines]
     lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
     if not own or barrier.pending not in (1, lanes):
         return None

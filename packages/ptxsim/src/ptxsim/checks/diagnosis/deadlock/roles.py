@@ -95,10 +95,10 @@ def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
 
 def _at_line(model: Model, waiter: Waiter) -> set[int]:
     """Other warps that wait, or have waited, at the line where this group waits."""
-    line = model.line(waiter.row)
-    here = {warp for w in model.waiters if model.line(w.row) == line for warp in w.lanes}
+    line = model.spot(waiter.row)
+    here = {warp for w in model.waiters if model.spot(w.row) == line for warp in w.lanes}
     passed = (item for history in model.histories.values() for item in history.waits.items())
-    here |= {warp for warp, waits in passed if any(model.line(row) == line for row in waits.rows)}
+    here |= {warp for warp, waits in passed if any(model.spot(row) == line for row in waits.rows)}
     return here - set(waiter.lanes)
 
 

@@ -79,8 +79,8 @@ def _one_wait_more(model: Model, waiter: Waiter) -> bool:
     ring = [model.histories[p] for p in ring_of(model.histories, waiter.place, model.array)]
     own = {by for history in ring for how, by, _ in history.sources if how != "load"} == {warp}
     waits = [history.waits[warp] for history in ring if warp in history.waits]
-    lines = {model.line(row) for passed in waits for row in passed.rows}
-    return own and bool(lines) and model.line(waiter.row) not in lines
+    lines = {model.spot(row) for passed in waits for row in passed.rows}
+    return own and bool(lines) and model.spot(waiter.row) not in lines
 
 
 def _signalled_by_others(model: Model, place: Place, warp: int) -> bool:
@@ -160,9 +160,9 @@ def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
     ring = sorted(ring_of(model.histories, waiter.place, model.array))
     waits = [model.histories[p].waits.get(warp) for p in ring]
     counts = [0 if w is None else w.count for w in waits]
-    lines = {model.line(row) for w in waits if w is not None for row in w.rows}
+    lines = {model.spot(row) for w in waits if w is not None for row in w.rows}
     in_turn = counts == sorted(counts, reverse=True) and counts[0] - 1 == counts[-1] > 0
-    if not in_turn or model.line(waiter.row) in lines:
+    if not in_turn or model.spot(waiter.row) in lines:
         return None
     due = ring[counts.index(counts[-1])]
     phase = counts[-1]  # the first phase of this element that it has not waited for
@@ -176,8 +176,13 @@ def awaited_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
     """The same warps have waited for all phases of this array at other lines, and none of its signallers will
     reach it again: this wait is for something that reports elsewhere.
     """
-    phases, lines = _answered(model, waiter)
-    if not phases or model.line(waiter.row) in lines or not all(h.done for h in waiter.helpers):
+    phases, rows = _answered(model, waiter)
+    lines = {model.line(row) for row in rows}
+    if (
+        not phases
+        or model.spot(waiter.row) in map(model.spot, rows)
+        or not all(h.done for h in waiter.helpers)
+    ):
         return None
     facts = {"phases": f"{phases} phase{'s' * (phases > 1)}", "at": " and ".join(sorted(lines))}
     return blame("awaited-elsewhere", waiter, name=model.array(waiter.place[1]), **facts)
@@ -185,12 +190,12 @@ def awaited_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
 
 def all_answered(model: Model, waiter: Waiter) -> int:
     """Phases of its array of barriers, if it has waited for each of them, at this very row; else 0."""
-    phases, lines = _answered(model, waiter)
-    return phases if len(waiter.lanes) == 1 and model.line(waiter.row) in lines else 0
+    phases, rows = _answered(model, waiter)
+    return phases if len(waiter.lanes) == 1 and model.spot(waiter.row) in map(model.spot, rows) else 0
 
 
-def _answered(model: Model, waiter: Waiter) -> tuple[int, set[str]]:
-    """(phases of its barrier array, lines where its warps have waited for each of them); 0 phases if not."""
+def _answered(model: Model, waiter: Waiter) -> tuple[int, set[int]]:
+    """(phases of its barrier array, rows where its warps have waited for each of them); 0 phases if not."""
     barrier, _ = barrier_of(model, waiter)
     if barrier is None:
         return 0, set()
@@ -202,4 +207,4 @@ def _answered(model: Model, waiter: Waiter) -> tuple[int, set[str]]:
     often = {sum(w.count for w in own) for own in waits.values()}
     if any(w.fresh is not None for w in passed) or often != {phases}:
         return 0, set()
-    return phases, {model.line(row) for waits in passed for row in waits.rows}
+    return phases, {row for waits in passed for row in waits.rows}

@@ -6,13 +6,15 @@ checks/diagnosis/deadlock/explain.py read it.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
+from ptxsim.checks.diagnosis.deadlock.nameless import nameless_arrays
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
-from ptxsim.checks.phrases import source_line
+from ptxsim.checks.phrases import source_line, spot
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.events.views import Cluster
 from ptxsim.jit import bytecode
@@ -70,6 +72,7 @@ class Model:
     def __init__(self, cluster: Cluster, reporter):
         self.cluster, self.reporter, self.program = cluster, reporter, cluster.program
         self.histories: dict[tuple, BarrierHistory] = history_of(cluster)
+        self.nameless = nameless_arrays(cluster, self.histories, reporter)
         self.signal_rows = signal_rows(cluster.launch)
         self.guards = Guards(cluster)
         self._reach: dict[int, set[int]] = {}
@@ -116,7 +119,7 @@ class Model:
         return f"{text} of CTA {place[0]}" if self.cluster.ctas > 1 else text
 
     def array(self, offset: int) -> str:
-        return self.reporter.shared_buffer(offset)
+        return self.nameless.get(offset) or self.reporter.shared_buffer(offset)
 
     def _wants(self, waiter: Waiter) -> tuple[str, str]:
         cluster, detail = self.cluster, waiter.detail
@@ -191,10 +194,8 @@ class Model:
 
     def rows_for(self, place: tuple[int, int]) -> set[int]:
         """Rows that signal barriers of the same array, by the program's text."""
-        array = self.array(place[1])
-        return {
-            row for row, offsets in self.signal_rows.items() if any(self.array(o) == array for o in offsets)
-        }
+        arrays = {self.array(place[1]), self.reporter.shared_buffer(place[1])}  # a base may be no barrier
+        return {row for row, offsets in self.signal_rows.items() if arrays & set(map(self.array, offsets))}
 
     def waiter_of(self, warp: int, mask: int) -> Waiter | None:
         """The group that these lanes are in, or that they wait for at a meeting point of their warp."""
@@ -283,6 +284,9 @@ class Model:
 
     def line(self, row: int) -> str:
         return source_line(self.program, row)
+
+    def spot(self, row: int) -> Hashable:
+        return spot(self.program, row)
 
     def in_one_loop(self, one: int, other: int) -> bool:
         first, last = sorted((one, other))

@@ -1,0 +1,32 @@
+"""Arrays among barriers that share one buffer, as kernels lay them out in dynamic shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from ptxsim.checks.barrier_history import BarrierHistory
+from ptxsim.checks.phrases import spot
+from ptxsim.events.views import Cluster
+
+
+def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], reporter) -> dict[int, str]:
+    """Window offset -> name of the first barrier of its array, for barriers that are no variables of their
+    own. Those that one line waits for and one line has initialised form an array; one that nobody waits for
+    belongs to the array that its line has initialised.
+    """
+    lines: dict[int, set[Hashable]] = {}  # offset -> the lines that wait for it
+    for place, history in histories.items():
+        if not reporter.is_one_word(place[1]) and "[" not in reporter.shared_name(place[1]):
+            rows = {row for waits in history.waits.values() for row in waits.rows}
+            lines.setdefault(place[1], set()).update(spot(cluster.program, row) for row in rows)
+    for g, wait in cluster.waits.items():
+        if wait.kind == "mbarrier" and wait.detail["place"][1] in lines:
+            lines[wait.detail["place"][1]].add(spot(cluster.program, cluster.splits[g].row))
+    instrs = cluster.program.instrs
+    made = {p[1]: instrs[h.row].src and spot(cluster.program, h.row) for p, h in histories.items()}
+    groups: dict[Hashable, set[int]] = {}
+    for offset in sorted(lines):
+        alike = [o for o in lines if lines[o] & lines[offset] and made[o] == made[offset]]
+        own = alike or [o for o in lines if lines[o] and made[o] == made[offset]]
+        groups.setdefault((made[offset], min(own, default=offset)), set()).add(offset)
+    return {o: reporter.shared_name(min(group)) for group in groups.values() for o in group}

@@ -1,0 +1,38 @@
+"""Deadlocks at barriers of several arrays in one buffer without names, as in dynamic shared memory."""
+
+from __future__ import annotations
+
+import pytest
+from truth import Rule, lines, run_rule
+
+# warp 0 fills two slots in turn (full: +0, +8; free: +16, +24), warp 1 empties them, and both meet at +32
+WAIT = "{{ AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %q, [%x4+{at}], {parity}; @!%q bra AGAIN; }}"
+SLOT = "and.b32 %x2, %x1, 1; mad.lo.u32 %x4, %x2, 8, %bar; bfe.u32 %x5, %x1, 1, 1;"
+ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [{}];"
+ROUNDS = "add.u32 %x1, %x1, 1; setp.lt.u32 %p, %x1, 6; @%p bra"
+TEXT = lines(
+    *(f"@%lead mbarrier.init.shared::cta.b64 [%bar+{8 * i}], {1 + (i == 4)};" for i in range(5)),
+    "bar.sync 0; mov.u32 %x1, 0; and.b32 %x6, %t, 31; setp.ne.u32 %p, %x6, 0; @%p bra END;",
+    "@%w1 bra EMPTY;",
+    f"FILL: {SLOT} xor.b32 %x6, %x5, 1;",
+    WAIT.format(at=16, parity="%x6"),
+    ARRIVE.format("%x4") + " // full",
+    f"{ROUNDS} FILL; bra MEET;",
+    f"EMPTY: {SLOT}",
+    WAIT.format(at=0, parity="%x5"),
+    ARRIVE.format("%x4+16") + " // free",
+    f"{ROUNDS} EMPTY;",
+    "MEET: " + ARRIVE.format("%bar+32"),
+    "mov.u32 %x4, %bar;",
+    WAIT.format(at=32, parity="0"),
+    "END:",
+)
+
+
+@pytest.mark.parametrize("new", [ARRIVE.format("%x4+32"), ""])
+def test_signals_of_another_array_are_not_those_of_the_ring(new):
+    old, words = ARRIVE.format("%x4+16") + " // free", "nobody signals buffer + 8208 B"
+    rule = Rule("nameless", TEXT)
+    assert run_rule(rule, TEXT, "program").verdict == "clean" and TEXT.count(old) == 1
+    found = [f for f in run_rule(rule, TEXT.replace(old, new), "program").findings if f.kind == "deadlock"]
+    assert [f.message.partition(" of CTA")[0][: len(words)] for f in found] == [words], found
