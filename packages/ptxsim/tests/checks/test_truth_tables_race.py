@@ -55,6 +55,11 @@ PER_TILE = lines(
     "@%w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %x7, 64;",
 )
 
+AWAITED = (
+    "@%q tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%bar];",
+    "@!%w0 bra OVER;",
+    f"@!%lead bra SKIP; {wait(0)} SKIP:",
+)
 ONE_LANE_WAITS = lines(
     "@%lead mbarrier.init.shared.b64 [%bar], 1;",
     "@%w0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%bar+64], 32;",
@@ -63,9 +68,7 @@ ONE_LANE_WAITS = lines(
     "fence.proxy.async; bar.sync 0; ld.shared.u32 %x8, [%bar+64]; tcgen05.fence::after_thread_sync;",
     "mov.b64 %y8, 70437463916608; mov.u32 %x9, 134479888; setp.ne.u32 %p, %t, %t; setp.eq.u32 %q, %t, 32;",
     "@%q tcgen05.mma.cta_group::1.kind::f16 [%x8], %y8, %y8, %x9, %p;",
-    "@%q tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%bar];",
-    "@!%w0 bra OVER;",
-    f"@!%lead bra SKIP; {wait(0)} SKIP:",
+    *AWAITED,
     "tcgen05.fence::after_thread_sync;",
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%x8]; tcgen05.wait::ld.sync.aligned; " + RESULT,
     "OVER: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;",
@@ -133,6 +136,15 @@ RULES = (
         (f"@!%lead bra SKIP; {wait(0)} SKIP:", ""),
         "race",
         also=(*EARLY, "tmem-alloc", "mbarrier"),
+        threads=128,
+    ),
+    Rule(
+        "products-committed",
+        ONE_LANE_WAITS.replace("\n".join(AWAITED), " ".join(AWAITED)),
+        (" ".join(AWAITED), AWAITED[1]),
+        "race",
+        words="no tcgen05.commit tells when this MMA is complete",
+        also=(*EARLY, "tmem-alloc", "async-pending"),
         threads=128,
     ),
 )

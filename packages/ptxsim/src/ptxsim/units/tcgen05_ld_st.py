@@ -118,7 +118,9 @@ def target(cluster: Cluster, split: Split, address: int, form: tuple, what: str)
         message = f"{what} of TMEM columns {first}..{last}, "
         gone = "" if have else freed_by(cluster, split.cta, first)
         message += f"but {have}" if have else gone or "which are not (all) allocated"
-        remedy = remedy or "TMEM must stay allocated until all threads have read it"
+        remedy = (
+            remedy or "tcgen05.alloc and a barrier must come before it, tcgen05.dealloc after the last read"
+        )
         hint = CAUSES["freed-early"] if gone else remedy
         cluster.reporter.add("tmem-alloc", "error", message, hint, split, key="columns")
         if last >= COLUMNS:

@@ -187,7 +187,8 @@ def _wait(races, pair: AccessPair) -> Edge:
     forward, backward = carriers(races, first), carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
     found = (
-        load_outside(races, pair)
+        _never_committed(races, pair)
+        or load_outside(races, pair)
         or one_memory(races, pair)
         or past_buffer(races, pair)
         or loaded_twice(races, pair)
@@ -313,6 +314,16 @@ def _one_too_many(races, pair: AccessPair) -> Edge | None:
     return None
 
 
+def _never_committed(races, pair: AccessPair) -> Edge | None:
+    """The program issues MMAs and has no tcgen05.commit."""
+    works = [access for access in (pair.first, pair.second) if access.kind == "mma"]
+    instrs = (i for i in races.launch.program.instrs if i is not None and i.op == "tcgen05")
+    if not works or any(i.mods[0] == "commit" for i in instrs):
+        return None
+    work = work_of(races, works[0].row)
+    return Edge(CAUSES["by-thread"], f"no tcgen05.commit tells when this {work} is complete")
+
+
 def _by_thread(races, pair: AccessPair) -> Edge | None:
     """The issuer of an MMA arrived with a plain arrive instead of a commit."""
     first, second = pair.first, pair.second
@@ -368,5 +379,7 @@ def _cause(races, pair: AccessPair) -> Cause:
         return CAUSES["copy-fence" if pair.first.kind == "cp.async" else "proxy-fence"]
     if pair.code == NO_TCGEN05_FENCE:
         return CAUSES["tcgen05-fence"]
+    if pair.space == "tmem" and "thread" in (pair.first.kind, pair.second.kind):  # a dealloc
+        return CAUSES["not-free"]
     reads = pair.first.verb == "write" and pair.second.verb == "read"
     return CAUSES["not-ready" if reads or unwritten_reads(races, pair) else "not-free"]
