@@ -49,6 +49,7 @@ def cases() -> list[Case]:
     ]
     found += [wgmma("wgmma.random", 64, k, 32, values="random") for k in TYPES if k[0] != "s32"]
     found += [wgmma("wgmma.special", 16, k, 32, values="special") for k in TYPES if k[0] != "s32"]
+    found += [single_bits(n, s, r) for n, s, r in ((8, 0, False), (24, 32, True), (256, 128, False))]
     found += [saturated(""), saturated(".satfinite"), groups()]
     return found
 
@@ -141,6 +142,14 @@ def wgmma(
         compare = (FLOAT[d], 2.0**-9, FP8_ERROR)
     full = f"{name}.n{n}.{'.'.join(kinds)}"
     return Case(full, program(body), arrays, ("out",), 128, 1, 1, SHARED, "sm_90a", {}, *compare)
+
+
+def single_bits(n: int, swizzle: int, r: bool) -> Case:
+    """256 bits in place of 32 bytes."""
+    case = wgmma(f"wgmma.bits.{place(r)}.{swizzle}", n, ("s32", "u8", "u8"), swizzle, r=r, c=True)
+    case.ptx = case.ptx.replace("k32.s32.u8.u8 ", "k256.s32.b1.b1.and.popc ")
+    case.name = case.name.replace("u8.u8", "b1.b1")
+    return case
 
 
 def saturated(word: str) -> Case:
