@@ -173,12 +173,29 @@ FENCED = lines(
     *PASS[5:],
 )
 GRID = {"ctas": 2}
+UNRELEASED = GRID | {"words": "nothing releases the write before it"}
+UNACQUIRED = GRID | {"words": "nothing acquires after it"}
 
 FLAGS = (
-    Rule("release-of-the-flag", lines(*PASS), (".release.", ".relaxed."), "race", **GRID),
-    Rule("acquire-of-the-flag", lines(*PASS), (".acquire.", ".relaxed."), "race", **GRID),
-    Rule("fence-before-the-flag", FENCED, ("@%p fence.acq_rel.gpu; // raise", ""), "race", **GRID),
-    Rule("fence-behind-the-flag", FENCED, ("fence.acq_rel.gpu; // see", ""), "race", **GRID),
+    Rule("release-of-the-flag", lines(*PASS), (".release.", ".relaxed."), "race", **UNRELEASED),
+    Rule("acquire-of-the-flag", lines(*PASS), (".acquire.", ".relaxed."), "race", **UNACQUIRED),
+    Rule("fence-before-the-flag", FENCED, ("@%p fence.acq_rel.gpu; // raise", ""), "race", **UNRELEASED),
+    Rule("fence-behind-the-flag", FENCED, ("fence.acq_rel.gpu; // see", ""), "race", **UNACQUIRED),
+    Rule(
+        "last-block-adds-up",  # each CTA writes a word; the last one to count reads them all
+        lines(
+            NUMBER,
+            "mul.wide.u32 %y1, %x1, 4; add.u64 %y1, %out, %y1; @%lead st.global.u32 [%y1+64], 3;",
+            "fence.acq_rel.gpu; bar.sync 0; // written",
+            "@!%lead bra PAST; atom.global.add.u32 %r1, [%out], 1;",
+            "setp.eq.u32 %p, %r1, 1; fence.acq_rel.gpu; @!%p bra PAST;",
+            "ld.global.u32 %r2, [%out+64]; ld.global.u32 %r3, [%out+68];",
+            "PAST:",
+        ),
+        ("fence.acq_rel.gpu; bar.sync 0; // written", "bar.sync 0;"),
+        "race",
+        **UNRELEASED,
+    ),
 )
 
 MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
@@ -253,19 +270,6 @@ LEGAL = (
     Rule(
         "bytes-apart-in-one-word",
         lines("cvt.u64.u32 %y1, %t; add.u64 %y1, %out, %y1;", "st.global.u8 [%y1], %t;"),
-    ),
-    Rule(
-        "last-block-adds-up",  # each CTA writes a word; the last one to count reads them all
-        lines(
-            NUMBER,
-            "mul.wide.u32 %y1, %x1, 4; add.u64 %y1, %out, %y1; @%lead st.global.u32 [%y1+64], 3;",
-            "fence.acq_rel.gpu; bar.sync 0;",
-            "@!%lead bra PAST; atom.global.add.u32 %r1, [%out], 1;",
-            "setp.eq.u32 %p, %r1, 1; fence.acq_rel.gpu; @!%p bra PAST;",
-            "ld.global.u32 %r2, [%out+64]; ld.global.u32 %r3, [%out+68];",
-            "PAST:",
-        ),
-        **GRID,
     ),
 )
 RULES = BARRIERS + MEMORY + FLAGS + CLUSTERS

@@ -69,6 +69,21 @@ OF_OUTPUTS = (
         "atomics with fences, a barrier of the whole grid (a cooperative launch) or the end of the kernel",
     ),
     Cause(
+        "other-cta",
+        170,
+        "should each CTA use places of its own: does the index depend on blockIdx? CTAs are ordered only by "
+        "atomics with fences, a barrier of the whole grid (a cooperative launch) or the end of the kernel",
+    ),
+    Cause(
+        "hands-nothing-on",
+        170,
+        "to hand data to another CTA: after the writes __threadfence() (fence.acq_rel.gpu), a barrier of the "
+        "CTA if several threads wrote, then the flag or the atomic; the reader needs a __threadfence() after "
+        "the flag or the atomic, before the data. Or st.release.gpu and ld.acquire.gpu, or atom.acq_rel.gpu",
+        text="they are in different clusters of the grid, and the flag or counter that may tell one of the "
+        "other ({line}) hands nothing on: {missing}",
+    ),
+    Cause(
         "tiles-too-many",
         170,
         "does every CTA check whether there is a tile left before it takes one? Are there more CTAs, or more "

@@ -7,6 +7,7 @@ from dataclasses import replace
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.diagnosis.between_clusters import between_clusters
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.carriers import (
     awaited_by_peers,
@@ -41,7 +42,7 @@ from ptxsim.checks.diagnosis.out_of_step import (
 )
 from ptxsim.checks.diagnosis.past_buffer import past_buffer
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
-from ptxsim.checks.diagnosis.same_output import between_ctas, same_output
+from ptxsim.checks.diagnosis.same_output import same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
     arrives_alone,
@@ -103,8 +104,7 @@ def missing(races, pair: AccessPair) -> Edge:
     if same is not None and not (same.cause is CAUSES["word-moves-on"] and _unawaited(races, pair)):
         return same
     if first.kind == "other":
-        cause = CAUSES["variable-of-all"] if between_ctas(races, pair) else _cause(races, pair)
-        return Edge(cause, "they are in different clusters of the grid, which nothing orders")
+        return between_clusters(races, pair)
     if first.kind == "cp.async" and not pair.waited:
         return _one_too_many(races, pair) or groups_pending(races.launch.program)
     if first.kind == "wgmma" and not pair.waited:
