@@ -1,4 +1,4 @@
-"""Clusters of one launch that run in different processes are compared as if they had run in one."""
+"""A launch says the same, word for word, in however many processes its clusters run."""
 
 from __future__ import annotations
 
@@ -33,23 +33,30 @@ BODIES = {  # what each CTA does to `out` -> the verdict
     ),
     "one value but for one CTA": ("out[t] = x + (blockIdx.x == 7);", "error"),
     "zeros where zeros were, then others": ("out[t] = blockIdx.x < 7 ? x - 3 : x;", "error"),
+    "past the end from the third CTA on": ("out[blockIdx.x * 128 + t] = t;", "error"),
+    "stands still in the sixth CTA": (
+        'if (blockIdx.x == 5) asm volatile("bar.sync 1, 64;"); out[blockIdx.x * 32 + t] = t;', "error",
+    ),
+    "prints": ('if (t == 0) printf("%d\\n", blockIdx.x); out[blockIdx.x * 32 + t] = t;', "clean"),
     "a sum that comes to what others store": (
         "if (blockIdx.x & 1) out[t] = x; else atomicMax(out + t, 3);", "error",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 8])
 @pytest.mark.parametrize("name", BODIES)
-def test_same_verdict_in_any_number_of_processes(name, jobs, monkeypatch):
+def test_the_same_is_told_in_any_number_of_processes(name, monkeypatch):
     monkeypatch.setattr(processes, "WORTHWHILE", 0.0)
     body, verdict = BODIES[name]
     source = f'extern "C" __global__ void k(int* out, int x) {{ int t = threadIdx.x; {body} }}'
-    out = np.zeros(10 * 32, np.int32)
     module = ptxsim.load(compile_ptx(source, "sm_100a"))
-    result = module.launch("k", grid=9, block=32, args=[out, 3], jobs=jobs)
-    assert result.verdict == verdict, [str(f) for f in result.findings]
-    assert {f.kind for f in result.findings} <= {"race"}
+    told = []
+    for jobs in (1, 2, 8):
+        out = np.zeros(10 * 32, np.int32)
+        result = module.launch("k", grid=9, block=32, args=[out, 3], jobs=jobs)
+        told.append(([str(f) for f in result.findings], result.printed, out.tolist()))
+        assert result.verdict == verdict, told[-1][0]
+    assert told[0] == told[1] == told[2]
 
 
 def test_the_finding_names_both_ctas(monkeypatch):

@@ -18,6 +18,7 @@ from dataclasses import replace
 from ptxsim.machine.late_operations import Late, Operation, hangs_on_order
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import SEVERITIES, Reporter
+from ptxsim.report.merging import absorb
 
 MOST = 128  # runs
 TOGETHER = 2  # largest number of operations delayed in one run
@@ -67,7 +68,7 @@ def _again(launch: Launch, before, run: Callable, order: Late):
 
 
 def _add(first, part) -> None:
-    first.reporter.absorb(Reporter.of(part.reporter.by_identity, []))
+    absorb(first.reporter, Reporter.of(part.reporter.by_identity))
 
 
 def _ranked(launch: Launch) -> Iterator[Late]:

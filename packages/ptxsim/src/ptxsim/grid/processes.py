@@ -1,7 +1,12 @@
 """Runs the clusters of a launch: one after another, or the rest of a long grid in forked processes.
 
 Each process takes every n-th cluster, unless clusters communicate (grid/co_resident.py). Global arrays are
-moved to shared mappings before the fork; findings, counts and printed lines come back through a pipe.
+moved to shared mappings before the fork; findings and counts come back through a pipe.
+
+Whether it pays to fork depends on the computer; what a launch says must not. So findings are merged in the
+order of clusters, and everything that depends on what ran before (a race between clusters, the end of a
+launch by a deadlock, lines that the kernel prints) discards the work of the processes: one process runs the
+remaining clusters again.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.late_operations import base_of
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter
+from ptxsim.report.merging import absorb
 
 WORTHWHILE = 0.8  # seconds of remaining work below which forking does not pay (it costs about 0.1)
 WORTH_COMPARING = 3  # clusters of a launch from which on they are compared with each other
@@ -45,6 +51,7 @@ class Part:
     reporter: Reporter
     stats: dict
     touched: dict = field(default_factory=dict)  # global memory accessed, to compare with other processes
+    ordered: bool = False  # whether the result depends on which clusters ran before
 
 
 def run_clusters(
@@ -56,7 +63,7 @@ def run_clusters(
     """
     jobs = 1 if launch.talkative else min(jobs, len(chosen))
 
-    def run(compare: bool) -> Part:
+    def run(compare: bool, jobs: int) -> Part:
         launch.not_started.offer(chosen, base_of(order), fit(launch))
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
         bus = checking_bus(launch, reporter, checks, extra)
@@ -69,13 +76,17 @@ def run_clusters(
 
     many = len(chosen) >= WORTH_COMPARING and order in ("program", "adverse")
     if not (checks and many and not extra and comparable(launch)):
-        return run(compare=False)
+        return run(compare=False, jobs=jobs)
     before = launch.memory.copies()
     try:
-        return run(compare=True)
-    except Doubtful:
+        return run(compare=True, jobs=jobs)
+    except Doubtful as doubt:
         launch.memory.restore(before)
-        return run(compare=False)
+        return run(compare=False, jobs=1 if isinstance(doubt, Conflict) else jobs)
+
+
+class Conflict(Doubtful):
+    """Clusters of different processes may conflict in memory."""
 
 
 def _cluster(launch: Launch, order, reporter: Reporter, bus: Bus | Silent) -> Cluster:
@@ -173,13 +184,14 @@ def _stats(cluster: Cluster, done: int, busiest: int | None = None) -> dict:
 
 def _extra(cluster: Cluster) -> Part:
     """A Part with just the counts of another Cluster of the same launch."""
-    return Part(Reporter.of({}, []), _stats(cluster, 0))
+    return Part(Reporter.of({}), _stats(cluster, 0))
 
 
 def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
     """Runs the remaining clusters in `jobs` processes; returns their Parts.
 
-    If the clusters must run in one process, discards what they wrote and returns an empty list.
+    If the clusters must run in one process, discards what they wrote and returns an empty list. Raises
+    Conflict if, besides, clusters must not be compared.
     """
     cluster, launch = runner.cluster, runner.cluster.launch
     originals = _share(launch.memory)
@@ -192,24 +204,20 @@ def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
         process.start()
         sender.close()
         workers.append((process, receiver))
-    undecided = False
+    discard = True
     try:
         parts = _received([receiver for _, receiver in workers])
-        touched = [part.touched for part in parts]
-        undecided = not runner.recordings and across_processes.undecided(cluster.bus, touched)
+        conflict = across_processes.conflict(cluster.bus, [part.touched for part in parts])
+        discard = conflict or any(part.ordered for part in parts)
     finally:
         for process, _ in workers:
             process.kill()
             process.join()
-        _unshare(launch.memory, originals, keep=not undecided)
+        _unshare(launch.memory, originals, keep=not discard)
         cluster.map_memory()
-    if undecided:
-        return []
-    snapshot = cluster.reporter.snapshot()
-    across_processes.compare(cluster.bus, touched)
-    if runner.recordings and any(f.kind == "race" for f in cluster.reporter.since(snapshot).values()):
-        raise Doubtful
-    return parts
+    if conflict and runner.recordings:
+        raise Conflict
+    return [] if discard else parts
 
 
 def _received(receivers: list) -> list[Part]:
@@ -255,18 +263,16 @@ def _work(runner: Runner, mine, sender) -> None:
         runner.cluster.forget_counts()
         runner.cluster.launch.not_started.narrow(mine)
         done = busiest = 0
-        useless = UselessGrid(runner, len(mine))
-        while done < len(mine):
+        ended, useless = False, UselessGrid(runner, len(mine))
+        while done < len(mine) and not ended:
             before = runner.cluster.tensor_operations
             ran, _ = runner.run_some(mine[done:])
             done, busiest = done + ran, max(busiest, runner.cluster.tensor_operations - before)
-            if useless.give_up(done) or _stuck(runner.cluster.reporter):
-                break
+            ended = useless.give_up(done) or _stuck(runner.cluster.reporter)
         cluster, reporter = runner.cluster, runner.cluster.reporter
         touched = across_processes.summary(cluster.bus, mine[:done])
-        sender.send(
-            Part(Reporter.of(reporter.by_identity, reporter.printed), _stats(cluster, done, busiest), touched)
-        )
+        found = Reporter.of(reporter.by_identity, reporter.appeared)
+        sender.send(Part(found, _stats(cluster, done, busiest), touched, ended or bool(reporter.printed)))
     except BaseException as error:  # noqa: BLE001 (the parent raises it)
         sender.send(error)
     finally:
@@ -274,8 +280,8 @@ def _work(runner: Runner, mine, sender) -> None:
 
 
 def _merge(first: Part, parts: list[Part]) -> Part:
+    absorb(first.reporter, *(part.reporter for part in parts))
     for part in parts:
-        first.reporter.absorb(part.reporter)
         for name in _COUNTS:
             first.stats[name] += part.stats[name]
         first.stats["busiest"] = max(first.stats["busiest"], part.stats["busiest"])

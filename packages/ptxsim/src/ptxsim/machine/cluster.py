@@ -111,7 +111,7 @@ class Cluster(RegisterFiles):
 
     def begin(self, index: int) -> None:
         """Resets the state that Python keeps, for cluster number `index` of the grid."""
-        self.index = index
+        self.index = self.reporter.cluster = index
         self.cta_ids = self.launch.cluster_cta_ids(index)
         self.mbarriers.start()
         for memory in self.tmem:
@@ -154,7 +154,7 @@ class Cluster(RegisterFiles):
     def forget_counts(self) -> None:
         """Resets counts and findings, in a process that runs part of a launch."""
         self.count_from(0, 0, 0)
-        self.reporter.by_identity, self.reporter.printed = {}, []
+        self.reporter.by_identity, self.reporter.appeared, self.reporter.printed = {}, {}, []
 
     def let_go(self) -> None:
         """Drops all references to the launch; `belong_to` prepares the cluster for another one."""

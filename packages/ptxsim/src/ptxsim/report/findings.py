@@ -24,6 +24,7 @@ from ptxsim.isa.address_map import (
     is_shared,
     shared_place,
 )
+from ptxsim.report.merging import Appeared
 from ptxsim.report.names import brief, variable
 from ptxsim.report.sources import Sources, place_text
 
@@ -141,6 +142,8 @@ class Reporter:
     ):
         """launch: source of the names of static variables and of places in the files that the PTX names."""
         self.by_identity: dict[tuple, Finding] = {}
+        self.cluster = 0  # number of the cluster that runs
+        self.appeared: dict[tuple, Appeared] = {}
         self.sources = Sources(launch.module) if launch is not None else None
         self.source = source  # name of the source file
         self.hints: Hints = getattr(launch, "hints", None) or Hints()
@@ -151,21 +154,11 @@ class Reporter:
         self.printed: list[str] = []
 
     @classmethod
-    def of(cls, by_identity: dict, printed: list[str]) -> Reporter:
-        """A reporter that only carries results, for another one to absorb."""
+    def of(cls, by_identity: dict, appeared: dict | None = None) -> Reporter:
+        """A reporter that only carries findings, for another one to `absorb` (merging.py)."""
         reporter = cls()
-        reporter.by_identity, reporter.printed = by_identity, printed
+        reporter.by_identity, reporter.appeared = by_identity, appeared or {}
         return reporter
-
-    def absorb(self, other: Reporter) -> None:
-        """Adds the findings of another part of the same launch."""
-        for identity, finding in other.by_identity.items():
-            known = self.by_identity.setdefault(identity, finding)
-            if known is not finding:
-                worse = finding if _is_worse(finding.severity, known.severity) else known
-                worse.count = known.count + finding.count
-                self.by_identity[identity] = worse
-        self.printed += other.printed
 
     def snapshot(self) -> dict[tuple, tuple[Finding, int]]:
         """The findings so far and their counts, for `since` and `restore`."""
@@ -228,6 +221,8 @@ class Reporter:
         count = known.count + 1 if known is not None else 1
         if isinstance(hint, Cause):
             evidence["cause"], hint = hint.id, self.hints.hint(hint, kind)
+        first = self.cluster if known is None else self.appeared[identity].first
+        self.appeared[identity] = Appeared(first, self.cluster)
         self.by_identity[identity] = Finding(kind, severity, message, hint, where, evidence, count)
         return self.by_identity[identity]
 

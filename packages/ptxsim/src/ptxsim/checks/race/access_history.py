@@ -40,7 +40,6 @@ from ptxsim.checks.race.shadow_words import (
     NOW,
     STORES,
     THREADS,
-    UNCHANGED,
     WINDOW,
     WORDS,
     describe,
@@ -108,10 +107,6 @@ class AccessHistory(Observer):
     def stores(self) -> int:
         """Stores to shared memory that threads of this cluster have made so far."""
         return int(self.row[SHARED][STORES])
-
-    def unchanged(self) -> int:
-        """Stores of threads to global memory that stored the value already there, in all clusters so far."""
-        return int(self.row[MEMORY][UNCHANGED])
 
     def log(self, log: np.ndarray, clocks: np.ndarray, agents: int = 0, base_thread: int = 0) -> None:
         """Looks up logged accesses of threads, in order (rows of Observer.accesses).

@@ -3,8 +3,8 @@
 Each process knows what its own clusters, and those before the fork, have done. At the end it hands over a
 summary: the byte spans of global memory that its own clusters have touched. Nothing orders clusters that do
 not communicate, so two overlapping spans of different processes are a race if one was written, unless both
-accesses are strong (PTX ISA 8.7.1) or both are the same store of a constant. A summary does not say whether
-two stores have written the same bytes: where that is possible, the clusters run again in one process.
+accesses are strong (PTX ISA 8.7.1) or both are the same store of a constant. If there may be a race, the
+clusters run again in one process, where the race detector sees each access.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ import itertools
 
 import numpy as np
 
-from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.race.conflict import VERBS
 from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.shadow_access import TAG_BITS, TAG_MASK
 from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
     CLUSTER,
     ENTRY,
-    MEMORY,
     NEXT,
     OLDER,
     PAGE,
@@ -35,12 +33,9 @@ from ptxsim.checks.race.shadow_order import (
     NARROW_BIT,
     READ_WRITE,
     ROW_MASK,
-    STORE,
     STRONG_BIT,
-    WRITE_WRITE,
 )
 from ptxsim.checks.race.tma_ranges import merged
-from ptxsim.checks.race.wording import line_of, line_text, place_of_conflict
 from ptxsim.jit.compiled import compiled
 
 FIRST, LAST, WHAT, BY = range(4)  # columns of a summary: span, kind and row of the access, cluster
@@ -54,7 +49,7 @@ def detector(checker) -> RaceDetector | None:
 def summary(checker, clusters) -> dict[str, np.ndarray]:
     """What these clusters, the last that ran here, have written and read, each as int64 (n, 4) in
     ascending order: first byte, last byte + 1 (positions in the shadow), kind and row of the access,
-    cluster. Also how many stores wrote the value that was already there.
+    cluster.
     """
     races = detector(checker)
     if races is None:
@@ -64,8 +59,7 @@ def summary(checker, clusters) -> dict[str, np.ndarray]:
     s = races.history.memory
     write, read = (_touched(s.level, s.start, s.region, s.records, s.links, mine, w) for w in (True, False))
     read = np.concatenate([read, *_kept(races.history.reads, mine)])
-    unchanged = np.array([races.history.unchanged()])
-    return {"write": write, "read": read[np.argsort(read[:, FIRST])], "unchanged": unchanged}
+    return {"write": write, "read": read[np.argsort(read[:, FIRST])]}
 
 
 def _kept(reads, mine: np.ndarray):
@@ -122,39 +116,22 @@ def _last(records, links, r, mine, write):
     return (entry if mine[tag] else np.int64(0)), tag
 
 
-def undecided(checker, summaries: list[dict[str, np.ndarray]]) -> bool:
-    """Whether threads of clusters in different processes may have stored the same bytes to one place."""
+def conflict(checker, summaries: list[dict[str, np.ndarray]]) -> bool:
+    """Whether clusters of different processes may conflict."""
     races = detector(checker)
-    if races is None or not any(one["unchanged"][0] for one in summaries):
-        return False
-    kinds = races.history.kinds
-    return any(
-        kinds[a[WHAT] & ROW_MASK] & kinds[b[WHAT] & ROW_MASK] & STORE
+    return races is not None and any(
+        _conflict(races, one[before], other[after])
         for one, other in itertools.combinations(summaries, 2)
-        for a, b in _conflicts(races, one["write"], other["write"])
+        for code, (before, after) in VERBS.items()
+        if code <= READ_WRITE
     )
 
 
-def compare(checker, summaries: list[dict[str, np.ndarray]]) -> None:
-    """Reports the races between clusters of different processes."""
-    races = detector(checker)
-    if races is None:
-        return
-    for one, other in itertools.combinations(summaries, 2):
-        for code, (before, after) in VERBS.items():
-            if code <= READ_WRITE:
-                for a, b in _conflicts(races, one[before], other[after]):
-                    _report(races, a, b, code)
-
-
-def _conflicts(races, first: np.ndarray, second: np.ndarray):
-    """Pairs of conflicting spans, the first that overlap for each pair of kinds and rows."""
-    seen: dict[tuple, tuple] = {}
-    for a, b in zip(*_overlaps(first, second), strict=True):
-        key = int(first[a, WHAT]), int(second[b, WHAT])
-        if key not in seen and not _excused(races, *key):
-            seen[key] = first[a], second[b]
-    return seen.values()
+def _conflict(races, first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether spans of the two overlap that conflict."""
+    a, b = _overlaps(first, second)
+    pairs = np.unique(np.stack([first[a, WHAT], second[b, WHAT]], axis=1), axis=0)
+    return not all(_excused(races, *pair) for pair in pairs.tolist())
 
 
 def _overlaps(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,25 +147,3 @@ def _overlaps(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.nda
 def _excused(races, one: int, two: int) -> bool:
     strong = one & two & STRONG_BIT and not (one | two) & NARROW_BIT
     return bool(strong) or (one == two and bool(races.history.kinds[one & ROW_MASK] & CONSTANT))
-
-
-def _report(races, one: np.ndarray, two: np.ndarray, code: int) -> None:
-    place, buffer, _ = place_of_conflict(races, MEMORY, max(int(one[FIRST]), int(two[FIRST])))
-    rows, ids = [], []
-    for side in (one, two):
-        rows.append(int(side[WHAT]) & ROW_MASK)
-        ids.append(races.launch.cluster_cta_ids(int(side[BY]))[0])
-    acts = zip(VERBS[code], ids, rows, strict=True)
-    sides = [f"the {verb} by CTA {at}{line_text(races, row)}" for verb, at, row in acts]
-    edge = "they are in different clusters of the grid, which nothing orders"
-    message, cause = f"{place}: {sides[0]} and {sides[1]} are not ordered: {edge}", "not-ready"
-    if code == WRITE_WRITE and rows[0] == rows[1]:
-        message, cause = (
-            f"{place}: CTAs {ids[0]} and {ids[1]} of the grid (cta_id) both store it",
-            "same-tile",
-        )
-    if buffer in races.launch.variables:
-        cause = "variable-of-all"
-    key = ("processes", code, line_of(races, rows[0]), line_of(races, rows[1]), buffer)
-    finding = races.reporter.add("race", "error", message, CAUSES[cause], None, key, place=place)
-    finding.where = finding.where or races.reporter.row_place(races.cluster, 0, rows[1]) | {"cta": ids[1]}

@@ -75,7 +75,6 @@ from ptxsim.checks.race.shadow_words import (
     NOW,
     SEGMENTS,
     STORES,
-    UNCHANGED,
     WINDOW,
     actor_at,
     kind_of,
@@ -354,7 +353,6 @@ def touch_log(both, log, clocks, agents, base_thread):
                 words[DONE] = i
                 return FULL
             words[STORES] += code & 1
-            words[UNCHANGED] += same != 0
         words[DONE] = len(log)
     both[:, DONE] = 0
     return COMPLETE

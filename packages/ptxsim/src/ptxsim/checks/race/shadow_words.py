@@ -19,11 +19,10 @@ ARRAYS = (*Shadow._fields, "others", "fences", "counts", "out", "kinds", "segmen
     LEVEL, START, REGION, RECORDS, SIZES, SHEET, LINKS, PASTS, HEAD,
     OTHERS, FENCE_EPOCHS, FENCE_COUNTS, OUT, KINDS, SEGMENTS, COPIED,
 ) = range(0, 2 * len(ARRAYS), 2)  # fmt: skip
-NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, UNCHANGED, FIRST_COPY, WORDS = range(
-    2 * len(ARRAYS), 2 * len(ARRAYS) + 11
+NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, FIRST_COPY, WORDS = range(
+    2 * len(ARRAYS), 2 * len(ARRAYS) + 10
 )
-# DONE: rows of this log already looked up; STORES: stores of threads, in all logs of this cluster;
-# UNCHANGED: stores of all clusters that stored the value already there
+# DONE: rows of this log already looked up; STORES: stores of threads, in all logs of this cluster
 
 
 def describe(words: np.ndarray, first: int, arrays) -> None:

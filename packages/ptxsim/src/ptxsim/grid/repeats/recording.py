@@ -21,6 +21,7 @@ from ptxsim.grid.repeats.footprint import ClusterFootprint
 from ptxsim.grid.repeats.global_rows import GlobalRows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.report.findings import Finding, Reporter
+from ptxsim.report.merging import absorb
 
 MOST_WAYS = 8  # most recordings, of distinct sequences of events, that are kept in a launch
 MOST_EVENTS = 400_000  # most events of a recording; with this many in all recordings, no more are made
@@ -147,7 +148,7 @@ class Recordings:
     def repeat(self, reporter: Reporter) -> None:
         """Reports the findings of the recorded cluster for the compared one."""
         again = {identity: dataclasses.replace(f) for identity, f in self.followed.reviews.items()}
-        reporter.absorb(Reporter.of(again, []))
+        absorb(reporter, Reporter.of(again))
 
     def _finish_comparing(self, cluster: Cluster) -> None:
         key = end(cluster)
