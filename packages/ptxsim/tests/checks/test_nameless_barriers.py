@@ -36,3 +36,21 @@ def test_signals_of_another_array_are_not_those_of_the_ring(new):
     assert run_rule(rule, TEXT, "program").verdict == "clean" and TEXT.count(old) == 1
     found = [f for f in run_rule(rule, TEXT.replace(old, new), "program").findings if f.kind == "deadlock"]
     assert [f.message.partition(" of CTA")[0][: len(words)] for f in found] == [words], found
+
+
+RING = lines(  # an unrolled loop over four barriers, the parity of each wait taken from the round
+    *(f"@%lead mbarrier.init.shared::cta.b64 [full+{8 * i}], 1;" for i in range(4)),
+    "bar.sync 0; @!%w0 bra END;",
+    *(
+        f"@%lead mbarrier.arrive.shared::cta.b64 _, [full+{8 * i}]; mov.u32 %x4, full; {WAIT.format(at=8 * i, parity=i & 1)}"
+        for i in range(4)
+    ),
+    "END:",
+)
+
+
+def test_without_source_lines_a_variable_of_barriers_is_one_array():
+    text = ".shared .align 8 .b8 full[32];\n" + RING
+    (first,) = [f for f in run_rule(Rule("ring", text), text, "program").findings if f.kind == "deadlock"]
+    assert "waits for phase 1 of full + 8 B, but has never waited for phase 0" in first.message
+    assert "None" not in first.message and "(line" not in first.message and "(PTX line" in first.message

@@ -79,7 +79,7 @@ AT_BARRIERS = (
         "own-barrier",
         110,
         "the copies of both CTAs must name the barrier of one CTA (mapa), which counts all bytes",
-        text="the loads of CTA {theirs} (line {line}) report to its own {name}, where nobody waits; CTA "
+        text="the loads of CTA {theirs} ({line}) report to its own {name}, where nobody waits; CTA "
         "{mine} waits for them at the {name} of CTA {mine}",
     ),
     Cause(
@@ -110,7 +110,7 @@ AT_BARRIERS = (
         "fresh-wait",
         140,
         _READY,
-        text="{who} waited for the wrong parity: the first wait for {name} (line {line}) with parity 1 "
+        text="{who} waited for the wrong parity: the first wait for {name} ({line}) with parity 1 "
         "{passes}; data comes with phase 0",
     ),
     Cause(
@@ -222,7 +222,7 @@ AT_BARRIERS = (
         180,
         "if a barrier counts one arrival for the whole cluster, only one CTA may arrive: test the rank, or "
         "count all of them",
-        text="{who} arrive on it at line {line}, but it has init({count})",
+        text="{who} arrive on it at {line}, but it has init({count})",
     ),
     Cause(
         "announced-apart",
@@ -286,21 +286,21 @@ AT_BARRIERS = (
         "ahead-arrives",
         185,
         "each wait must be answered by one arrival per thread: is the arrive in a loop of its own?",
-        text="{who} has arrived {times} times on {name} (line {line}), which lets the other side continue, "
+        text="{who} has arrived {times} times on {name} ({line}), which lets the other side continue, "
         "but waited {waits} for this one",
     ),
     Cause(
         "ahead-count",
         185,
         _COUNT,
-        text="{threads} threads ({who}) arrive on it at line {line}, but it has init({count})",
+        text="{threads} threads ({who}) arrive on it at {line}, but it has init({count})",
     ),
     Cause(
         "ahead-commits",
         185,
         "init(count) must count one per commit: if several MMA warps hand back one buffer, count each of "
         "them",
-        text="{threads} threads ({who}) commit to it at line {line}, each for MMAs to its own columns, but "
+        text="{threads} threads ({who}) commit to it at {line}, each for MMAs to its own columns, but "
         "it has init({count})",
     ),
     Cause(
@@ -315,15 +315,14 @@ AT_BARRIERS = (
         "ahead-issuers",
         185,
         _ONE_ISSUER,
-        text="{threads} threads ({who}) signal it at line {line}, but it has init({count})",
+        text="{threads} threads ({who}) signal it at {line}, but it has init({count})",
     ),
     Cause(
         "uneven",
         185,
         "a thread that signals in every round must wait for the answer in every round: is one of the two "
         "in another loop, or under a condition?",
-        text="{who} has signalled {array} {times} (line {line}), but waited for its answer, {answer}, "
-        "{waits}",
+        text="{who} has signalled {array} {times} ({line}), but waited for its answer, {answer}, {waits}",
     ),
     Cause(
         "ahead-rounds",

@@ -51,7 +51,7 @@ AT_RINGS = (
         38,  # before `no-slot`: a slot still further on, where nobody has initialised a barrier
         "stages run from 0 to depth - 1: does the stage wrap at the depth of this array, and does the array "
         "have as many elements as its ring?",
-        text="stage {size} of {array}, a barrier array of {size}, is used at line {line}: that is {name}",
+        text="stage {size} of {array}, a barrier array of {size}, is used at {line}: that is {name}",
         explains=ERRORS,
     ),
     Cause(
@@ -103,7 +103,7 @@ AT_RINGS = (
         150,
         "hand back a stage once for each use: is the arrive or commit in a loop of its own, or does it name "
         "stages that this round has not used?",
-        text="{who} signals {name} {times} (line {line}), which says that stages are free, but has waited "
+        text="{who} signals {name} {times} ({line}), which says that stages are free, but has waited "
         "for {array} {waits}",
     ),
     Cause(
@@ -146,7 +146,7 @@ AT_RINGS = (
         "lanes-apart",
         150,
         "let the lane that waits also do what depends on the wait, or put a warp barrier between them",
-        text="{waiter} waits for {array}, and {who} signals {name} (line {line}) without waiting: they are "
+        text="{waiter} waits for {array}, and {who} signals {name} ({line}) without waiting: they are "
         "lanes of one warp, and nothing synchronises them",
     ),
     Cause(
@@ -154,7 +154,7 @@ AT_RINGS = (
         175,
         "bar.arrive does not wait: before a thread arrives again, a barrier in the other direction must make "
         "it wait; does any thread report that the buffer may be overwritten?",
-        text="{waits} at {wants}: {state}; line {line} has arrived there again before the phase was over",
+        text="{waits} at {wants}: {state}; {line} has arrived there again before the phase was over",
     ),
     Cause(
         "skips-phases",
@@ -305,7 +305,7 @@ AT_RINGS = (
         "ahead-silent",
         185,
         _SLOT,
-        text="{names} waited for, but line {line} signals only {others}",
+        text="{names} waited for, but {line} signals only {others}",
     ),
     Cause(
         "bytes-elsewhere",

@@ -87,7 +87,7 @@ OF_ROLES = (
         150,
         "hand back exactly those stages that were used: a thread that waits for the product of a whole tile "
         "knows that its stages are free, but not which stages these are",
-        text="{who} {signals} {name} {times} (line {line}), which says that stages are free, but the threads "
+        text="{who} {signals} {name} {times} ({line}), which says that stages are free, but the threads "
         "that use {array} have waited for it only {waits}",
     ),
     Cause(

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 
 def source_line(program, row: int) -> str:
     """`line 12`, or `PTX line 40` if the source line is unknown; row: of the instruction."""
     instr = program.instrs[row]
     return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
+
+
+def line_number(program, row: int) -> int:
+    """The source line of an instruction; if it is unknown, minus the line of the PTX text."""
+    instr = program.instrs[row]
+    return instr.src or -instr.line
+
+
+def lines_text(numbers: Sequence[int]) -> str:
+    """`line 12`, `lines 12 and 15`, `PTX lines 40 and 41`: for numbers of `line_number`."""
+    kind = "PTX line" if min(numbers) < 0 else "line"
+    return f"{kind}{'s' * (len(numbers) > 1)} {' and '.join(str(abs(number)) for number in numbers)}"
 
 
 def spot(program, row: int) -> Hashable:

@@ -54,10 +54,10 @@ def _other_elements(record, rows: dict) -> list:
 
 def issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
     """At one line, more threads signal the barrier than it counts arrivals."""
-    by_line: dict[tuple[str, int], dict[int, int]] = {}
+    by_line: dict[tuple[str, str], dict[int, int]] = {}
     for (how, warp, row), signals in history.sources.items():
         if how != "load":
-            key = how, cluster.program.instrs[row].src or row
+            key = how, phrases.source_line(cluster.program, row)
             lanes = by_line.setdefault(key, {})
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
     for (how, line), lanes in by_line.items():
@@ -91,11 +91,11 @@ def _columns_of_their_own(cluster: Cluster, warps: set[int]) -> bool:
 
 def from_several_ctas(cluster: Cluster, history: BarrierHistory) -> Reason | None:
     """A line at which several CTAs of the cluster arrive on a barrier that counts fewer arrivals."""
-    ranks: dict[int, set[int]] = {}
-    rows: dict[int, int] = {}
+    ranks: dict[str, set[int]] = {}
+    rows: dict[str, int] = {}
     for how, warp, row in history.sources:
         if how == "arrive":
-            line = cluster.program.instrs[row].src or row
+            line = phrases.source_line(cluster.program, row)
             ranks.setdefault(line, set()).add(warp // cluster.warps_per_cta)
             rows.setdefault(line, row)
     for line, ctas in ranks.items():

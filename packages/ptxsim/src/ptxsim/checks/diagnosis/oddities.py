@@ -123,7 +123,7 @@ class Oddities(Observer):
         """Stages past the end of a barrier array."""
         for line, (array, size, place) in overruns(cluster, self.reporter.names).items():
             cause, name = CAUSES["outside-array"], self.reporter.shared_name(place[1])
-            text = cause.tell(array=array, size=size, line=line, name=name)
+            text = cause.tell(array=array, size=size, line=f"line {line}", name=name)
             finding = self.reporter.add("mbarrier", "error", text, cause, key=("overrun", array))
             finding.where = finding.where or {
                 "cta": cluster.cta_ids[place[0]],

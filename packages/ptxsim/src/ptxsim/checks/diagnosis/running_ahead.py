@@ -79,7 +79,7 @@ def _all_at_one(cluster: Cluster, histories: dict, place: tuple[int, int], repor
     if not silent or threads != histories[place].count * (1 + len(silent)) or len({*rows}) != 1:
         return None
     names = f"{' and '.join(silent[:3])} {'is' if len(silent) == 1 else 'are'}"
-    line, others = cluster.program.instrs[rows[0]].src, reporter.shared_name(place[1])
+    line, others = phrases.source_line(cluster.program, rows[0]), reporter.shared_name(place[1])
     return reason("ahead-silent", rows[0], names=names, line=line, others=others)
 
 
@@ -100,7 +100,7 @@ def _slots(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
         others = [reporter.shared_name(p[1]) for p in awaited[:3]]
         rows = {row for p in awaited for w in histories[p].waits.values() for row in w.rows}
         row = min(rows, default=None)
-        at = f" (line {cluster.program.instrs[row].src})" if row is not None else ""
+        at = f" ({phrases.source_line(cluster.program, row)})" if row is not None else ""
         signalled = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
         return reason("ahead-slots", row, names=signalled, others=" and ".join(others), line=at)
     return None
@@ -112,10 +112,10 @@ def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, repor
     for place, other in histories.items():
         if other is history or not signallers & set(other.waits):
             continue
-        answers: dict[tuple[int, int], tuple[int, int]] = {}
+        answers: dict[tuple[int, str], tuple[int, int]] = {}
         for (how, warp, row), signals in other.sources.items():
             if how == "arrive" and warp in history.waits and not signals.announces:
-                line = cluster.program.instrs[row].src or row
+                line = phrases.source_line(cluster.program, row)
                 times, lanes = answers.get((warp, line), (0, 0))
                 each = signals.total // max(1, signals.lanes.bit_count())
                 answers[warp, line] = times + each, lanes | signals.lanes
@@ -149,7 +149,7 @@ def _unused_handed_back(cluster: Cluster, histories: dict, place: Place, reporte
                 who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
                 facts = {"who": who, "times": phrases.times(times), "name": reporter.shared_array(back[1])}
                 facts["array"] = reporter.shared_array(place[1])
-                line = cluster.program.instrs[row].src or row
+                line = phrases.source_line(cluster.program, row)
                 lanes = _lanes_that_wait(histories, full, warp)
                 if lanes and not lanes & signals.lanes:
                     waiter = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
@@ -182,7 +182,7 @@ def _by_a_third(cluster: Cluster, histories: dict, full: list, free: list, repor
         who = role(cluster, cta, {w: m for w, m in lanes.items() if w // cluster.warps_per_cta == cta})
         facts = {"name": reporter.shared_array(free[0][1]), "array": reporter.shared_array(full[0][1])}
         facts |= {"signals": agree(who, "signals"), "times": phrases.times(times)}
-        line = cluster.program.instrs[row].src or row
+        line = phrases.source_line(cluster.program, row)
         return reason("unused-third", row, who=who, line=line, waits=phrases.times(passed), **facts)
     return None
 
@@ -199,7 +199,7 @@ def _unsignalled(cluster: Cluster, histories: dict, place: tuple[int, int], repo
     row = next((row for how, _, row in histories[place].sources if how != "load"), None)
     if not silent or row is None or histories[place].seen < 0:
         return None
-    line = cluster.program.instrs[row].src
+    line = phrases.source_line(cluster.program, row)
     array = [p for p in histories if p in awaited and histories[p].sources]
     names = f"{' and '.join(silent[:3])} {'is' if len(silent) == 1 else 'are'}"
     others = " and ".join(reporter.shared_name(p[1]) for p in array[:3])
@@ -213,8 +213,7 @@ def _again(cluster: Cluster, histories: dict, history: BarrierHistory, reporter)
         for warp in warps & set(other.waits):
             if other is not history and other.waits[warp].again is not None:
                 phase, row = other.waits[warp].again
-                line = cluster.program.instrs[row].src
-                at, name = f" (line {line})" if line else "", reporter.shared_name(place[1])
+                at, name = f" ({phrases.source_line(cluster.program, row)})", reporter.shared_name(place[1])
                 return reason("again-ahead", row, name=name, line=at, phase=phrases.phase_name(phase))
     return None
 
@@ -236,7 +235,7 @@ def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
             if answered & waiters or set(ahead_of(cluster, answers, array_of)) & waiters:
                 who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
                 names = {"array": array_of(place[1]), "answer": array_of(other[1])}
-                line = cluster.program.instrs[row].src
+                line = phrases.source_line(cluster.program, row)
                 numbers = {"times": phrases.times(times), "waits": phrases.times(waits)}
                 return reason("uneven", row, who=who, line=line, **names, **numbers)
     return None

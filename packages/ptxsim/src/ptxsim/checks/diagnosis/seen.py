@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ptxsim.causes.ranking import rank
 from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.number_agreement import agree, role
-from ptxsim.checks.phrases import times
+from ptxsim.checks.phrases import line_number, lines_text, times
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster, Launch
@@ -63,7 +63,7 @@ class Seen(Observer):
             yield "  nobody has signalled it, and nobody has passed a wait for it"
         for (how, lines, numbers), lanes in list(groups.items())[:_GROUPS]:
             who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
-            at = f"line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}"
+            at = lines_text(lines)
             verb = _WAITS if how == "wait" and len(lines) > 1 else _VERBS[how]
             yield f"  {who} {agree(who, verb)} ({at}): {_how_often(numbers)}"
 
@@ -103,9 +103,9 @@ def _done_at(cluster: Cluster, place: Place) -> Iterator[tuple[str, int, tuple[i
     """(how, warp, lines, lanes, how often) of each instruction that signalled a barrier, and of all waits of
     a warp for it.
     """
-    history, instrs = history_of(cluster)[place], cluster.program.instrs
+    history, program = history_of(cluster)[place], cluster.program
     for (how, warp, row), signals in history.sources.items():
-        yield how, warp, (instrs[row].src or instrs[row].line,), signals.lanes, signals.each
+        yield how, warp, (line_number(program, row),), signals.lanes, signals.each
     for warp, waits in history.waits.items():
-        lines = {instrs[row].src or instrs[row].line for row in waits.rows}
+        lines = {line_number(program, row) for row in waits.rows}
         yield "wait", warp, tuple(sorted(lines)), waits.lanes, waits.count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import BarrierHistory, ring_of
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.phrases import source_line
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
 
@@ -41,11 +42,11 @@ def all_at_each(cluster: Cluster, histories: dict, place: Place, reporter) -> Re
     return None
 
 
-def _arrivals_by_line(cluster: Cluster, history: BarrierHistory) -> dict[int, tuple[int, dict[int, int]]]:
-    """Source line, or else row -> (a row, warp -> lanes that arrive there)."""
-    lines: dict[int, tuple[int, dict[int, int]]] = {}
+def _arrivals_by_line(cluster: Cluster, history: BarrierHistory) -> dict[str, tuple[int, dict[int, int]]]:
+    """Line -> (a row, warp -> lanes that arrive there)."""
+    lines: dict[str, tuple[int, dict[int, int]]] = {}
     for (how, warp, row), signals in history.sources.items():
         if how == "arrive":
-            line = cluster.program.instrs[row].src or -row
+            line = source_line(cluster.program, row)
             lines.setdefault(line, (row, {}))[1][warp] = signals.lanes
     return lines

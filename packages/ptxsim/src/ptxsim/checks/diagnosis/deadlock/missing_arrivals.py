@@ -10,6 +10,7 @@ from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, b
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.phrases import line_number, lines_text
 from ptxsim.checks.static_flow import signal_ranks
 from ptxsim.events.records import Place
 
@@ -126,13 +127,13 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
     for (how, warp, row), signals in history.sources.items():
         if how != "load" and signals.phase == phase:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
-            lines.add(model.program.instrs[row].src or model.program.instrs[row].line)
+            lines.add(line_number(model.program, row))
     if not lanes:
         return "by cp.async"
     first = min(lanes) // model.cluster.warps_per_cta
     mine = {w: mask for w, mask in lanes.items() if w // model.cluster.warps_per_cta == first}
     more = "" if len(mine) == len(lanes) else " and others"
-    return f"{model.role(first, mine)}{more}, line {', '.join(map(str, sorted(lines)[:3]))}"
+    return f"{model.role(first, mine)}{more}, {lines_text(sorted(lines)[:3])}"
 
 
 def partial_late(model: Model, waiter: Waiter) -> Blame | None:

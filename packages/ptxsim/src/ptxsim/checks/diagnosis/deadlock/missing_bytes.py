@@ -56,7 +56,7 @@ def own_barrier(model: Model, waiter: Waiter) -> Blame | None:
         loads = [row for how, _, row in other.sources if how == "load"]
         late = model.cluster.mbarriers[place].tx < 0
         if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late and not other.waits:
-            line, name = model.program.instrs[loads[0]].src, model.reporter.shared_name(place[1])
+            line, name = model.line(loads[0]), model.reporter.shared_name(place[1])
             return blame("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
     return None
 

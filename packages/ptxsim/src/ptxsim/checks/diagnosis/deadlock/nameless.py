@@ -23,6 +23,10 @@ def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], re
         if wait.kind == "mbarrier" and wait.detail["place"][1] in lines:
             lines[wait.detail["place"][1]].add(spot(cluster.program, cluster.splits[g].row))
     instrs = cluster.program.instrs
+    if not any(instrs[history.row].src for history in histories.values()):  # an unrolled loop has many waits
+        lines = {
+            offset: at for offset, at in lines.items() if not _only_barriers(reporter, offset, histories)
+        }
     made = {p[1]: instrs[h.row].src and spot(cluster.program, h.row) for p, h in histories.items()}
     groups: dict[Hashable, set[int]] = {}
     for offset in sorted(lines):
@@ -30,3 +34,10 @@ def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], re
         own = alike or [o for o in lines if lines[o] and made[o] == made[offset]]
         groups.setdefault((made[offset], min(own, default=offset)), set()).add(offset)
     return {o: reporter.shared_name(min(group)) for group in groups.values() for o in group}
+
+
+def _only_barriers(reporter, offset: int, histories: dict[tuple, BarrierHistory]) -> bool:
+    """Whether a variable holds nothing but barriers."""
+    offsets = {place[1] for place in histories}
+    start, size = next((n[2:] for n in reporter.names if n[2] <= offset < n[2] + n[3]), (offset, 0))
+    return 0 < size == 8 * sum(start <= other < start + size for other in offsets)

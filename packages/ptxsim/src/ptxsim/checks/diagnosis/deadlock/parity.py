@@ -111,10 +111,8 @@ def _passed_fresh(model: Model, waiter: Waiter, history) -> Blame | None:
         return None
     row = waiter.row if fresh is None else fresh
     passes = "asks for phase 1 before phase 0" if fresh is None else "on a fresh barrier passes at once"
-    line = model.program.instrs[row].src
-    return blame(
-        "fresh-wait", waiter, who=waiter.who, name=model.name(waiter.place), line=line, passes=passes
-    )
+    facts = {"name": model.name(waiter.place), "line": model.line(row), "passes": passes}
+    return blame("fresh-wait", waiter, who=waiter.who, **facts)
 
 
 def _began_right(model: Model, waiter: Waiter) -> bool:

@@ -69,7 +69,7 @@ def few(model: Model, waiter: Waiter) -> Blame | None:
         return None
     lucky = model.reporter.by_identity.get(("collective", ("luck", waiter.detail["number"])))
     if lucky is not None and lucky.where.get("line"):
-        return blame("arrived-again", waiter, state=waiter.state, line=lucky.where["line"])
+        return blame("arrived-again", waiter, state=waiter.state, line=f"line {lucky.where['line']}")
     return blame("few", waiter, state=waiter.state, line=model.line(waiter.row))
 
 
