@@ -42,7 +42,7 @@ RING = lines(  # an unrolled loop over four barriers, the parity of each wait ta
     *(f"@%lead mbarrier.init.shared::cta.b64 [full+{8 * i}], 1;" for i in range(4)),
     "bar.sync 0; @!%w0 bra END;",
     *(
-        f"@%lead mbarrier.arrive.shared::cta.b64 _, [full+{8 * i}]; mov.u32 %x4, full; {WAIT.format(at=8 * i, parity=i & 1)}"
+        f"@%lead {ARRIVE.format(f'full+{8 * i}')} mov.u32 %x4, full; {WAIT.format(at=8 * i, parity=i & 1)}"
         for i in range(4)
     ),
     "END:",
