@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from ptxsim.machine.late_operations import Late, Operation, hangs_on_order
 from ptxsim.machine.launch_view import Launch
-from ptxsim.report.findings import SEVERITIES, Reporter
-from ptxsim.report.merging import absorb
+from ptxsim.report.findings import Reporter
+from ptxsim.report.merging import SEVERITIES, absorb
 
 MOST = 128  # runs
 TOGETHER = 2  # largest number of operations delayed in one run

@@ -24,7 +24,7 @@ from ptxsim.isa.address_map import (
     is_shared,
     shared_place,
 )
-from ptxsim.report.merging import Appeared
+from ptxsim.report.merging import SEVERITIES, Appeared
 from ptxsim.report.names import brief, variable
 from ptxsim.report.sources import Sources, place_text
 
@@ -50,7 +50,6 @@ KINDS = (
     "unsupported",
 )
 _OF_ACCESSES = ("misaligned", "out-of-bounds", "uninitialized", "proxy-fence", "race")  # counted in accesses
-SEVERITIES = ("error", "incomplete", "review")
 CLEAN = (  # what the verdict "clean" promises, in one sentence
     "no race, missing edge or deadlock in any interleaving that program order and synchronisation allow, "
     "for the control flow that was seen"

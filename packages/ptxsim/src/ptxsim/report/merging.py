@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-_SEVERITIES = ("error", "incomplete", "review")
+SEVERITIES = ("error", "incomplete", "review")  # of findings, the worst first
 
 
 class Appeared(NamedTuple):
@@ -41,4 +41,4 @@ def absorb(reporter: Found, *others: Found) -> None:
 
 
 def _precedence(finding, at: Appeared) -> tuple[int, int]:
-    return _SEVERITIES.index(finding.severity), at.kept
+    return SEVERITIES.index(finding.severity), at.kept

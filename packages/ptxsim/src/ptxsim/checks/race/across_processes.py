@@ -38,7 +38,7 @@ from ptxsim.checks.race.shadow_order import (
 from ptxsim.checks.race.tma_ranges import merged
 from ptxsim.jit.compiled import compiled
 
-FIRST, LAST, WHAT, BY = range(4)  # columns of a summary: span, kind and row of the access, cluster
+FIRST, LAST, WHAT = range(3)  # columns of a summary: span, kind and row of the access
 KIND = STRONG_BIT | NARROW_BIT | ROW_MASK  # bits of an entry that WHAT keeps
 
 
@@ -47,9 +47,8 @@ def detector(checker) -> RaceDetector | None:
 
 
 def summary(checker, clusters) -> dict[str, np.ndarray]:
-    """What these clusters, the last that ran here, have written and read, each as int64 (n, 4) in
-    ascending order: first byte, last byte + 1 (positions in the shadow), kind and row of the access,
-    cluster.
+    """What these clusters, the last that ran here, have written and read, each as int64 (n, 3) in
+    ascending order: first byte, last byte + 1 (positions in the shadow), kind and row of the access.
     """
     races = detector(checker)
     if races is None:
@@ -65,55 +64,55 @@ def summary(checker, clusters) -> dict[str, np.ndarray]:
 def _kept(reads, mine: np.ndarray):
     """The same for reads that have not been looked up (deferred_reads.py), buffer by buffer."""
     for kept in reads.kept.values():
-        boxes = {(id(tmap), start): (now, row, tmap) for now, _, _, row, _, tmap, start in kept if mine[now]}
-        each = [reads.spans(tmap, start) for (_, start), (_, _, tmap) in boxes.items()]
+        boxes = {(id(tmap), start): (row, tmap) for now, _, _, row, _, tmap, start in kept if mine[now]}
+        each = [reads.spans(tmap, start) for (_, start), (_, tmap) in boxes.items()]
         if not sum(map(len, each)):
             continue
         spans = merged(np.concatenate(each))
-        now, row, _ = next(iter(boxes.values()))
-        out = np.empty((len(spans), 4), np.int64)
+        row, _ = next(iter(boxes.values()))
+        out = np.empty((len(spans), 3), np.int64)
         out[:, [FIRST, LAST]] = spans
-        out[:, WHAT], out[:, BY] = row, now - 1
+        out[:, WHAT] = row
         yield out
 
 
 @compiled()
 def _touched(level, start, region, records, links, mine, write):
-    out, n = np.empty((1024, 4), np.int64), 0
+    out, n = np.empty((1024, 3), np.int64), 0
     for page in range(len(start)):
         if start[page] < 0:
             continue
         bits = bits_of(level[page])
         for i in range(PAGE >> bits):
             r = region[start[page] + i]
-            entry, tag = _last(records, links, r, mine, write)
+            entry = _last(records, links, r, mine, write)
             if entry == 0:
                 continue
             first = (page << PAGE_BITS) + (i << bits)
             what, before = entry & KIND, out[n - 1] if n else out[0]
-            if n and before[LAST] == first and before[WHAT] == what and before[BY] == tag - 1:
+            if n and before[LAST] == first and before[WHAT] == what:
                 before[LAST] = first + (1 << bits)
                 continue
             if n == len(out):
                 out = np.concatenate((out, np.empty_like(out)))
-            out[n, FIRST], out[n, LAST], out[n, WHAT], out[n, BY] = first, first + (1 << bits), what, tag - 1
+            out[n, FIRST], out[n, LAST], out[n, WHAT] = first, first + (1 << bits), what
             n += 1
     return out[:n]
 
 
 @compiled()
 def _last(records, links, r, mine, write):
-    """(entry, tag) of a write or read of a region by clusters of `mine`; of a plain write if there is one.
-    Entry 0: none.
+    """The entry of a write or read of a region by clusters of `mine`; of a plain write if there is one.
+    0: none.
     """
     tags = records[r, TAGS]
     entry, tag = (records[r, WRITE], tags & TAG_MASK) if write else (records[r, READ], tags >> TAG_BITS)
     link = records[r, OLDER] if write else 0
     while link:  # writes before the last one, which is strong
         if not links[link, ENTRY] & STRONG_BIT and mine[links[link, CLUSTER]]:
-            return links[link, ENTRY], links[link, CLUSTER]
+            return links[link, ENTRY]
         link = links[link, NEXT]
-    return (entry if mine[tag] else np.int64(0)), tag
+    return entry if mine[tag] else np.int64(0)
 
 
 def conflict(checker, summaries: list[dict[str, np.ndarray]]) -> bool:
