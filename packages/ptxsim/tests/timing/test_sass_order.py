@@ -17,7 +17,7 @@ from ptxsim.timing.instructions import Rows
 from ptxsim.timing.machine_code import code
 from ptxsim.timing.predict import sample
 from ptxsim.timing.sass_count import Counted, Place
-from ptxsim.timing.sass_order import reordered
+from ptxsim.timing.sass_order import SassOrder
 from ptxsim.timing.script import script
 from ptxsim.timing.steps import Global, Other, Shared, Step, Stretch, Tmem, TmemWait
 from ptxsim.timing.tape import MemoryAccess, Run, Unit
@@ -70,7 +70,7 @@ def told(parts, places, times=1, counts=()):
     instrs, steps, out = ([*column] for column in zip(*parts, strict=True))
     rows = Rows(instrs, counts or [1.0] * len(instrs), 4.2)
     costs = partial(lambda rows, uses, branches: _stretch(*rows.in_order(uses), branches), rows)
-    _, found = reordered(steps * times, out * times, rows, places, costs)
+    _, found = SassOrder(rows, places, costs).reordered(steps * times, out * times)
     return [one.writes[0] if one.writes and type(one.does) is not Stretch else one.does for one in found]
 
 

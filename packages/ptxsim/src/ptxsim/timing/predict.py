@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ptxsim.grid.processes import only_new_garbage
 from ptxsim.machine.launch_view import Launch
 from ptxsim.timing.chip import Chip
 from ptxsim.timing.critical import critical
@@ -71,6 +72,7 @@ class Prediction:
     notes: list[str] = field(default_factory=list)
 
 
+@only_new_garbage()
 def sample(
     launch: Launch, registers: int = 0, cubin: bytes = b"", *, sms: int, assembly: bytes = b""
 ) -> Sample:
@@ -101,6 +103,7 @@ def _registers(launch: Launch) -> int:
     return int(found[0] if isinstance(found, list | tuple) else found) if found else 0
 
 
+@only_new_garbage()
 def predict(taken: Sample, chip: Chip) -> Prediction:
     """The predicted time of a sample on a chip."""
     made = script(taken.tape, chip)

@@ -34,7 +34,8 @@ class Item(NamedTuple):
 class Block:
     """Consecutive rows whose order is free, from one iteration or from the iterations that ptxas joined."""
 
-    items: list[Item] = field(default_factory=list)
+    key: list[tuple] = field(default_factory=list)  # per row: (row, copy), and what a step reads and writes
+    steps: list[int] = field(default_factory=list)  # per row: Item.step
     joined: int = 0  # iterations; 0 if that is not known yet
     copy: int = 0
 
@@ -43,57 +44,72 @@ class Block:
         if place and self.joined not in (0, place.joined):
             return False
         self.joined = place.joined if place else self.joined
-        back = bool(self.items) and row <= self.items[-1].row
+        back = bool(self.key) and row <= self.key[-1][0]
         self.copy += back
         return not back or self.copy < self.joined
 
-
-def reordered(
-    steps: list, out: list, rows: Rows, places: dict[int, Place], costs: Callable
-) -> tuple[list, list]:
-    """(steps of a warp, their costs) in the order of the machine code.
-
-    costs: consecutive plain rows (row, reads, writes), whether they end with a branch -> their Stretch.
-    """
-    found: list[tuple] = []
-    kept: dict[tuple, list] = {}
-    for part in _blocks(steps, out, rows, places):
-        if isinstance(part, int):
-            found.append((steps[part], out[part]))
-            continue
-        key = tuple(item._replace(step=NOWHERE + (item.step >= 0)) for item in part)
-        if key not in kept:
-            kept[key] = list(_laid_out(part, rows, places, costs))
-        for number, step in kept[key]:
-            at = part[number]
-            if at.step >= 0:
-                found.append((steps[at.step], step._replace(does=out[at.step].does)))
-            else:
-                found.append((Run(at.row, at.row), step))
-    return [step for step, _ in found], [does for _, does in found]
+    def items(self, rows: Rows) -> list[Item]:
+        return [
+            Item(row, copy, step, *(uses or rows.row(row)[2:]))
+            for (row, copy, *uses), step in zip(self.key, self.steps, strict=True)
+        ]
 
 
-def _blocks(steps: list, out: list, rows: Rows, places: dict[int, Place]) -> Iterator[int | list[Item]]:
-    """The blocks, and between them the indices of steps that keep their places."""
-    block = Block()
-    for number, (step, does) in enumerate(zip(steps, out, strict=True)):
-        if does is None:
-            continue
-        if not _moves(step, does):
-            yield from (block.items,) if block.items else ()
-            yield number
-            block = Block()
-            continue
-        for row in range(step.first, step.last + 1) if type(step) is Run else (step.row,):
-            place = places.get(row)
-            if not block.takes(row, place):
-                yield block.items
+class SassOrder:
+    """The order of one program. Blocks that are alike, also those of other warps, are put in order once."""
+
+    def __init__(self, rows: Rows, places: dict[int, Place], costs: Callable):
+        """costs: consecutive plain rows (row, reads, writes), whether they end with a branch -> their
+        Stretch.
+        """
+        self.rows, self.places, self.costs = rows, places, costs
+        self.laid_out: dict[tuple, list[tuple[int, Step]]] = {}  # key of a block -> its steps
+
+    def reordered(self, steps: list, out: list) -> tuple[list, list]:
+        """(steps of a warp, their costs) in the order of the machine code."""
+        found: list[tuple] = []
+        for part in self._blocks(steps, out):
+            if isinstance(part, int):
+                found.append((steps[part], out[part]))
+                continue
+            for number, step in self._in_order(part):
+                at = part.steps[number]
+                if at >= 0:
+                    found.append((steps[at], step._replace(does=out[at].does)))
+                else:
+                    row = part.key[number][0]
+                    found.append((Run(row, row), step))
+        return [step for step, _ in found], [does for _, does in found]
+
+    def _in_order(self, block: Block) -> list[tuple[int, Step]]:
+        key = tuple(block.key)
+        if key not in self.laid_out:
+            self.laid_out[key] = [*_laid_out(block.items(self.rows), self.rows, self.places, self.costs)]
+        return self.laid_out[key]
+
+    def _blocks(self, steps: list, out: list) -> Iterator[int | Block]:
+        """The blocks, and between them the indices of steps that keep their places."""
+        block = Block()
+        for number, (step, does) in enumerate(zip(steps, out, strict=True)):
+            if does is None:
+                continue
+            if not _moves(step, does):
+                yield from (block,) if block.key else ()
+                yield number
                 block = Block()
-                block.takes(row, place)
-            own = (NOWHERE, *rows.row(row)[2:]) if type(step) is Run else (number, does.reads, does.writes)
-            block.items.append(Item(row, block.copy, *own))
-    if block.items:
-        yield block.items
+                continue
+            plain = type(step) is Run
+            uses = () if plain else (does.reads, does.writes)
+            for row in range(step.first, step.last + 1) if plain else (step.row,):
+                place = self.places.get(row)
+                if not block.takes(row, place):
+                    yield block
+                    block = Block()
+                    block.takes(row, place)
+                block.key.append((row, block.copy, *uses))
+                block.steps.append(NOWHERE if plain else number)
+        if block.key:
+            yield block
 
 
 def _moves(step, does) -> bool:

@@ -15,7 +15,7 @@ from ptxsim.timing.chip import Chip
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.merging import merged
 from ptxsim.timing.ordering import among_products, hoisted
-from ptxsim.timing.sass_order import reordered
+from ptxsim.timing.sass_order import SassOrder
 from ptxsim.timing.steps import (
     JOINED,
     Global,
@@ -70,7 +70,8 @@ def script(tape: Tape, chip: Chip) -> Script:
             for other in event.after:
                 heirs[other].append(number)
     made = Script(tape, [], late, follows, heirs, reads=dict(tape.reads))
-    made.warps = [_warp(steps, tape, rows, chip, made) for steps in tape.warps]
+    order = SassOrder(rows, tape.places, partial(_plain, tape, rows, chip))
+    made.warps = [_warp(steps, tape, rows, chip, made, order) for steps in tape.warps]
     made.unit_flops = sum(2.0 * e.amount for e in tape.events if e.kind == "mma")
     made.half = _half_share(tape)
     return made
@@ -88,7 +89,7 @@ def _of_halves(instr) -> bool:
     return "f16" in instr.mods[-3:] or instr.op == "wmma" and instr.mods[-3][0] == "m"
 
 
-def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list[Move]:
+def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script, order: SassOrder) -> list[Move]:
     """The steps of one warp in ptxas's order, without registers for which no step waits."""
     steps = whole_warps(steps, tape.instrs)
     out: list[Any] = [_step(step, tape, rows, chip, made) for step in steps]
@@ -97,7 +98,7 @@ def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script) -> list
         out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
     out = merged(steps, out, made)
     if tape.places:
-        steps, out = reordered(steps, out, rows, tape.places, partial(_plain, tape, rows, chip))
+        steps, out = order.reordered(steps, out)
     out = [one for step, does in zip(steps, out, strict=True) for one in _whole(step, does, rows, made)]
     out = renamed(out) if places else out
     if not tape.refills:  # with spills there are no registers for early loads
