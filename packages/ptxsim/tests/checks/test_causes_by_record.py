@@ -56,7 +56,7 @@ def test_a_slot_behind_an_array_is_named_as_one(offset, name):
 )  # fmt: skip
 def test_who_leaves_shared_memory_is_told_which_buffer_was_the_last(offset, text):
     reporter = Reporter([("A", "float16", SHARED_START, 1024), ("D", "float16", SHARED_START + 1024, 1024)])
-    assert reporter._address_text(SHARED_START + offset, True, False) == text
+    assert reporter.outside_shared(SHARED_START + offset) == text
 
 
 @pytest.mark.parametrize(

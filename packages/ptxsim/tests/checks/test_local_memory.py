@@ -95,7 +95,7 @@ def test_only_loads_and_stores_reach_it(order):
         ),
         ("add.u64 %y1, %myout, 0; // of global memory", ""),
         "illegal",
-        words="at an address in local memory",
+        words="atomic access at an address in local memory by CTA (0, 0, 0): frame + 0 B",
     )  # fmt: skip
     check_kept(rule, order)
     check_broken(rule, order)

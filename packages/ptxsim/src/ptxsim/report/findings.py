@@ -19,13 +19,14 @@ from ptxsim.isa.address_map import (
     FAULT_MISALIGNED,
     FAULT_OTHER_CTA,
     IN_PARAM_SPACE,
+    LOCAL_BASE,
     SHARED_START,
     WINDOW_MASK,
     is_shared,
     shared_place,
 )
 from ptxsim.report.merging import SEVERITIES, Appeared
-from ptxsim.report.names import brief, variable
+from ptxsim.report.names import brief, local_place, variable
 from ptxsim.report.sources import Sources, place_text
 
 if TYPE_CHECKING:  # avoids numpy, which a command that only shows findings need not load
@@ -280,12 +281,12 @@ class Reporter:
 
         Just past a barrier array it is a slot that the array does not have: `mma2tma[2] (it has 2)`.
         """
-        for name, dtype, start, size in self.names:
-            if start <= offset < start + size:
-                inside = offset - start
-                if dtype == "uint64" and inside % 8 == 0:
-                    return f"{name}[{inside // 8}]"
-                return f"{name} + {inside} B" if inside else name
+        held = self._buffer_of(offset)
+        if held is not None:
+            name, dtype, inside = held[0], held[1], offset - held[2]
+            if dtype == "uint64" and inside % 8 == 0:
+                return f"{name}[{inside // 8}]"
+            return f"{name} + {inside} B" if inside else name
         behind = [
             (offset - start - size, name, (offset - start) // 8, size // 8)
             for name, dtype, start, size in self.names
@@ -306,16 +307,20 @@ class Reporter:
 
     def shared_extent(self, offset: int) -> tuple[int, int]:
         """Start and size in bytes of the buffer that a window offset lies in; (offset, 0) if unknown."""
-        held = (at for at in self.names if at[2] <= offset < at[2] + at[3])
-        return next(((start, size) for _, _, start, size in held), (offset, 0))
+        held = self._buffer_of(offset)
+        return held[2:] if held is not None else (offset, 0)
 
     def knows(self, offset: int) -> bool:
         """Whether a window offset lies in a named buffer."""
-        return any(start <= offset < start + size for _, _, start, size in self.names)
+        return self._buffer_of(offset) is not None
 
     def is_one_word(self, offset: int) -> bool:
         """Whether a window offset lies in a named variable of eight bytes or fewer."""
-        return any(start <= offset < start + size <= start + 8 for _, _, start, size in self.names)
+        return 0 < self.shared_extent(offset)[1] <= 8
+
+    def _buffer_of(self, offset: int) -> tuple[str, str, int, int] | None:
+        """(name, dtype, start, size) of the named buffer that a window offset lies in."""
+        return next((at for at in self.names if at[2] <= offset < at[2] + at[3]), None)
 
     def fault(self, where: Split, code: int, address: int, lanes: int, of: int = 0) -> None:
         """Reports an access outside its memory. where: the first of the `lanes` lanes that make it; of: how
@@ -329,7 +334,7 @@ class Reporter:
         if code == FAULT_OTHER_CTA and rank >= size:
             text, hint = f"at CTA rank {rank} of a cluster of {size}", CAUSES["no-rank"]
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
-        place = self._address_text(address, inside, of > lanes)
+        place = self._address_text(where, code, address, of > lanes)
         hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint
         message = f"{what} {text}{who}: {place}"
         self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
@@ -344,8 +349,10 @@ class Reporter:
         missed = f"{offset - end} B past the end" if offset > end else "just past the end"
         return f"{text}, {missed} of {name}"
 
-    def _address_text(self, address: int, inside: bool, straddles: bool) -> str:
-        if inside:
+    def _address_text(self, where: Split, code: int, address: int, straddles: bool) -> str:
+        if code == FAULT_LOCAL:
+            return local_place(where.cluster.program.local_offsets, address - LOCAL_BASE)
+        if _in_shared(where.instr, address):
             return self.outside_shared(shared_place(address)[1])
         return self.memory.describe(address, straddles) if self.memory else hex(address)
 

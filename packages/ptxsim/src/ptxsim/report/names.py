@@ -1,4 +1,4 @@
-"""C++ names in readable form."""
+"""C++ names in readable form, and names of places in local memory."""
 
 from __future__ import annotations
 
@@ -29,6 +29,16 @@ def readable(name: str) -> str:
 def variable(name: str) -> str:
     """`tile` for _ZZ4gemmPfE4tile, a variable inside a function; for other names, the readable name."""
     return readable(name).rpartition("::")[2] if name.startswith("_ZZ") else readable(name)
+
+
+def local_place(variables: dict[str, int], offset: int) -> str:
+    """`frame + 4 B` for a byte of local memory; the bare offset where no variable starts before it.
+
+    variables: name -> offset of its first byte.
+    """
+    before = [(at, name) for name, at in variables.items() if at <= offset]
+    start, name = max(before, default=(0, "local memory"))
+    return f"{name} + {offset - start} B"
 
 
 @functools.cache

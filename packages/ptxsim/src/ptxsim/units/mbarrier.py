@@ -80,6 +80,7 @@ def find_barrier(
             key=("ended" if ended else "uninit", place[1]),
             barrier=name,
             barrier_cta=place[0],
+            action=action,
         )
     return barrier
 

@@ -13,19 +13,18 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 from ptxsim.isa.address_map import LOCAL_BASE
+from ptxsim.report.names import local_place
 
 
 class LocalMemory(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter, self.on = reporter, launch.program.local_bytes > 0
-        self.names = [(at, name) for name, at in launch.program.local_offsets.items()]
 
     def local_accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         for row, thread, place, size in log.tolist():
-            offset = place - LOCAL_BASE
-            start, name = max(one for one in self.names if one[0] <= offset)
             cause = CAUSES["unwritten-local"]
-            place = f"{name} + {offset - start} B"
-            text = cause.tell(size=size >> 1, name=place)
+            name = local_place(cluster.program.local_offsets, place - LOCAL_BASE)
+            text = cause.tell(size=size >> 1, name=name)
             where = cluster.splits[thread // 32 * 32].at(1 << thread % 32, row)
-            self.reporter.add("uninitialized", "review", text, cause, where, key=("local", name), name=place)
+            key = ("local", name.partition(" + ")[0])
+            self.reporter.add("uninitialized", "review", text, cause, where, key=key, name=name)

@@ -39,7 +39,7 @@ class BarrierInit(Observer):
         reporter = self.races.reporter
         found = reporter.by_identity.get(("mbarrier", ("uninit", place[1])))
         if found and found.where["cta"] in cluster.cta_ids and found.evidence["barrier_cta"] == place[0]:
-            use = found.message.partition(", which")[0]
+            use = f"{found.evidence['action']} on {found.evidence['barrier']} of CTA {place[0]}"
             text = f"{use} before its mbarrier.init ({source_line(cluster.program, split.row)})"
             reporter.blame(found, CAUSES["init-order"], f"{text}: nothing makes it wait for that")
 

@@ -39,5 +39,5 @@ def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], re
 def _only_barriers(reporter, offset: int, histories: dict[tuple, BarrierHistory]) -> bool:
     """Whether a variable holds nothing but barriers."""
     offsets = {place[1] for place in histories}
-    start, size = next((n[2:] for n in reporter.names if n[2] <= offset < n[2] + n[3]), (offset, 0))
+    start, size = reporter.shared_extent(offset)
     return 0 < size == 8 * sum(start <= other < start + size for other in offsets)
