@@ -51,7 +51,9 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """Thousands of tests and what they import need not be looked through for garbage again and again."""
     gc.freeze()
-    gc.set_threshold(50_000)  # syntax trees, of which there are many, took four times as long
+    # Syntax trees, of which there are many, took four times as long; what lives long is searched by launches
+    # (ptxsim.grid.processes), which give that a hundredth of the time.
+    gc.set_threshold(50_000, 10, 1000)
     gc.enable()
 
 

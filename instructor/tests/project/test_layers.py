@@ -90,6 +90,14 @@ def files(unit: str) -> list[Path]:
     return found if unit == "tirxlab.cli" else inside
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """Afterwards the syntax trees are dropped: a search for garbage would look through them all."""
+    yield
+    tree_of.cache_clear()
+    modules.cache_clear()
+
+
 @cache
 def tree_of(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))

@@ -11,6 +11,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tirxlab.rubric import tomllib
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,6 +45,13 @@ def sources() -> dict[str, str]:
     files = files or [path for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
     found = {path.relative_to(ROOT).as_posix(): path for path in files if path.exists()}
     return {name: path.read_text(encoding="utf-8") for name, path in sorted(found.items())}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """Afterwards the syntax trees are dropped: a search for garbage would look through them all."""
+    yield
+    trees.cache_clear()
 
 
 @cache
