@@ -54,3 +54,32 @@ def test_without_source_lines_a_variable_of_barriers_is_one_array():
     (first,) = [f for f in run_rule(Rule("ring", text), text, "program").findings if f.kind == "deadlock"]
     assert "waits for phase 1 of full + 8 B, but has never waited for phase 0" in first.message
     assert "None" not in first.message and "(line" not in first.message and "(PTX line" in first.message
+
+
+STATE = (
+    "mbarrier.arrive.shared::cta.b64 %y1, [{0}]; "
+    "AT{1}: mbarrier.try_wait.shared::cta.b64 %q, [{0}], %y1; @!%q bra AT{1};"
+)
+AHEAD = lines(  # warp 0 signals full once a round, with the 32 lanes of warp 1, which hand the slot back
+    "@%lead mbarrier.init.shared::cta.b64 [full], 33; @%lead mbarrier.init.shared::cta.b64 [free], 33;",
+    "bar.sync 0; mov.u32 %x1, 0; @%w1 bra EMPTY; and.b32 %x6, %t, 31; setp.ne.u32 %p, %x6, 0; @%p bra END;",
+    "FILL: " + STATE.format("free", 0) + " // room",
+    ARRIVE.format("full"),
+    f"{ROUNDS} FILL; bra END;",
+    "EMPTY: " + ARRIVE.format("free"),
+    STATE.format("full", 1),
+    "bar.warp.sync 0xffffffff;",
+    f"{ROUNDS} EMPTY;",
+    "END:",
+)
+
+
+def test_who_signals_without_waiting_for_room_and_ends_is_the_cause_of_what_is_stuck():
+    """Lanes that came a phase too late hold their warp: that they do is a consequence."""
+    text = ".shared .align 8 .b8 full[8]; .shared .align 8 .b8 free[8];\n" + AHEAD
+    wait = "FILL: " + STATE.format("free", 0) + " // room"
+    assert run_rule(Rule("ahead", text), text, "program").verdict == "clean" and wait in text
+    result = run_rule(Rule("ahead", text), text.replace(wait, "FILL:"), "program")
+    (first,) = [f for f in result.findings if f.kind == "deadlock"]
+    assert "signalled it 6 times by phase 2 and has ended: nobody ever waits for free" in first.message
+    assert first.evidence["cause"] == "ahead-unwaited"

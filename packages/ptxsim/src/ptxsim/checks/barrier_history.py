@@ -188,18 +188,21 @@ def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
         places.append(place)
 
 
-def never_waited(cluster: Cluster, histories: dict, reporter: Reporter) -> list[str]:
+def never_waited(
+    cluster: Cluster, histories: dict, reporter: Reporter, array_of: Callable[[int], str] | None = None
+) -> list[str]:
     """Names of the barrier arrays that are signalled although nothing waits at any of their elements, neither
-    in this run nor by the program text.
+    in this run nor by the program text. array_of: window offset -> array; default: by the reporter's names.
 
     If there are none: the arrays that are initialised and that nothing waits at or signals.
     """
+    array_of = array_of or reporter.shared_array
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
     signalled: dict = {}
     silent: dict = {}
-    waited = {reporter.shared_array(at) for offsets in wait_rows(cluster.launch).values() for at in offsets}
+    waited = {array_of(at) for offsets in wait_rows(cluster.launch).values() for at in offsets}
     for place, history in histories.items():
-        array = reporter.shared_array(place[1])
+        array = array_of(place[1])
         if history.waits or place in waiting:
             waited.add(array)
         else:

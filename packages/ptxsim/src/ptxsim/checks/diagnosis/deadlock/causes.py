@@ -6,9 +6,12 @@ first detector of DETECTORS that answers for any group gives the cause.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks import phrases
+from ptxsim.checks.barrier_history import never_waited
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
@@ -85,6 +88,30 @@ def _ahead(model: Model, waiter: Waiter) -> Blame | None:
         f"the wait for phase {barrier.phase - 2} saw it: {reason.text}"
     )
     return Blame(reason.cause, text, waiter)
+
+
+def _ran_ahead(model: Model, waiter: Waiter) -> Blame | None:
+    """Who signals this barrier has come more than once in a phase and has ended, and the barriers that answer
+    it are waited for by nobody. Whatever else is stuck, waits for this one or has lost a phase, too.
+    """
+    barrier, history = barrier_of(model, waiter)
+    if barrier is None or history is None:
+        return None
+    gone = [h for h in waiter.helpers if h.done and h.waiter is None]
+    held = {warp for other in model.waiters for warp in other.lanes}
+    times: Counter = Counter()  # an unrolled loop signals at many rows
+    for (how, warp, _), signals in history.sources.items():
+        times[warp] += signals.each if how != "load" and warp not in held else 0
+    comes = max(times.values(), default=0)
+    if not gone or comes <= barrier.phase + 1:
+        return None
+    names = never_waited(model.cluster, model.histories, model.reporter, model.array)
+    if not names:
+        return None
+    cause = CAUSES["ahead-unwaited"]
+    text = f"{gone[0].who} has signalled it {comes} times by phase {barrier.phase} and has ended: "
+    told = cause.tell(names=" or ".join(names))
+    return Blame(cause, f"{says(waiter, 'waits')} for {waiter.wants}; {text}{told}", waiter)
 
 
 def _endless(model: Model, waiter: Waiter) -> Blame | None:
@@ -192,6 +219,7 @@ def _ring(model: Model, waiter: Waiter) -> Blame | None:
 
 DETECTORS = (
     _no_init,
+    _ran_ahead,
     collective,
     alloc,
     pair,
