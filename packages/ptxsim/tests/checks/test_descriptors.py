@@ -1,10 +1,12 @@
 """Findings about matrix descriptors: without their fixed bits, as Triton 3.3 to 3.5 write them; and of
-operands that do not start where a swizzle pattern does.
+operands that do not start where a swizzle pattern does; and about instruction descriptors.
 """
 
 import types
 
 import pytest
+from test_truth_tables_tmem import PRODUCT, SHAPE
+from truth import Rule, check_broken, check_kept, each
 
 from ptxsim.checks.lifecycle.descriptors import Descriptors
 from ptxsim.events.records import BulkCopy, Footprint
@@ -57,3 +59,19 @@ def test_an_operand_behind_the_start_of_a_pattern(start, base, box, severity):
         checks.copy_issue(*loaded(*box))
     checks.tensor_issue(None, None, types.SimpleNamespace(footprint=Footprint((0,), descriptors=(bits,))))
     assert [(kind, level) for kind, level, _ in said] == ([("misaligned", severity)] if severity else [])
+
+
+REFUSED = Rule(  # what a refused MMA does not write is no second finding
+    "types-of-the-operands",
+    PRODUCT,
+    (f"mov.u32 %x9, {SHAPE};", f"mov.u32 %x9, {SHAPE | 5 << 7};"),
+    "descriptor",
+    words="matrix A has type 5, expected 0 (f16) or 1 (bf16)",
+    threads=128,
+)
+
+
+@each([REFUSED])
+def test_an_mma_that_is_refused(rule, order):
+    check_kept(rule, order)
+    check_broken(rule, order)

@@ -131,6 +131,16 @@ def test_more_shared_memory_than_was_asked_for_is_refused(program):
     assert "cudaFuncAttributeMaxDynamicSharedMemorySize" in done.stderr
 
 
+def test_static_arrays_beyond_the_default_need_no_attribute(program):
+    """As on an H200, for code that ptxas accepts: sm_90 and later."""
+    big = ADD.replace(".reg .b64 %p", ".shared .b8 big[100000]; .reg .b64 %p")
+    done, _ = execute(program, "shared", ptx=big)
+    assert done.stdout == "before 0 set 0 too much 1 after 0\n", done.stderr
+    done, _ = execute(program, "shared", ptx=big.replace("100000", "200000"))
+    assert done.stdout == "before 1 set 1 too much 1 after 1\n"
+    assert "260000 B of shared memory, but a block has at most 232448 B" in done.stderr
+
+
 def test_a_launch_that_cannot_be_is_told_though_the_program_does_not_look(program):
     done, launches = execute(program, "shapes")
     assert done.stdout == "9 9 9 9 then 0\n" and len(launches) == 1

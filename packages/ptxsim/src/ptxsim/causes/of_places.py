@@ -6,6 +6,19 @@ from ptxsim.causes.cause import Cause
 
 OF_PLACES = (
     Cause(
+        "freed-in-use",
+        230,
+        "free tensor memory after its last use: every warp that uses it waits (tcgen05.wait::ld, or the "
+        "mbarrier of the commit), then comes a barrier of these warps and the one that frees, then "
+        "tcgen05.dealloc",
+    ),
+    Cause(
+        "swizzle-start",
+        60,
+        "swizzled buffers start where their pattern does: declare them with __align__(1024), and round the "
+        "base of dynamic shared memory up",
+    ),
+    Cause(
         "load-outside",
         160,
         "loads must end with the last part of their tensor: how many rounds does the loop before this load "

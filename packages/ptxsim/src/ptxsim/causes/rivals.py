@@ -154,8 +154,9 @@ RIVALS = (
 SHOWN = _ids(
     "endless endless-outside endless-wait grid shared-place shared-id not-all-threads aligned two-roles "
     "left-over mma-lanes "
-    "uninitialised init-fence init-order parity reused freed freed-early gaps early-exit lanes elect alloc "
-    "pair registers no-init overlap same-columns two-uses loaded-twice load-apart loads-first no-sync "
+    "uninitialised init-fence init-order parity reused freed freed-early freed-in-use gaps early-exit lanes "
+    "elect alloc pair registers no-init overlap same-columns two-uses loaded-twice load-apart loads-first "
+    "no-sync "
     "no-group-sync announced-twice stays misnamed one-misnamed missent one-missent others-columns same-tile "
     "bytes-elsewhere several-lines moved-columns all-write same-part arrives-alone leaves-it-to-others "
     "tcgen05-fence unacquired group-late never-waits others-waited late products-pending past-shared "

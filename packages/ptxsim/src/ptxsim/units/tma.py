@@ -99,7 +99,7 @@ def _report_alignment(cluster: Cluster, split: Lanes, offset: int, tmap: TensorM
             f"TMA with {SPAN[tmap.swizzle]} B swizzle at {cluster.reporter.shared_name(offset)}, which is "
         )
         message += f"not {need}-byte aligned: the swizzle pattern is cut in the middle"
-        cluster.reporter.add("misaligned", "review", message, "", split)
+        cluster.reporter.add("misaligned", "review", message, CAUSES["swizzle-start"], split)
 
 
 def _check_barrier(cluster: Cluster, split: Lanes, place, bar, pair: bool) -> None:

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 OF_PLACES = {
+    "freed-in-use": (
+        "free tensor memory after its last use: everybody who uses it waits (wait.ld, or the barrier of the "
+        "commit), then comes cta_sync() (of a pair, cluster_sync()), then dealloc"
+    ),
+    "swizzle-start": (
+        "swizzled buffers start where their pattern does: pool.move_base_to(1024), or align=1024"
+    ),
     "one-memory": (
         "give each buffer memory of its own: check pool.move_base_to and the order of the pool.alloc. If "
         "they are meant to share it, threads that use it as one must wait for those that use it as the other"

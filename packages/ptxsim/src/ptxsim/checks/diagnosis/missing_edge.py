@@ -380,6 +380,6 @@ def _cause(races, pair: AccessPair) -> Cause:
     if pair.code == NO_TCGEN05_FENCE:
         return CAUSES["tcgen05-fence"]
     if pair.space == "tmem" and "thread" in (pair.first.kind, pair.second.kind):  # a dealloc
-        return CAUSES["not-free"]
+        return CAUSES["freed-in-use"]
     reads = pair.first.verb == "write" and pair.second.verb == "read"
     return CAUSES["not-ready" if reads or unwritten_reads(races, pair) else "not-free"]

@@ -9,6 +9,7 @@ violates PTX, but the data is right.
 
 from __future__ import annotations
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.events.views import Cluster, Launch, Split
@@ -60,7 +61,7 @@ class Descriptors(Observer):
             f"address is {row * 128} B past a multiple of {rows * 128} B: "
             f"{why or 'the pattern does not start there'}"
             f"{f'the descriptor asks for the matrix base offset {row}' if exact else ''}",
-            f"swizzled buffers start on multiples of {rows * 128} B: pool.move_base_to(1024), or align=1024",
+            CAUSES["swizzle-start"],
             split,
             key=("descriptor", self.reporter.shared_name(fields.start).split(" + ")[0]),
         )

@@ -16,6 +16,7 @@ from ptxsim.checks.lifecycle.written_parts import told_of
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.frontend.ast import Instr
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
@@ -23,6 +24,7 @@ _ONCE = (
     "allocate once, before the loop over tiles, and free after it; or free in each round what it allocates"
 )
 _ONE_GROUP = "alloc, relinquish_alloc_permit, dealloc, MMA and commit of a kernel use the same cta_group"
+_REFUSALS = ("descriptor", "unsupported")  # kinds of findings of an MMA that writes nothing
 _READ = "wait until an MMA has written the accumulator; does the MMA write all columns that are read?"
 
 
@@ -162,7 +164,14 @@ class TmemLife(Observer):
             else:  # perhaps none follows
                 self.early.setdefault(split.cta, (split.at(split.mask), message))
 
+    def _refused(self, cluster: Cluster) -> bool:
+        """Whether an MMA was refused: what it should have written is then no second finding."""
+        refused = {f.where.get("ptx_line") for f in self.reporter.by_identity.values() if f.kind in _REFUSALS}
+        return any(_is(i, "mma") and i.line in refused for i in cluster.program.instrs) if refused else False
+
     def _bare(self, message: str, hint, split) -> None:
+        if self._refused(split.cluster):
+            return
         self.reporter.add(
             "uninitialized", "error", message, hint, split, ("tmem-ld",), buffer="tensor memory"
         )
@@ -203,6 +212,8 @@ class TmemLife(Observer):
         self.good.add(cells)
 
     def _accumulates(self, work, start: int, columns: int) -> None:
+        if self._refused(work.where.cluster):
+            return
         message = (
             f"{work.name} adds to tensor memory columns {start}..{start + columns - 1}, which nothing has "
             f"written since they were allocated"
@@ -228,5 +239,8 @@ class TmemLife(Observer):
 
 def _first_of(program, what: str):
     """The first tcgen05 instruction of this name in the program text, or None."""
-    tcgen05 = (i for i in program.instrs if i is not None and i.op == "tcgen05")
-    return next((i for i in tcgen05 if i.mods[:1] == (what,)), None)
+    return next((i for i in program.instrs if _is(i, what)), None)
+
+
+def _is(instr: Instr | None, what: str) -> bool:
+    return instr is not None and instr.op == "tcgen05" and instr.mods[:1] == (what,)

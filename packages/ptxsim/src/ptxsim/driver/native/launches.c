@@ -11,6 +11,8 @@ enum {
   SHARED_PER_BLOCK = 8,
   SMS = 16,
   THREADS_PER_SM = 39,
+  CHIP_MAJOR = 75,
+  CHIP_MINOR = 76,
   SHARED_PER_SM = 81,
   SHARED_OPTIN = 97,
   BLOCKS_PER_SM = 106,
@@ -59,6 +61,16 @@ static Err not_launched(const Kernel *kernel, const Shape *shape, Err error, con
   return error;
 }
 
+/* The bytes of shared memory that a block may have, static ones included. From sm_90 on, ptxas accepts static
+   arrays beyond the default; an H200's driver then allows as much as a block can have, unless the attribute
+   says less. */
+static uint64_t allowed_shared(const Kernel *kernel) {
+  uint64_t fixed = kernel->facts.shared, most = (uint64_t)attribute(SHARED_PER_BLOCK);
+  uint64_t asked = kernel->dynamic_shared > 0 ? fixed + (uint64_t)kernel->dynamic_shared : 0;
+  if (!asked && fixed > most && attribute(CHIP_MAJOR) >= 9) return (uint64_t)attribute(SHARED_OPTIN);
+  return asked > most ? asked : most;
+}
+
 /* The error with which a driver refuses a launch before anything runs, or OK. */
 static Err refused(Kernel *kernel, const Shape *shape) {
   const Dim3 *g = &shape->grid, *b = &shape->block;
@@ -70,14 +82,16 @@ static Err refused(Kernel *kernel, const Shape *shape) {
   if (b->z > 64) REFUSE(INVALID_CONFIGURATION, "a block has at most 64 threads in z");
   if (threads > most) REFUSE(INVALID_CONFIGURATION, "a block has at most %d threads", (int)most);
   if (threads > taken) REFUSE(701, "this kernel allows at most %d threads per block", (int)taken);
-  int allowed = kernel->dynamic_shared > 0 ? (int)kernel->facts.shared + kernel->dynamic_shared : 0;
-  if (allowed < attribute(SHARED_PER_BLOCK)) allowed = attribute(SHARED_PER_BLOCK);
-  if (shared > (uint64_t)allowed)
+  if (shared > (uint64_t)attribute(SHARED_OPTIN))
+    REFUSE(
+        INVALID_VALUE, "%llu B of shared memory, but a block has at most %d B", (unsigned long long)shared,
+        attribute(SHARED_OPTIN));
+  if (shared > allowed_shared(kernel))
     REFUSE(
         INVALID_VALUE,
-        "%llu B of shared memory, but %d B are allowed: first call cudaFuncSetAttribute(kernel, "
+        "%llu B of shared memory, but %llu B are allowed: first call cudaFuncSetAttribute(kernel, "
         "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)",
-        (unsigned long long)shared, allowed);
+        (unsigned long long)shared, (unsigned long long)allowed_shared(kernel));
   int room = attribute(SMS) * blocks_per_sm(kernel, (int)threads, shape->shared);
   if (!shape->cooperative || (uint64_t)g->x * g->y * g->z <= (uint64_t)room) return OK;
   REFUSE(720, "in a cooperative launch at most %d such blocks can run at once", room);
@@ -151,7 +165,9 @@ Err kernel_attribute(Kernel *kernel, int number, int *value) {
   Err error = kernel_facts(kernel);
   if (error) return error;
   const KernelFacts *f = &kernel->facts;
-  int chip = 10 * attribute(75) + attribute(76), most = attribute(SHARED_PER_BLOCK) - (int)f->shared;
+  int chip = 10 * attribute(CHIP_MAJOR) + attribute(CHIP_MINOR);
+  int most = attribute(SHARED_PER_BLOCK) - (int)f->shared;
+  if (most < 0) most = 0;
   const int values[] = {(int)f->max_threads,
                         (int)f->shared,
                         (int)f->constant,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.isa.layouts.descriptors import F8F6F4, InstructionDescriptor, bit_field
+from ptxsim.isa.layouts.descriptors import F8F6F4, InstructionDescriptor, bit_field, listed
 
 _TYPES = {"mxf8f6f4": F8F6F4, "mxf4": {1: "e2m1x2"}, "mxf4nvf4": {1: "e2m1x2"}}
 _K = {"mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}  # depth of one dense instruction
@@ -62,11 +62,11 @@ def decode_block_scaled(bits: int, kind: str, factors: int, cta_group: int) -> B
     for name, low, width in (("A", 7, 3), ("B", 10, 3 if eight else 2)):
         number = field(low, width)
         if number not in _TYPES[kind]:
-            raise ValueError(f"{where}: matrix {name} has type {number}, expected {_TYPES[kind]}")
+            raise ValueError(f"{where}: matrix {name} has type {number}, expected {listed(_TYPES[kind])}")
         types.append(_TYPES[kind][number])
     scales = _SCALES[kind, factors]
     if field(23, 1) not in scales:
-        raise ValueError(f"{where}: scale format {field(23, 1)}, expected one of {scales}")
+        raise ValueError(f"{where}: scale format {field(23, 1)}, expected {listed(scales)}")
     m, n = field(24, 5) << 4, field(17, 6) << 3
     step = _SHAPES.get((cta_group, m))
     if step is None or not 0 < n <= 256 or n % step:

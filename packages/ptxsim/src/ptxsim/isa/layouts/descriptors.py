@@ -153,6 +153,11 @@ class InstructionDescriptor:
     selector: int = 0  # of a sparse MMA: sub-column of its metadata
 
 
+def listed(codes: dict[int, str]) -> str:
+    """`0 (f16) or 1 (bf16)`: the values of a field of a descriptor that are legal."""
+    return " or ".join(f"{code} ({name})" for code, name in codes.items())
+
+
 def decode_instruction_descriptor(
     bits: int, kind: str = "f16", cta_group: int = 1, ws: bool = False
 ) -> InstructionDescriptor:
@@ -171,7 +176,7 @@ def decode_instruction_descriptor(
     ):
         value = bit_field(bits, low, width)
         if value not in names:
-            raise ValueError(f"{where}: matrix {name} has type {value}, expected one of {names}")
+            raise ValueError(f"{where}: matrix {name} has type {value}, expected {listed(names)}")
         types.append(names[value])
     m, n, sparse = bit_field(bits, 24, 5) << 4, bit_field(bits, 17, 6) << 3, bool(bit_field(bits, 2, 1))
     if ws:
