@@ -6,7 +6,7 @@ Also mbarrier states, which belong to the current phase or to the one before (9.
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, each_shown, lines
+from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
 
 MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 PEER = "xor.b32 %x6, %rank, 1; mapa.shared::cluster.u32 %x5, %sm, %x6;"
@@ -25,6 +25,20 @@ ASK = "T: mbarrier.test_wait.shared.b64 %p, [%bar], %y5;"
 STATES = lines("@%lead mbarrier.init.shared.b64 [%bar], 1;", "@!%lead bra C;", ARRIVE, STATE, ASK, "C:")
 
 REMOTE = "@%lead st.shared::cluster.u32 [%x5], 7;"
+
+TX = "mbarrier::complete_tx::bytes"
+SEND = f"@%lead cp.async.bulk.shared::cluster.shared::cta.{TX} [%x5+1024], [%sm], 256, [%x7];"
+WAIT = wait(0)
+SENT = lines(
+    "@%lead mbarrier.init.shared.b64 [%bar], 1; st.shared.u32 [%mine], 1;",
+    "@%lead fence.mbarrier_init.release.cluster; fence.proxy.async;",
+    "@%lead mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 256;",
+    MEET,
+    f"{PEER} add.u32 %x7, %x5, 8192; {SEND}",
+    f"{WAIT} // by all",
+    "ld.shared.u32 %r1, [%mine+1024];",
+    MEET,
+)
 
 RULES = (
     Rule(
@@ -54,6 +68,14 @@ RULES = (
         (f"{MEET} // first", ""),
         "cluster",
         words="has started",
+        cluster=2,
+    ),
+    Rule(
+        "a-copy-between-two-ctas",
+        SENT,
+        (f"{WAIT} // by all", f"@%lead bra W; bra X; W: {WAIT} X:"),
+        "race",
+        words="write by cp.async.bulk of buffer of CTA",
         cluster=2,
     ),
     Rule(

@@ -106,4 +106,19 @@ OF_PLACES = (
         text="a barrier stands between the write and the read, but none between the read{read} and the next "
         "write{write}",
     ),
+    Cause(
+        "bytes-again",
+        180,
+        "the thread that copies must wait, in each round, until the previous use of that place and of its "
+        "barrier is over",
+        text="{name} expects {announced} B in phase {phase} and gets {delivered} B, since each of its copies "
+        "came {each} before the phase could end",
+    ),
+    Cause(
+        "group-unguarded",
+        225,
+        "the thread that stored waits for its group; then comes a barrier; only then may others write the "
+        "buffer",
+        text="no barrier stands between its thread's wait_group{line} and this write",
+    ),
 )

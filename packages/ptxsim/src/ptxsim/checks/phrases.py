@@ -45,3 +45,15 @@ def phase_name(phase: int) -> str:
 def times(number: int) -> str:
     """`1 time`, `3 times`."""
     return f"{number} time{'s' * (number != 1)}"
+
+
+def brings_bytes(instr) -> bool:
+    """Whether an instruction's bytes count on an mbarrier: a copy, st.async, try_cancel."""
+    return "mbarrier::complete_tx::bytes" in instr.mods
+
+
+def load_unit(instr) -> str:
+    """What brings an instruction's bytes to shared memory: `TMA load`, `st.async`."""
+    if instr.op != "cp":
+        return f"{instr.op}.{instr.mods[0]}"
+    return "cp.async.bulk" if {"shared::cta", "shared::cluster"} <= set(instr.mods[:4]) else "TMA load"

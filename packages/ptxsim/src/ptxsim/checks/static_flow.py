@@ -161,3 +161,16 @@ def reads(instr: Instr) -> frozenset:
     written = targets(instr)
     sources = instr.operands[1:] if written else instr.operands
     return frozenset(registers_of(sources))
+
+
+def way_without_barrier(program, start: int, end: int) -> bool:
+    """Whether control can get from row to row without a CTA or cluster barrier or an mbarrier wait."""
+    return any(end in reachable(program, row, stops=_synchronises) for row in next_rows(program, start))
+
+
+def _synchronises(instr) -> bool:
+    if instr is None:
+        return False
+    if instr.op in ("bar", "barrier"):
+        return "warp" not in instr.mods
+    return waits_for_phase(instr)

@@ -47,6 +47,8 @@ def load_outside(races, pair: AccessPair) -> Edge | None:
         op = races.transfers.find(access.agent, access.epoch, access.row) if access.kind == "bytes" else None
         if op is None or op.copy is None or not op.copy.tensor.misses(op.copy.start):
             continue
+        if not op.copy.tensor.array.size:
+            continue  # it reads no global memory
         tensor, warp = op.copy.tensor, access.warp(races)
         if op.copy.start[0] >= tensor.dims[0]:
             at = (warp, access.row) if warp is not None else None

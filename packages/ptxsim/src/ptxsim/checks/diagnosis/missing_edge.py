@@ -55,6 +55,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     others_waited,
     passed_at_once,
     stored_by_another_group,
+    unguarded,
 )
 from ptxsim.checks.diagnosis.written_again import written_again
 from ptxsim.checks.phrases import phase_name
@@ -112,16 +113,25 @@ def missing(races, pair: AccessPair) -> Edge:
     only = _only_read(races, pair)
     if only is not None:
         return only
-    if not pair.waited:
-        own = f"its warp has not executed tcgen05.wait::{first.kind}"
-        group = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
-        if first.kind in ("ld", "st"):
-            return Edge(_cause(races, pair), own)
-        left = races.bulk.left_pending(races.clocks.queue(first.agent).owner, first.epoch)
-        if left is not None:
-            return edge("groups-allowed", count=left[0], line=line_text(races, left[1]))
-        return Edge(CAUSES["stores-pending"], group)
-    return _wait(races, pair)
+    if pair.waited:
+        return _wait(races, pair)
+    if first.kind in ("ld", "st"):
+        return Edge(_cause(races, pair), f"its warp has not executed tcgen05.wait::{first.kind}")
+    return _store_pending(races, pair)
+
+
+def _store_pending(races, pair: AccessPair) -> Edge:
+    """A bulk store that its thread has not waited for."""
+    first = pair.first
+    crossed = None if pair.after_issue else no_barrier(races, pair)
+    if crossed is not None:  # it should come before the store that it met, not after it
+        return crossed
+    left = races.bulk.left_pending(races.clocks.queue(first.agent).owner, first.epoch)
+    if left is not None:
+        cause = "group-unguarded" if unguarded(races, pair, left[1]) else "groups-allowed"
+        return edge(cause, count=left[0], line=line_text(races, left[1]))
+    text = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
+    return Edge(CAUSES["stores-pending"], text)
 
 
 def _several_issue(races, pair: AccessPair) -> Edge:

@@ -14,14 +14,13 @@ from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.phrases import source_line
+from ptxsim.checks.phrases import source_line, spot
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
-from ptxsim.checks.static_flow import reachable, waits_for_phase
-from ptxsim.lowering.cfg import next_rows
+from ptxsim.checks.static_flow import way_without_barrier
 from ptxsim.machine.register_files import WHOLE_WARP
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
@@ -87,6 +86,18 @@ def groups_pending(program) -> Edge:
         return edge("no-wait-at-all")
     text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
     return Edge(CAUSES["groups"], text)
+
+
+def unguarded(races, pair: AccessPair, row: int) -> bool:
+    """Whether threads of another warp may write after the wait for groups in this row, or in a copy of it
+    that unrolling made, with no barrier between: the last wait that a barrier follows is an older one.
+    """
+    program, later = races.launch.program, pair.second.warp(races)
+    if later is None or later == pair.first.warp(races) or pair.second.kind != "thread":
+        return False
+    place = spot(program, row)
+    alike = (r for r, i in enumerate(program.instrs) if i is not None and spot(program, r) == place)
+    return any(way_without_barrier(program, r, pair.second.row) for r in alike)
 
 
 def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
@@ -250,6 +261,8 @@ def left_out(races, pair: AccessPair) -> Edge | None:
     if op is None or warp is None or write.by is None or write.verb != "write":
         return None
     issuer = races.clocks.warp_of(op.thread)
+    if issuer == warp:
+        return None  # its mbarriers tell it about others
     for place in (p for w, p in pair.seen if w == issuer):
         lanes = _arriving(races, place)
         own, cause = {w: mask for w, mask in lanes.items() if w == warp}, "lane-for-warp"
@@ -300,16 +313,3 @@ def _waits_for_none(races, written, warp: int, place: tuple[int, int]) -> bool:
     histories, array_of = history_of(races.cluster), races.reporter.shared_array
     ring = [histories[p] for p in ring_of(histories, place, array_of)]
     return written.kind == "bytes" and not any(warp in history.waits for history in ring)
-
-
-def way_without_barrier(program, start: int, end: int) -> bool:
-    """Whether control can get from row to row without a CTA or cluster barrier or an mbarrier wait."""
-    return any(end in reachable(program, row, stops=_synchronises) for row in next_rows(program, start))
-
-
-def _synchronises(instr) -> bool:
-    if instr is None:
-        return False
-    if instr.op in ("bar", "barrier"):
-        return "warp" not in instr.mods
-    return waits_for_phase(instr)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, data_flow, edge, way_without_barrier
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, data_flow, edge
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import line_text
+from ptxsim.checks.static_flow import way_without_barrier
 
 
 def written_again(races, pair: AccessPair) -> Edge | None:

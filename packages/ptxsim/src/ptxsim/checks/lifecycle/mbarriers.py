@@ -13,12 +13,12 @@ from operator import or_
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
-from ptxsim.checks.diagnosis.deadlock.missing_bytes import loads_to_come
+from ptxsim.checks.diagnosis.deadlock.missing_bytes import loads_of_each_place, loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.excess_arrivals import announced_apart, announced_too_often, from_several_ctas
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.running_ahead import why
-from ptxsim.checks.phrases import line_number, source_line
+from ptxsim.checks.phrases import line_number, source_line, times
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
@@ -139,6 +139,9 @@ class Barriers(Observer):
         gone = sorted({load.cta for load in history.before} - {load.cta for load in history.parts})
         if not barrier.announced:
             return "; no arrive announced any: mbarrier.arrive.expect_tx does", "bytes-announced"
+        each = loads_of_each_place(cluster, place, history)
+        if each > 1:
+            return f"; each of its copies came {times(each)} before the phase could end", "bytes-again"
         if barrier.tx > 0 and gone and history.parts:
             who = " and ".join(f"CTA {rank}" for rank in gone)
             return (

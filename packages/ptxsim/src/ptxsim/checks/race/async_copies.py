@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.checks.phrases import load_unit
 from ptxsim.checks.race.async_work import Issued, byte_ranges
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import STRONG
@@ -46,7 +47,7 @@ class BulkCopyOrder(Observer):
         if copy.tensor.at:
             op.map_clock = self._with_own_warp(op)
         for place in copy.barriers:
-            self.races.barrier_init.used(split, 1 << split.leader, place, "TMA load")
+            self.races.barrier_init.used(split, 1 << split.leader, place, load_unit(split.instr))
         return op
 
     def async_arrive(self, cluster: Cluster, place, token) -> None:

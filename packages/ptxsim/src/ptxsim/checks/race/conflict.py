@@ -29,6 +29,7 @@ from ptxsim.checks.race.shadow_order import (
     WRITE_WRITE,
 )
 from ptxsim.checks.race.wording import COPIES, coordinates, line_of, place_of_conflict
+from ptxsim.checks.static_flow import way_without_barrier
 from ptxsim.machine.register_files import WHOLE_WARP
 
 VERBS = {  # code -> (what the earlier access did, what the later one does)
@@ -60,6 +61,7 @@ class AccessPair:
     cta: int = 0
     elsewhere: int | None = None  # thread whose proxy fence came after the synchronisation
     waited: bool = True  # if first is asynchronous: whether its issuer has waited for it
+    after_issue: bool = True  # if first is a bulk store: whether second comes after its issue
     count: int = 0
     issuers: list[int] = field(default_factory=list)  # several agents of a CTA issue the same line
     seen: dict = field(default_factory=dict)  # (warp, barrier) -> the warp's waits when the accesses met
@@ -75,11 +77,8 @@ class AccessPair:
         """The pair for a conflict that the shadows recorded: the known one with its key, or a new one."""
         previous, position = line[PREVIOUS], line[POSITION]
         before, after = VERBS[line[CODE]]
-        agent, epoch, row = (
-            previous >> AGENT_SHIFT,
-            (previous >> EPOCH_SHIFT) & EPOCH_MASK,
-            previous & ROW_MASK,
-        )
+        agent, row = previous >> AGENT_SHIFT, previous & ROW_MASK
+        epoch = (previous >> EPOCH_SHIFT) & EPOCH_MASK
         now, cluster = races.history.now, line[PREVIOUS_CLUSTER]
         kind = (
             races.clocks.kind_of(agent) if cluster in (0, now) else "other"
@@ -101,7 +100,7 @@ class AccessPair:
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
-        if _issued_first(races, first, second, detail):
+        if _issued_first(races, first, second, detail) or _stored_first(races, pair, detail):
             pair.first, pair.second, pair.code = second, first, _SWAPPED.get(line[CODE], line[CODE])
         pair.elsewhere = _fenced_elsewhere(races, space, line, clock)
         pair.waited = _has_waited(races, pair.first)
@@ -110,6 +109,7 @@ class AccessPair:
             pair.issued = pair.issued[1], pair.issued[0]
         if not pair.waited and pair.first.kind == "wgmma":
             pair.waited = not _met_since(races, pair, clock)
+        pair.after_issue = pair.first.kind != "source" or _comes_after_issue(races, pair, clock)
         return pair
 
     def learn(self, races, first: Access, second: Access, clock, op) -> None:
@@ -171,6 +171,15 @@ def _met_since(races, pair: AccessPair, clock) -> bool:
     return bool(now[op.thread] > op.clock[op.thread])
 
 
+def _comes_after_issue(races, pair: AccessPair, clock) -> bool:
+    """Whether the second access comes after the issue of the first, a bulk store, if that is known."""
+    op = pair.issued[0]
+    if op is None or pair.second.by is None:
+        return True
+    now = clock if clock is not None else races.clocks.clock[pair.second.by]
+    return bool(now[op.thread] >= op.clock[op.thread])
+
+
 def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
     """The thread whose proxy fence after the synchronisation takes the place of the writer's own, if any."""
     agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
@@ -185,6 +194,18 @@ def _issued_first(races, first: Access, second: Access, op) -> bool:
     if op is None or earlier is None or earlier is op or op.kind not in ("mma", "load", "store"):
         return False
     return bool(earlier.clock[op.thread] >= op.clock[op.thread])
+
+
+def _stored_first(races, pair: AccessPair, op) -> bool:
+    """Whether a thread wrote what a bulk store reads only after the store was issued: it issued the store
+    itself, or it knows of the issue, and a barrier stands on every way from its write to the store.
+    """
+    first, kinds = pair.first, (pair.first.kind, pair.second.kind)
+    if kinds != ("thread", "source") or pair.code != WRITE_READ or op is None:
+        return False
+    knows = races.clocks.clock[first.agent, op.thread] >= op.clock[op.thread]
+    between = not way_without_barrier(races.launch.program, first.row, op.row)
+    return first.agent == op.thread or bool(knows and between)
 
 
 def _same_issue(races, first: Access, second: Access, earlier, op) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.phrases import source_line
+from ptxsim.checks.phrases import load_unit, source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
 from ptxsim.checks.race.shadow_tmem import place_of
@@ -33,7 +33,8 @@ def text_of(races, access: Access, name_issuer: bool = False) -> str:
     if access.kind == "mma" and row is not None and row.mods[0] != "mma":
         return f"the {access.verb} by {row.op}.{row.mods[0]}{line}"
     by = f", issued by {thread_of(races, access.by)}" if name_issuer and access.by is not None else ""
-    return f"the {access.verb} by {UNITS[access.kind]}{access.detail}{by}{line}"
+    unit = load_unit(row) if access.kind == "bytes" and row is not None else UNITS[access.kind]
+    return f"the {access.verb} by {unit}{access.detail}{by}{line}"
 
 
 def _elsewhere(races, cluster: int) -> str:
@@ -96,7 +97,7 @@ def line_of(races, row: int):
 
 
 def coordinates(races, access: Access, space: str, position: int) -> str:
-    """For a copy: its box, or that the place is in the tensor map that it reads."""
+    """For a copy: its box or its source, or that the place is in the tensor map that it reads."""
     if access.kind not in COPIES:
         return ""
     op = races.transfers.find(access.agent, access.epoch, access.row)
@@ -105,8 +106,15 @@ def coordinates(races, access: Access, space: str, position: int) -> str:
     tensor, reads = op.copy.tensor, races.history.reads
     if space == MEMORY and tensor.at and 0 <= position - reads.place_of(tensor.at) < MAP_BYTES:
         return " of its tensor map"
+    source = op.copy.source
+    if not tensor.array.size:  # no global memory: within a cluster, or from registers
+        return f" of {place_of_conflict(races, SHARED, _position(races, source))[0]}" if source else ""
     outside = f", outside of {tensor.name or 'its tensor'}" if tensor.misses(op.copy.start) else ""
     return f" of {tensor.box_text(op.copy.start)}{outside}"
+
+
+def _position(races, span) -> int:
+    return span.rank * races.history.window + span.first
 
 
 def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:

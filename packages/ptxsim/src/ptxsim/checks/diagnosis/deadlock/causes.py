@@ -43,6 +43,7 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.diagnosis.running_ahead import why
+from ptxsim.checks.phrases import brings_bytes
 from ptxsim.machine.endless import loop_without_end
 
 
@@ -148,7 +149,10 @@ def _role_ended(model: Model, waiter: Waiter) -> Blame | None:
 
 def _how(model: Model, row: int) -> str:
     """How a row signals a barrier: "load", "commit" or "arrive"."""
-    return {"cp": "load", "tcgen05": "commit"}.get(model.program.instrs[row].op, "arrive")
+    instr = model.program.instrs[row]
+    return (
+        "load" if brings_bytes(instr) or instr.op == "cp" else "commit" if instr.op == "tcgen05" else "arrive"
+    )
 
 
 def _ended(model: Model, waiter: Waiter) -> Blame | None:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import ring_of
+from collections import Counter
+
+from ptxsim.checks.barrier_history import BarrierHistory, ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.phrases import brings_bytes, times
+from ptxsim.events.views import Cluster
 
 
 def missing_bytes(model: Model, waiter: Waiter) -> Blame | None:
-    barrier, _ = barrier_of(model, waiter)
+    barrier, history = barrier_of(model, waiter)
     if barrier is None or barrier.pending or not barrier.tx or loads_to_come(model, waiter.place):
         return None
-    facts = {"announced": barrier.announced, "delivered": barrier.delivered, "phase": barrier.phase}
-    return blame("bytes", waiter, name=model.name(waiter.place), **facts)
+    bytes_ = {"announced": barrier.announced, "delivered": barrier.delivered}
+    facts = {"name": model.name(waiter.place), "phase": barrier.phase, **bytes_}
+    each = loads_of_each_place(model.cluster, waiter.place, history) if history else 1
+    if each > 1:
+        return blame("bytes-again", waiter, each=times(each), **facts)
+    return blame("bytes", waiter, **facts)
+
+
+def loads_of_each_place(cluster: Cluster, place: tuple[int, int], history: BarrierHistory) -> int:
+    """How often one thread loaded each place in this phase, if that makes the bytes too many; else 1."""
+    barrier, loads = cluster.mbarriers[place], Counter((x.cta, x.offset) for x in history.parts)
+    threads = {(x.cta, x.offset, x.warp, x.lane) for x in history.parts}
+    each = min(loads.values()) if len({*loads.values()}) == 1 and len(threads) == len(loads) else 1
+    return each if barrier.delivered == barrier.announced * each else 1
 
 
 def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
@@ -27,7 +43,7 @@ def late_loaders(model: Model, place: tuple[int, int]) -> list[Waiter]:
     now = {
         warp for (how, warp, _), s in history.sources.items() if how == "load" and s.phase == barrier.phase
     }
-    rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "cp"}
+    rows = {r for r in model.rows_for(place) if brings_bytes(model.program.instrs[r])}
     rows -= {r for r in rows if _for_another(model, place, r)}
     return [w for w in model.waiters if rows & model.reach(w) and not now & set(w.lanes)]
 
@@ -52,17 +68,20 @@ def own_barrier(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
         return None
+    awaited = {w.place for w in model.waiters}
     for place, other in model.histories.items():
+        if other.waits or place in awaited:
+            continue
         loads = [row for how, _, row in other.sources if how == "load"]
         late = model.cluster.mbarriers[place].tx < 0
-        if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late and not other.waits:
+        if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late:
             line, name = model.line(loads[0]), model.reporter.shared_name(place[1])
             return blame("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
     return None
 
 
 def bytes_only(model: Model, waiter: Waiter) -> Blame | None:
-    if any(not h.done for h in waiter.helpers if "loads" not in h.what and "would" not in h.what):
+    if any(not h.done for h in waiter.helpers if h.how in ("arrive", "commit")):
         return None
     return unexpected(model, waiter)
 

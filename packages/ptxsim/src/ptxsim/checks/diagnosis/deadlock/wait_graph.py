@@ -14,7 +14,7 @@ from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.nameless import nameless_arrays
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
-from ptxsim.checks.phrases import source_line, spot
+from ptxsim.checks.phrases import load_unit, source_line, spot
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.events.views import Cluster
 from ptxsim.jit import bytecode
@@ -260,8 +260,7 @@ class Model:
         history = self.histories.get(waiter.place)
         helpers = []
         for (how, row), lanes in self._sources(history).items():
-            line = self.line(row)
-            helpers += self._agents(how, line, lanes, self._copies(row))
+            helpers += self._agents(how, row, lanes)
         if all(helper.done for helper in helpers):
             rows = self.rows_for(waiter.place)
             able = {id(w): rows & self.reach(w) for w in self.waiters}
@@ -308,7 +307,10 @@ class Model:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
         return {(key[0], row): lanes for key, (row, lanes) in grouped.items()}
 
-    def _agents(self, how: str, line: str, lanes: dict[int, int], rows: set[int]) -> list[Helper]:
+    def _agents(self, how: str, row: int, lanes: dict[int, int]) -> list[Helper]:
+        line, rows = self.line(row), self._copies(row)
+        unit = load_unit(self.program.instrs[row]) if how == "load" else ""
+        verb = _VERBS[how] if unit in ("", "TMA load") else f"executes {unit}"
         by_waiter: dict[int, tuple] = {}
         for warp, mask in lanes.items():
             other = self.waiter_of(warp, mask)
@@ -322,9 +324,9 @@ class Model:
             done = other is None or not rows & self.reach(other)
             who = self.role(cta, mine)
             state = f"{agree(who, 'waits')} for {other.object}" if other else agree(who, "has ended")
-            past = f"is past {'its loop' if any(self.in_one_loop(row, row) for row in rows) else 'that line'}"
+            past = f"is past {'its loop' if any(self.in_one_loop(r, r) for r in rows) else 'that line'}"
             state = f"{agree(who, past)} and {state}" if other and done else state
-            what = f"{who} {agree(who, _VERBS[how])} ({line})"
+            what = f"{who} {agree(who, verb)} ({line})"
             helpers.append(Helper(what, state, other, done, who, how, line))
         return helpers
 
