@@ -83,3 +83,36 @@ def test_who_signals_without_waiting_for_room_and_ends_is_the_cause_of_what_is_s
     (first,) = [f for f in result.findings if f.kind == "deadlock"]
     assert "signalled it 6 times by phase 2 and has ended: nobody ever waits for free" in first.message
     assert first.evidence["cause"] == "ahead-unwaited"
+
+
+# warp 0 loads into two slots (full: +0, +8) after a first round without a wait, warp 1 hands them back (free:
+# +16, +24) and then reports to warp 2 (done: +32): one loop initialises all five
+ONE_LOOP = lines(
+    "mov.u32 %x1, 0; mov.u32 %x4, mbars;",
+    "MAKE: @%lead mbarrier.init.shared::cta.b64 [%x4], 1; add.u32 %x4, %x4, 8; add.u32 %x1, %x1, 1;",
+    "setp.lt.u32 %p, %x1, 5; @%p bra MAKE;",
+    "bar.sync 0; mov.u32 %x1, 0; and.b32 %x6, %t, 31; setp.ne.u32 %p, %x6, 0; @%p bra END;",
+    "setp.lt.u32 %p, %t, 32; @%p bra FILL; @%w1 bra EMPTY; mov.u32 %x4, mbars;",
+    WAIT.format(at=32, parity="0"),
+    "bra END;",
+    f"FILL: {SLOT} setp.lt.u32 %p, %x1, 2; @%p bra LOAD; xor.b32 %x5, %x5, 1;".replace("%bar", "%x7"),
+    WAIT.format(at=16, parity="%x5"),
+    "LOAD: " + ARRIVE.format("%x4"),
+    f"{ROUNDS} FILL; bra END;",
+    f"EMPTY: {SLOT}".replace("%bar", "%x7"),
+    WAIT.format(at=0, parity="%x5"),
+    ARRIVE.format("%x4+16") + " // free",
+    f"{ROUNDS} EMPTY;",
+    ARRIVE.format("%x7+32") + " // done",
+    "END:",
+)
+
+
+@pytest.mark.parametrize("gone, at", [("%x4+16", 16), ("%x7+32", 32)])
+def test_one_variable_holds_arrays_of_several_roles(gone, at):
+    text = lines(".shared .align 8 .b8 mbars[48]; mov.u32 %x7, mbars;", ONE_LOOP)
+    rule = Rule("one-variable", text, threads=96)
+    assert run_rule(rule, text, "program").verdict == "clean"
+    found = run_rule(rule, text.replace(ARRIVE.format(gone), ""), "program").findings
+    said = [f.message for f in found if f.kind == "deadlock"]
+    assert said[0].startswith(f"nobody signals mbars + {at} B"), said

@@ -88,7 +88,7 @@ OF_PLACES = (
         "product-unwaited",
         165,
         "wait for the data of every MMA, in each round, the first one included",
-        text="this MMA{product} is issued with no wait for {name} before it; {where}",
+        text="this {work}{product} is issued with no wait for {name} before it; {where}",
     ),
     Cause(
         "awaited-elsewhere",

@@ -14,7 +14,7 @@ from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_tmem import place_of
-from ptxsim.checks.race.wording import barrier_of, line_text
+from ptxsim.checks.race.wording import barrier_of, line_text, work_of
 
 _FILLS = ("bytes", "mma", "wgmma")  # the accesses that bring operands and that consume them
 _WRITES_BACK = ("thread", "source")  # the accesses that store a result there and that take it
@@ -94,8 +94,8 @@ def product_unwaited(races, pair: AccessPair) -> Edge | None:
     if any(s in mine for s in since) or waited != bool(mine):
         return None
     where = f"other rounds have one{line_text(races, mine[0].row)}" if mine else "nobody has one in this run"
-    issued = line_text(races, product.row)
-    return edge("product-unwaited", name=" or ".join(sorted(arrays)), product=issued, where=where)
+    facts = {"work": work_of(races, product.row), "product": line_text(races, product.row), "where": where}
+    return edge("product-unwaited", name=" or ".join(sorted(arrays)), **facts)
 
 
 def _product_and_load(pair: AccessPair) -> tuple[Issued | None, Issued | None]:

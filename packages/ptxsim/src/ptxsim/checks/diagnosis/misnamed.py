@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import never_waited, of_array
+from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.static_flow import signal_rows
@@ -30,7 +31,8 @@ class Line:
 
 def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
     """The wait that only a wrong name can explain; both waits, if the record cannot tell them apart."""
-    ignored = _array_of(never_waited(cluster, histories, reporter))
+    names = array_names(cluster, histories, reporter)
+    ignored = _array_of(never_waited(cluster, histories, reporter, names))
     if not ignored:
         return None
     signals = _signals(histories, ignored, reporter)

@@ -17,6 +17,7 @@ from ptxsim.checks.barrier_history import (
     waited_at,
 )
 from ptxsim.checks.diagnosis.both_ways import both_ways
+from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.excess_arrivals import arriving, issuers, several_lines
 from ptxsim.checks.diagnosis.fresh_late import fresh_late
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
@@ -38,7 +39,7 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
     found = found or missent(cluster, histories, reporter)
     found = found or several_lines(cluster, place, history, reporter) or each_for_all(cluster, history)
     found = found or all_at_each(cluster, histories, place, reporter) or own_twice(cluster, place, reporter)
-    ignored = never_waited(cluster, histories, reporter)
+    ignored = never_waited(cluster, histories, reporter, array_names(cluster, histories, reporter))
     if found is None and ignored:
         return misnamed(cluster, histories, reporter) or reason("ahead-unwaited", names=" or ".join(ignored))
     return (

@@ -1,8 +1,10 @@
-"""Arrays among barriers that share one buffer, as kernels lay them out in dynamic shared memory."""
+"""Arrays among barriers that share one buffer, as kernels lay them out in dynamic shared memory or in one
+variable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from ptxsim.checks.barrier_history import BarrierHistory
 from ptxsim.checks.phrases import spot
@@ -11,8 +13,8 @@ from ptxsim.events.views import Cluster
 
 def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], reporter) -> dict[int, str]:
     """Window offset -> name of the first barrier of its array, for barriers that are no variables of their
-    own. Those that one line waits for and one line has initialised form an array; one that nobody waits for
-    belongs to the array that its line has initialised.
+    own. Those that one line waits for and one line has initialised form an array. One that nobody waits for
+    belongs to those that the same lines signal; if nobody signals it, to the first that its line initialised.
     """
     lines: dict[int, set[Hashable]] = {}  # offset -> the lines that wait for it
     for place, history in histories.items():
@@ -27,13 +29,25 @@ def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], re
         lines = {
             offset: at for offset, at in lines.items() if not _only_barriers(reporter, offset, histories)
         }
-    made = {p[1]: instrs[h.row].src and spot(cluster.program, h.row) for p, h in histories.items()}
+    nameless = {p: h for p, h in histories.items() if p[1] in lines}
+    made = {p[1]: instrs[h.row].src and spot(cluster.program, h.row) for p, h in nameless.items()}
+    signals: dict[int, set[Hashable]] = {}  # offset -> the lines that signal it
+    for place, history in nameless.items():
+        rows = {row for _, _, row in history.sources}
+        signals.setdefault(place[1], set()).update(spot(cluster.program, row) for row in rows)
     groups: dict[Hashable, set[int]] = {}
     for offset in sorted(lines):
-        alike = [o for o in lines if lines[o] & lines[offset] and made[o] == made[offset]]
-        own = alike or [o for o in lines if lines[o] and made[o] == made[offset]]
+        same = [o for o in lines if made[o] == made[offset]]
+        own = [o for o in same if lines[o] & lines[offset]]
+        own = own or [o for o in same if signals[o] & signals[offset]] or [o for o in same if lines[o]]
         groups.setdefault((made[offset], min(own, default=offset)), set()).add(offset)
     return {o: reporter.shared_name(min(group)) for group in groups.values() for o in group}
+
+
+def array_names(cluster: Cluster, histories: dict[tuple, BarrierHistory], reporter) -> Callable[[int], str]:
+    """Window offset -> name of its array: of those above, or else of the variable."""
+    nameless = nameless_arrays(cluster, histories, reporter)
+    return lambda offset: nameless.get(offset) or reporter.shared_array(offset)
 
 
 def _only_barriers(reporter, offset: int, histories: dict[tuple, BarrierHistory]) -> bool:

@@ -74,6 +74,10 @@ class Model:
         self.histories: dict[tuple, BarrierHistory] = history_of(cluster)
         self.nameless = nameless_arrays(cluster, self.histories, reporter)
         self.signal_rows = signal_rows(cluster.launch)
+        self.signalled: dict[int, set[str]] = {}  # row -> arrays that it has signalled
+        for place, history in self.histories.items():
+            for _, _, row in history.sources:
+                self.signalled.setdefault(row, set()).add(self.array(place[1]))
         self.guards = Guards(cluster)
         self._reach: dict[int, set[int]] = {}
         self.waiters = self._collect()
@@ -193,9 +197,17 @@ class Model:
         return self._reach[id(waiter)]
 
     def rows_for(self, place: tuple[int, int]) -> set[int]:
-        """Rows that signal barriers of the same array, by the program's text."""
-        arrays = {self.array(place[1]), self.reporter.shared_buffer(place[1])}  # a base may be no barrier
-        return {row for row, offsets in self.signal_rows.items() if arrays & set(map(self.array, offsets))}
+        """Rows that signal barriers of the same array, by the program's text. Where the text gives only the
+        buffer, which may hold several arrays, rows that have signalled other arrays alone do not count.
+        """
+        array, buffer = self.array(place[1]), self.reporter.shared_buffer(place[1])
+        found = set()
+        for row, offsets in self.signal_rows.items():
+            bases = {self.reporter.shared_buffer(o) for o in offsets if o not in self.nameless}
+            own = array in map(self.array, offsets)
+            if own or (buffer in bases and array in self.signalled.get(row, {array})):
+                found.add(row)
+        return found
 
     def waiter_of(self, warp: int, mask: int) -> Waiter | None:
         """The group that these lanes are in, or that they wait for at a meeting point of their warp."""
