@@ -256,6 +256,7 @@ WGMMA = (
         lines(*PRODUCT, RESULT),
         ("bar.sync 0;", ""),
         "race",
+        "review",  # test_wgmma_stores.py
         also=("proxy-fence",),
         **HOPPER,
     ),

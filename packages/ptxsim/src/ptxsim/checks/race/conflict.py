@@ -70,6 +70,7 @@ class AccessPair:
     readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent); agent -1: in another cluster
     at: int = -1  # steps on barriers so far, when the accesses met
     position: int = 0  # of the place, in the shadow
+    met_in_group: bool = True  # each time, the later is a wgmma, which a warp issued after the earlier
     in_warp: bool = True  # a lane of the later one's warp knew of the earlier one, each time they met
 
     @classmethod
@@ -134,8 +135,9 @@ class AccessPair:
 
     def met(self, races, line: list[int]) -> None:
         """Records one more conflict: the reading side, and whether a lane of the later one's warp knew of the
-        earlier one.
+        earlier one, or a warp of its warpgroup.
         """
+        self.met_in_group = self.met_in_group and _known_in_group(races, line)
         now, self.in_warp = races.history.now, self.in_warp and _known_in_warp(races, line)
         if line[CODE] == WRITE_READ:
             self.readers.add((line[ROW], line[AGENT]))
@@ -158,6 +160,15 @@ def _known_in_warp(races, line: list[int]) -> bool:
         return False
     lanes = clocks.agents_of(clocks.warp_of(me), WHOLE_WARP)
     return bool(clocks.clock[lanes, agent].max() >= epoch)
+
+
+def _known_in_group(races, line: list[int]) -> bool:
+    """Whether a wgmma reads what a thread wrote before a warp of that warpgroup issued its own share."""
+    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
+    ours = line[PREVIOUS_CLUSTER] in (0, races.history.now) and agent < races.clocks.threads
+    if line[CODE] != WRITE_READ or not ours:
+        return False
+    return races.wgmma.all_knew(line[AGENT], line[EPOCH], agent, epoch)
 
 
 def _met_since(races, pair: AccessPair, clock) -> bool:

@@ -45,10 +45,11 @@ class RaceDetector(Observer):
         self.bulk = BulkCopyOrder(self)
         self.copies = ThreadCopies(self)
         self.idle_loads = IdleLoads(self)
+        self.wgmma = Wgmma(self)
         self.parts = (
             self.barrier_init, self.handshakes, CtaBarrierPhases(self), LoadUses(self), self.synchronization,
             MissedPhases(self), EarlyCopies(self), self.fences, self.threads,
-            self.bulk, self.copies, self.tensor_memory, Tcgen05(self), Wgmma(self), self.record,
+            self.bulk, self.copies, self.tensor_memory, Tcgen05(self), self.wgmma, self.record,
             self.idle_loads, self.history,
         )  # fmt: skip
 

@@ -105,6 +105,8 @@ def _harmless(races, pair: AccessPair, kind: str) -> str:
         return "; nothing reads what it loads"
     if carried(races, pair):
         return "; what it stores comes from what was read"
+    if kind == "race" and pair.met_in_group:
+        return "; each wgmma waits for all four warps, and an H200 reads what they stored before it"
     if kind == "race" and _loads_in_vain(races, pair):
         return "; the threads that read there store nothing that depends on it, so it changes nothing"
     return ""

@@ -149,6 +149,7 @@ class Wgmma(Observer):
         self.clocks = self.races.clocks
         self.issued: dict[int, int] = {}  # warp -> wgmma instructions issued
         self.reached: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> thread_clock of those who issued it
+        self.known: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> their clock
 
     def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int) -> Issued:
         """One warp's share: it comes after what any lane knows, because all lanes have reached it
@@ -161,10 +162,18 @@ class Wgmma(Observer):
         op.epoch = self.issued[split.warp] = self.issued.get(split.warp, 0) + 1
         known, reached = most(clocks.thread_clock, agents), self.reached.get((op.queue, op.epoch))
         self.reached[op.queue, op.epoch] = known if reached is None else joined(reached, known)
-        self.reached.pop((op.queue, op.epoch - _IN_FLIGHT), None)
+        this, old = (op.queue, op.epoch), (op.queue, op.epoch - _IN_FLIGHT)
+        self.known[this] = joined(self.known[this], op.clock) if this in self.known else op.clock
+        self.reached.pop(old, None)
+        self.known.pop(old, None)
         if reached is None:  # the first warp of the group
             self.races.transfers.remember(op)
         return op
+
+    def all_knew(self, queue: int, epoch: int, agent: int, then: int) -> bool:
+        """Whether some warp knew of an access when it issued its share: a chip then has all four wait."""
+        known = self.known.get((queue, epoch))
+        return known is not None and agent < len(known) and bool(known[agent] >= then)
 
     def wgmma_read(self, cluster: Cluster, token: Issued, span: SharedSpan) -> None:
         known = self.spans.get(span)

@@ -1,0 +1,65 @@
+"""Stores that a wgmma of another warp reads with no barrier between: each wgmma waits for its four warps, so
+an H200 reads what these stored before it (research/chip/wgmma_stores.cu).
+"""
+
+from __future__ import annotations
+
+import pytest
+from truth import ORDERS, Rule, lines, run_rule
+
+FILL = "st.shared.v4.b32 [%x1], {%x4, %x4, %x4, %x4}; fence.proxy.async.shared::cta;"
+BARRIER = "bar.sync 1, 128;"
+PRODUCT = (
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%x4, %x4, %x4, %x4}, %y2, "
+    "%p, 1, 1, 0;"
+)
+STORES = Rule(
+    "stores",
+    lines(
+        "mov.b32 %x4, 0x3c003c00; shl.b32 %x1, %t, 4; add.u32 %x1, %sm, %x1;",
+        "mov.b64 %y2, 4611686293305360448; cvt.u64.u32 %y3, %sm; shr.u64 %y3, %y3, 4; or.b64 %y2, %y2, %y3;",
+        "setp.ne.u32 %p, %t, %t;",
+        *(f"mov.f32 %f{i}, 0f00000000;" for i in range(4)),
+        "setp.lt.u32 %q, %t, 64; @!%w4 bra PRODUCTS;",
+        "bra END; // the other warpgroup",
+        f"PRODUCTS: @%q {FILL.split(';')[0]}; fence.proxy.async.shared::cta;",
+        BARRIER,
+        "wgmma.fence.sync.aligned;",
+        PRODUCT,
+        "wgmma.commit_group.sync.aligned; // done",
+        "wgmma.wait_group.sync.aligned 0; st.global.f32 [%myout], %f0;",
+        "END:",
+    ),
+    threads=256,
+    target="sm_90a",
+)
+
+
+def told(text: str, order) -> list[tuple[str, str, str]]:
+    assert STORES.text != text
+    return [(f.kind, f.severity, f.message) for f in run_rule(STORES, text, order).findings]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_with_a_barrier_it_is_clean(order):
+    assert run_rule(STORES, STORES.text, order).verdict == "clean"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_without_one_the_text_is_broken(order):
+    ((kind, severity, message),) = told(STORES.text.replace(BARRIER, ""), order)
+    assert (kind, severity) == ("race", "review") and "an H200 reads what they stored before it" in message
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_store_after_the_product_is_a_race(order):
+    late = f"wgmma.commit_group.sync.aligned; @%w1 {FILL.split(';')[0]};"
+    found = told(STORES.text.replace("wgmma.commit_group.sync.aligned; // done", late), order)
+    assert ("race", "error") in [f[:2] for f in found]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_store_by_another_warpgroup_is_a_race(order):
+    other = f"sub.u32 %x1, %x1, 2048; {FILL} bra END;"
+    found = told(STORES.text.replace("bra END; // the other warpgroup", other), order)
+    assert ("race", "error") in [f[:2] for f in found]
