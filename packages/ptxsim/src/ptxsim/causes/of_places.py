@@ -121,4 +121,12 @@ OF_PLACES = (
         "buffer",
         text="no barrier stands between its thread's wait_group{line} and this write",
     ),
+    Cause(
+        "phase-lost",
+        185,
+        "whoever signals for the next phase must have waited for these warps: if one lane arrives for its "
+        "warpgroup, put wgmma.wait_group or a barrier of the warpgroup before it",
+        text="{waits} for phase {phase} of {name}, which is already in phase {now}: nothing made those who "
+        "signal it wait for these warps, and the parity no longer tells",
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, blame
+from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.machine.register_files import WHOLE_WARP
@@ -41,6 +41,22 @@ def warpgroup(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "wgmma":
         return None
     lanes = dict.fromkeys(model.absent_warps(waiter), WHOLE_WARP)
+    late = (_lost_phase(model, other) for other in model.waiters if lanes.keys() & other.lanes.keys())
+    lost = next((one for one in late if one is not None), None)
+    if lost is not None:
+        return lost
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(waiter.cta, lanes)
     return blame("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
+
+
+def _lost_phase(model: Model, waiter: Waiter) -> Blame | None:
+    """The group waits for a phase that is over, as is the next one: parity tells them apart no more."""
+    barrier, history = barrier_of(model, waiter)
+    if barrier is None or history is None:
+        return None
+    wanted = 1 + min(history.waits[w].phase if w in history.waits else -1 for w in waiter.lanes)
+    if waiter.detail["parity"] != wanted & 1 or barrier.phase < wanted + 2:
+        return None
+    name = model.name(waiter.place)
+    return blame("phase-lost", waiter, name=name, phase=wanted, now=barrier.phase)

@@ -1,0 +1,43 @@
+"""Warps that a wgmma waits for, and that wait for a phase which is long over: the lost phase is the cause."""
+
+from __future__ import annotations
+
+import pytest
+from truth import ORDERS, Rule, lines, run_rule, wait
+
+PRODUCT = (
+    "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, "
+    "{%x4, %x4, %x4, %x4}, %y2, %p, 1, 1, 0; wgmma.commit_group.sync.aligned; "
+    "wgmma.wait_group.sync.aligned 0;"
+)
+ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%bar];"
+LATE = f"@!%w0 bra LATE; {wait(0)} @%lead mbarrier.arrive.shared::cta.b64 _, [%bar+8]; bra PRODUCT;"
+
+
+def deadlock(late: str, order) -> str:
+    """Warp 4 completes two phases, the second when warp 0 has seen the first; then warps 1 to 3 may go on."""
+    text = lines(
+        *(f"@%lead mbarrier.init.shared::cta.b64 [%bar+{at}], 1;" for at in (0, 8, 16, 24)),
+        "setp.ne.u32 %p, %t, %t; mov.u32 %x4, 0; mov.b64 %y2, 4611686293305360448;",
+        *(f"mov.f32 %f{i}, 0f00000000;" for i in range(4)),
+        "bar.sync 0; setp.eq.u32 %q, %t, 128; @%q bra SIGNALS; @%w4 bra END;",
+        LATE,
+        f"LATE: {late}",
+        f"PRODUCT: {PRODUCT} bra END;",
+        f"SIGNALS: {ARRIVE} {wait(0, 8)} {ARRIVE} mbarrier.arrive.shared::cta.b64 _, [%bar+16];",
+        "END:",
+    )
+    rule = Rule("lost-phase", text, threads=160, target="sm_90a")
+    (found,) = [f for f in run_rule(rule, text, order).findings if f.kind == "deadlock"]
+    return found.message
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_phase_that_was_lost_is_the_cause(order):
+    message = deadlock(f"{wait(0, 16)} {wait(0)}", order)
+    assert "warps 1-3 wait for phase 0 of buffer + 8192 B, which is already in phase 2" in message
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_warps_that_skip_the_product_are_the_cause(order):
+    assert "that warps 1-3 never issue" in deadlock(wait(0, 24), order).replace("WG0 ", "")
