@@ -161,6 +161,29 @@ def test_a_part_of_the_warp_is_reported():
     assert [f.kind for f in result.findings] == ["collective"]
 
 
+UNTAKEN = """.version 9.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p) {
+.reg .b32 %t, %r<2>, %c, %o<4>; .reg .b64 %p;
+mov.u32 %t, %tid.x; ld.param.u64 %p, [p]; mad.wide.u32 %p, %t, 16, %p;
+mov.b32 %r0, 0x3C003C00; mov.b32 %c, 0; mov.b32 %o1, 7;
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%o0, _, %o2, _}, {%r0, %r0, %r0, %r0}, {%r0, %r0},
+  {%c, %c, %c, %c};
+bar.sync 0; mov.b32 %o3, 777; st.global.v4.b32 [%p], {%o0, %o1, %o2, %o3}; ret;
+}
+"""
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_results_that_nobody_takes(checks):
+    """nvcc writes `_` for them. As slot -1 it would be the last constant of the warp before."""
+    out = np.zeros((64, 4), np.uint32)
+    result = ptxsim.load(UNTAKEN).launch("k", block=64, args=[out], checks=checks)
+    sixteen = np.float32(16).view(np.uint32)
+    assert not result.findings and (out == [sixteen, 7, sixteen, 777]).all()
+
+
 def test_accumulators_that_were_never_set():
     """A chip adds to whatever the registers hold."""
     operands = OPERANDS.replace("%r6, %r7, %r8, %r9", "%o0, %o1, %o2, %o3")

@@ -29,7 +29,7 @@ from ptxsim.frontend.ast import (
     registers_of,
 )
 from ptxsim.isa.address_map import PARAM_WINDOW
-from ptxsim.isa.operands import MemArg, PredArg, constant_bits, type_bits
+from ptxsim.isa.operands import SINK, MemArg, PredArg, constant_bits, type_bits
 from ptxsim.isa.special_registers import RESERVED, known_special
 from ptxsim.lowering import cfg
 from ptxsim.machine.global_memory import RESERVED_SMEM
@@ -182,12 +182,16 @@ class RegisterAllocator:
         return 3 if name in self.local_offsets else 0
 
     def resolve(self, operand, kind: str, labels: dict, rows: dict):
-        """An operand of a unit instruction, in the form that its handler expects."""
+        """An operand of a unit instruction, in the form that its handler expects. `_` is -1; in a vector of
+        results, which a handler writes whole, it is a slot that nobody reads.
+        """
         if isinstance(operand, Mem):
             slot, offset = self.address(operand)
             return MemArg(slot, offset, tuple(self.resolve(p, "b32", labels, rows) for p in operand.parts))
         if isinstance(operand, Vec | Paren):
-            return tuple(self.resolve(o, kind, labels, rows) for o in operand.items)
+            return tuple(
+                SINK if isinstance(o, Sink) else self.resolve(o, kind, labels, rows) for o in operand.items
+            )
         if isinstance(operand, Pair):
             return (
                 self.resolve(operand.first, kind, labels, rows),

@@ -16,7 +16,6 @@ from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_SHARED
 from ptxsim.isa.layouts.fragments import ldmatrix as half_layout
 from ptxsim.isa.layouts.fragments import movmatrix as transpose_layout
 from ptxsim.isa.number_formats import unpack_bits
-from ptxsim.isa.operands import SINK
 from ptxsim.jit.called import Block
 from ptxsim.machine.checked_access import own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
@@ -126,7 +125,7 @@ def load_matrix(instr):
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        targets = [max(slot, SINK) for slot in slots_of(args[0])]
+        targets = list(slots_of(args[0]))
         offsets = row_offsets(cluster, split, args[1], form.rows, space)
         if offsets is None:
             cluster.registers[split.warp, targets] = 0

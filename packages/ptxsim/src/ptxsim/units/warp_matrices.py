@@ -8,7 +8,6 @@ import numpy as np
 
 from ptxsim.isa.address_map import SPACE_GLOBAL, SPACE_LOCAL
 from ptxsim.isa.mathlib.inner import inner
-from ptxsim.isa.operands import SINK
 from ptxsim.jit.bytecode import CALLED_BLOCK, FULL, SEG_BASE, SEG_HOST, WARPS_PER_CTA
 from ptxsim.jit.called import called
 from ptxsim.jit.intrinsics import column, lane_value, load32, room_for_rows, set_lane_value, store32
@@ -35,7 +34,7 @@ def matrix_words(space: int, rows: int, size: int, places: np.ndarray, width: in
     have `width` bytes, rows have `size`.
     """
     per, count = max(1, 4 // width), places.shape[1]
-    held = np.array([max(slot, SINK) for slot in slots], np.int64)[np.arange(count) // per]
+    held = np.array(slots, np.int64)[np.arange(count) // per]
     shifts = np.arange(count) % per * 8 * width
     across = np.ascontiguousarray(places.T)
     form = space, rows, size, size.bit_length() - 1, width, count

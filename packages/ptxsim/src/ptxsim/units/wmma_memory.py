@@ -19,7 +19,6 @@ import numpy as np
 
 from ptxsim.isa.address_map import FAULT_BOUNDS, SPACE_GENERIC, SPACE_GLOBAL, SPACE_LOCAL, SPACES
 from ptxsim.isa.layouts.wmma import wmma_fragment
-from ptxsim.isa.operands import SINK
 from ptxsim.jit.called import Block
 from ptxsim.jit.translate import resolve
 from ptxsim.machine.checked_access import log_rows, own_offsets, tell_own
@@ -235,7 +234,7 @@ def load(instr):
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
-        targets = [max(slot, SINK) for slot in slots_of(args[0])]
+        targets = list(slots_of(args[0]))
         found = access.memory(cluster, split, args[1:])
         if found is None:
             cluster.registers[split.warp, targets] = 0
