@@ -146,6 +146,17 @@ def test_an_answer_whose_request_waits_is_not_what_is_missing(order):
     assert "executes clusterlaunchcontrol.try_cancel" in found.message
 
 
+def test_bytes_of_a_load_are_not_those_of_an_answer():
+    load = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%sm+64], [%in], 64, [%bar+16];"
+    text = ANSWERS.replace(
+        "fence.mbarrier", "@%lead mbarrier.init.shared::cta.b64 [%bar+16], 1; fence.mbarrier"
+    )
+    text = text.replace(ASK, f"{load} {ASK}", 1)
+    found = [str(f) for f in run_rule(Rule("answers", text), text, "program").findings]
+    assert any("deadlock" in f and "only 1 of 2 arrivals came" in f for f in found), found
+    assert not any("16 B too few" in f for f in found), found
+
+
 TO_BOTH = (
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
     "[%sm], [%in], 16, [%bar], %rs;"

@@ -7,7 +7,7 @@ from collections import Counter
 from ptxsim.checks.barrier_history import BarrierHistory, ring_of
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.phrases import brings_bytes, times
+from ptxsim.checks.phrases import brings_bytes, load_unit, times
 from ptxsim.events.views import Cluster
 
 
@@ -49,9 +49,22 @@ def late_loaders(model: Model, place: tuple[int, int]) -> list[Waiter]:
 
 
 def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
-    """Whether a barrier of the same CTA got, unannounced, exactly the bytes that are missing at this one."""
-    barriers, missing = model.cluster.mbarriers, model.cluster.mbarriers[place].tx
-    return any(p[0] == place[0] and b.has_bytes_of(missing) for p, b in barriers.items())
+    """Whether a barrier of the same CTA got, unannounced, exactly the bytes that are missing at this one, by
+    the same kind of copy.
+    """
+    barriers, missing, units = (
+        model.cluster.mbarriers,
+        model.cluster.mbarriers[place].tx,
+        _units(model, place),
+    )
+    others = [p for p, b in barriers.items() if p[0] == place[0] and b.has_bytes_of(missing)]
+    return any(not units or not _units(model, p) or units & _units(model, p) for p in others)
+
+
+def _units(model: Model, place: tuple[int, int]) -> set[str]:
+    """What has brought bytes to a barrier so far: `TMA load`, `clusterlaunchcontrol.try_cancel`."""
+    sources = model.histories[place].sources if place in model.histories else ()
+    return {load_unit(model.program.instrs[row]) for how, _, row in sources if how == "load"}
 
 
 def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
