@@ -115,3 +115,37 @@ def test_what_differs_in_a_number_is_one_finding_for_a_line():
     findings = ptxsim.load(HEAD + UNROLLED + '.file 1 "kernel.cu"\n').launch("k", block=1).findings
     told = [(f.where["source_line"], f.count) for f in findings if "not 8-byte aligned" in f.message]
     assert told == [(7, 2), (8, 1)]
+
+
+NESTED = """.visible .entry k() { .reg .b32 %t, %s;
+  .shared .align 8 .b8 bars[64];
+  mov.u32 %s, bars;
+  .loc 1 5 1
+  .loc 2 130 5, function_name $L__info_string0, inlined_at 1 5 1
+  .loc 3 49 1, function_name $L__info_string0, inlined_at 2 130 5
+  mbarrier.init.shared.b64 [%s+4], 1;
+  .loc 1 9 1
+  .loc 2 130 5, function_name $L__info_string0, inlined_at 1 9 1
+  .loc 3 49 1, function_name $L__info_string0, inlined_at 2 130 5
+  mbarrier.init.shared.b64 [%s+12], 1;
+  .loc 2 130 5, function_name $L__info_string0, inlined_at 1 9 1
+  mbarrier.init.shared.b64 [%s+20], 1;
+  ret; }
+.file 1 "kernel.cu"
+.file 2 "barrier.h"
+.file 3 "arrive.h"
+"""
+
+
+def test_a_line_that_is_inlined_twice_has_the_call_before_it():
+    """PTX names the place of a call anew for each copy of what is inlined there (PTX ISA 11.5.3)."""
+    findings = ptxsim.load(HEAD + NESTED).launch("k", block=1).findings
+    told = [[line for _, line, _ in f.where["source"]] for f in findings if "not 8-byte" in f.message]
+    assert told == [[49, 130, 5], [49, 130, 9], [130, 9]]
+
+
+def test_a_function_inlined_in_itself_is_named_once_for_each_level():
+    again = ".loc 1 5 1, function_name $L__info_string0, inlined_at 1 5 1\n"
+    text = HEAD + NESTED.replace("  .loc 3 49 1", again * 30 + ".loc 3 49 1").replace("2 130 5", "1 5 1")
+    (first, *_) = ptxsim.load(text).launch("k", block=1).findings
+    assert len(first.where["source"]) < 5

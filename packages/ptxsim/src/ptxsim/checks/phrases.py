@@ -23,12 +23,16 @@ def lines_text(numbers: Sequence[int]) -> str:
     return f"{kind}{'s' * (len(numbers) > 1)} {' and '.join(str(abs(number)) for number in numbers)}"
 
 
-def spot(program, row: int) -> Hashable:
+def spot(program, row: int) -> tuple[Hashable, ...]:
     """What distinguishes a source line, also where one function is inlined twice."""
     instr = program.instrs[row]
     if not instr.src:
-        return instr.line
-    return instr.src, instr.loc and instr.loc[0], instr.inlined and instr.inlined[1:3]
+        return (instr.line,)
+    calls, inlined = [], instr.inlined
+    while inlined is not None:
+        calls.append(inlined[1:3])
+        inlined = inlined.outer
+    return instr.src, instr.loc and instr.loc[0], *calls
 
 
 def source_lines(program, first: int, last: int) -> str:

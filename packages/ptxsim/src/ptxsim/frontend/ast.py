@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 class PtxError(ValueError):
@@ -101,6 +102,16 @@ def registers_of(operands: Iterable) -> Iterator[str]:
             yield from registers_of((operand.base, *operand.parts))
 
 
+class Inlined(NamedTuple):
+    """A call in whose place the function stands that a .loc belongs to (PTX ISA 11.5.3)."""
+
+    label: str  # of the function's name in .debug_str
+    file: int
+    line: int
+    column: int
+    outer: Inlined | None = None  # the call of the function that this call is in
+
+
 @dataclass(frozen=True)
 class Instr:
     pred: Pred | None  # guard
@@ -112,7 +123,7 @@ class Instr:
     src: int | None = None  # N of the last `// @src N` or `// @src PATH:N` before it, else .loc's line
     loc: tuple[int, int, int] | None = None  # (file, line, column) of the nearest preceding .loc
     src_file: str | None = None  # PATH of `// @src PATH:N`
-    inlined: tuple[str, int, int, int] | None = None  # of that .loc: its function, location of the call
+    inlined: Inlined | None = None  # of that .loc
 
     @property
     def name(self) -> str:
@@ -168,5 +179,4 @@ class Module:
     functions: dict[str, Function] = field(default_factory=dict)
     vars: dict[str, Var] = field(default_factory=dict)  # module scope
     files: dict[int, str] = field(default_factory=dict)  # .file
-    inlined: dict[tuple, tuple] = field(default_factory=dict)  # (file, line, column) -> where it was inlined
     text: str = ""

@@ -12,6 +12,7 @@ from collections import defaultdict
 from ptxsim.frontend.ast import (
     Function,
     Imm,
+    Inlined,
     Instr,
     Label,
     LabelDef,
@@ -72,7 +73,8 @@ class _Body:
         self.taken: set[str] = set()
         self.numbers: dict[str, int] = {}  # name declared in several blocks -> next suffix to try
         self.loc: tuple[int, int, int] | None = None
-        self.inlined: tuple[str, int, int, int] | None = None
+        self.inlined: Inlined | None = None
+        self.newest: dict[tuple, Inlined | None] = {}  # place of a .loc -> what its newest one is inlined in
         self.src: tuple[int | None, str | None] = (None, None)
         self.marker = bisect_left(self.tokens.markers, (self.tokens.i,))  # the first one in this body
 
@@ -168,13 +170,22 @@ class _Body:
             tokens.expect(";")
         elif directive == ".loc":
             tokens.i += 1
-            self.loc, self.inlined = location(tokens)
-            if self.inlined is not None:
-                self.module.inlined[self.loc] = self.inlined
+            self.loc, call = location(tokens)
+            self.inlined = Inlined(*call, self._around(call)) if call is not None else None
+            self.newest[self.loc] = self.inlined
         elif directive == ".pragma":
             tokens.skip_past(";")
         else:
             raise tokens.error(f"unknown directive '{directive}' in a function")
+
+    def _around(self, call: tuple) -> Inlined | None:
+        """The call that a call is in: a compiler names the places around an inlined line before that line,
+        again for each copy of it.
+        """
+        outer = inner = self.newest.get(call[1:])
+        while inner is not None and inner[1:4] != call[1:]:
+            inner = inner.outer
+        return outer if inner is None else None  # a function inlined in itself has no end
 
     def _variable(self, var: Var) -> None:
         if var.space != "reg":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -138,9 +139,10 @@ class Reporter:
     """Collects the findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
 
     def __init__(
-        self, names: list | None = None, memory=None, dynamic_start: int = 0, source: str = "", launch=None
+        self, names: list | None = None, memory=None, dynamic_start=0, source="", launch=None, arrays=()
     ):
-        """launch: source of the names of static variables and of places in the files that the PTX names."""
+        """launch: source of the names of static variables and of places in the files that the PTX names.
+        arrays: those of these variables that are arrays of barriers, whatever their type."""
         self.by_identity: dict[tuple, Finding] = {}
         self.cluster = 0  # number of the cluster that runs
         self.appeared: dict[tuple, Appeared] = {}
@@ -149,7 +151,7 @@ class Reporter:
         self.hints: Hints = getattr(launch, "hints", None) or Hints()
         self.names = [_name_range(n, dynamic_start) for n in names or []]
         if launch is not None:
-            self.names += _static_names(launch, bool(names))
+            self.names += _static_names(launch, bool(names), arrays)
         self.memory = memory
         self.printed: list[str] = []
 
@@ -205,10 +207,10 @@ class Reporter:
         (cluster, rank of the CTA, program row), for findings without a split.
 
         Findings are merged by (kind, key). Non-tuple keys, and findings without a key, are merged per line of
-        the source file (of the PTX if that is unknown), whatever numbers a message has.
+        the source file and call inlined there (line of the PTX if unknown), whatever numbers a message has.
         """
         where = self.place(split) if split is not None else self.row_place(*at) if at is not None else {}
-        line = where.get("line") or -where.get("ptx_line", 0)
+        line = str(where.get("source", "")) or where.get("line") or -where.get("ptx_line", 0)
         identity = (
             (kind, key)
             if isinstance(key, tuple)
@@ -377,7 +379,7 @@ def lanes_text(mask: int) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _static_names(launch, dynamic_too: bool) -> list[tuple[str, str, int, int]]:
+def _static_names(launch, dynamic_too: bool, arrays: Container[str]) -> list[tuple[str, str, int, int]]:
     """(name, type, offset, size) of the shared variables that the PTX declares.
 
     dynamic_too: names of dynamic buffers are known; otherwise the extern variable stands for all of them.
@@ -385,7 +387,7 @@ def _static_names(launch, dynamic_too: bool) -> list[tuple[str, str, int, int]]:
     found = []
     for var in launch.shared_variables():
         if not (var.extern and dynamic_too):
-            kind = "uint64" if var.type in ("b64", "u64", "s64") else var.type
+            kind = "uint64" if var.type in ("b64", "u64", "s64") or var.name in arrays else var.type
             size = launch.shared_bytes if var.extern else var.size
             found.append((variable(var.name), kind, launch.shared_offsets[var.name], size))
     return found

@@ -39,12 +39,11 @@ class Sources:
         places: list[SourcePlace] = []
         loc, inlined = instr.loc, instr.inlined
         while loc is not None and loc[0] in self.module.files and len(places) < _MOST:
-            function = self._functions.get(inlined[0], "") if inlined else ""
+            function = self._functions.get(inlined.label, "") if inlined else ""
             places.append(SourcePlace(self.module.files[loc[0]], loc[1], function))
             if inlined is None:
                 break
-            loc = inlined[1:]
-            inlined = self.module.inlined.get(loc)
+            loc, inlined = inlined[1:4], inlined.outer
         return places
 
     @property
