@@ -35,6 +35,7 @@ from ptxsim.checks.diagnosis.out_of_step import (
     hands_back_more,
     load_over_load,
     loaded_twice,
+    newest_wait,
     overlapping,
     sent_by_both,
     stage_handed_back_early,
@@ -209,6 +210,7 @@ def _wait(races, pair: AccessPair) -> Edge:
     found = found or arrives_for_readers(races, pair)
     found = found or left_out(races, pair) or uncounted(races, pair) or slot_by_cta(races, pair)
     found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
+    found = found or _freed_early(races, pair)
     found = found or other_slot(races, pair, forward) or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in own_signals(races, writer)]
@@ -277,6 +279,12 @@ def _early(races, pair: AccessPair) -> Edge | None:
         return more
     reading = UNITS.get(reader.kind, thread_of(races, reader.by))
     return edge("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
+
+
+def _freed_early(races, pair: AccessPair) -> Edge | None:
+    """A buffer was passed on while it was still being read, by the very barrier that was waited for."""
+    waited = pair.early is not None and newest_wait(races, pair)[1] == pair.early[0]
+    return _early(races, pair) if waited else None
 
 
 def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:

@@ -128,10 +128,10 @@ class AccessPair:
         if warps[0] != warps[1] and self.code in (WRITE_WRITE, WRITE_READ, READ_WRITE):
             now = clock if clock is not None else races.clocks.clock[second.by]
             then = earlier.clock if earlier is not None else None
-            for access, other in ((second, then), (first, now)):
+            for access, other, work in ((second, then, op), (first, now, earlier)):
                 if other is not None and access.verb == "read" and access.kind != "bytes":
                     guest = races.clocks.warp_of((first if access is second else second).by)
-                    self.early = races.handshakes.handed_early(access.by, guest, other) or self.early
+                    self.early = races.handshakes.handed_early(access.by, guest, other, work) or self.early
 
     def met(self, races, line: list[int]) -> None:
         """Records one more conflict: the reading side, and whether a lane of the later one's warp knew of the

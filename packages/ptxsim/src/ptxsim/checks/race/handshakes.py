@@ -47,15 +47,17 @@ class Handshakes(Observer):
         self.tick += 1
         self.waited[split.warp] = self.tick
 
-    def handed_early(self, agent: int, guest: int, clock) -> tuple[Place, int] | None:
+    def handed_early(self, agent: int, guest: int, clock, issued=None) -> tuple[Place, int] | None:
         """(barrier, row) of a signal by this agent's warp since its last wait, if warp `guest` waits for
         that barrier and its `clock` knows of the signal: the guest was let in while the other warp was
-        still at work. None: no such signal.
+        still at work. None: no such signal. issued: asynchronous work of the warp; a signal after its issue
+        counts, too, whatever the warp has waited for since.
         """
         warp = self.clocks.warp_of(agent)
         since, histories = self.waited.get(warp, 0), history_of(self.races.cluster)
         for place, handed in self.handed.get(warp, {}).items():
             waits = place in histories and guest in histories[place].waits
-            if waits and clock[handed.agent] >= handed.epoch and handed.tick > since:
+            later = issued is not None and handed.epoch >= issued.clock[handed.agent]
+            if waits and clock[handed.agent] >= handed.epoch and (later or handed.tick > since):
                 return place, handed.row
         return None
