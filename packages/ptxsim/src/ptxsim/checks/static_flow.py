@@ -31,7 +31,7 @@ def signal_ranks(launch: Launch) -> dict[int, int]:
     """Row -> CTA rank, for rows that signal a barrier of one fixed CTA of the cluster, whichever CTA executes
     them.
     """
-    values = _Values(launch)
+    values = Values(launch.program, launch.shared_offsets)
     found = {}
     for row, instr in enumerate(launch.program.instrs):
         operand = signalled(instr) if instr is not None else None
@@ -58,7 +58,7 @@ def _awaited(instr: Instr) -> Mem | None:
 
 
 def _rows_of(launch: Launch, barrier_of: Callable[[Instr], Mem | None]) -> dict[int, set[int]]:
-    values = _Values(launch)
+    values = Values(launch.program, launch.shared_offsets)
     found = {}
     for row, instr in enumerate(launch.program.instrs):
         operand = barrier_of(instr) if instr is not None else None
@@ -67,13 +67,13 @@ def _rows_of(launch: Launch, barrier_of: Callable[[Instr], Mem | None]) -> dict[
     return {row: offsets for row, offsets in found.items() if offsets}
 
 
-class _Values:
-    """Constant parts of register values, as window offsets."""
+class Values:
+    """Constant parts of register values, as window offsets. unknown: counts for any other part."""
 
-    def __init__(self, launch: Launch):
-        self.offsets = launch.shared_offsets
+    def __init__(self, program, offsets: dict[str, int], unknown: int = 0):
+        self.offsets, self.unknown = offsets, unknown
         self.defined = defaultdict(list)  # register -> instructions that write it
-        for instr in launch.program.instrs:
+        for instr in program.instrs:
             for name in targets(instr) if instr is not None else ():
                 self.defined[name].append(instr)
 
@@ -116,7 +116,7 @@ class _Values:
             return set()
         terms = sources[2:] if instr.op == "mad" else sources
         bases = [self.of(t, depth, seen) for t in terms]
-        constant = sum(self._constant(t, depth) for t in terms)
+        constant = sum(self._constant(t, depth) for t, of in zip(terms, bases, strict=True) if not of)
         return {base + constant for offsets in bases for base in offsets}
 
     def _constant(self, operand, depth: int) -> int:
@@ -126,7 +126,7 @@ class _Values:
             instr = self.defined[operand.name][0]
             if instr.op == "mov" and isinstance(instr.operands[1], Imm):
                 return self._constant(instr.operands[1], depth)
-        return 0
+        return self.unknown
 
 
 def reachable(program, row: int, decide=None, stops=None) -> set[int]:

@@ -96,6 +96,7 @@ class Launch(Protocol):
     @property
     def unset_stores(self) -> dict[int, tuple[list[str], int]]: ...
     def cluster_cta_ids(self, index: int) -> list[Triple]: ...
+    def shared_variables(self) -> list[Any]: ...  # Var of frontend/
 
 
 class Cluster(Protocol):

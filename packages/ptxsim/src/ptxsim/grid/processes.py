@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim.checks.all_checks import checking_bus
+from ptxsim.checks.barrier_arrays import barrier_arrays
 from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.checks.race import across_processes
 from ptxsim.events.bus import Bus, Silent
@@ -65,7 +66,8 @@ def run_clusters(
 
     def run(compare: bool, jobs: int) -> Part:
         launch.not_started.offer(chosen, base_of(order), fit(launch))
-        reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch)
+        arrays = barrier_arrays(launch)
+        reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch, arrays)
         bus = checking_bus(launch, reporter, checks, extra)
         recordings = Recordings(bus) if compare and isinstance(bus, Bus) else None
         runner = Runner(functools.partial(_cluster, launch, order, reporter, bus), recordings)

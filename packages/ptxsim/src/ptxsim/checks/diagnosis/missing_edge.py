@@ -18,6 +18,7 @@ from ptxsim.checks.diagnosis.carriers import (
     own_signals,
 )
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
+from ptxsim.checks.diagnosis.handed_back import freed_early, handed_back_early
 from ptxsim.checks.diagnosis.in_memory import (
     columns_stay,
     load_outside,
@@ -32,10 +33,8 @@ from ptxsim.checks.diagnosis.other_arrivals import slot_by_cta, uncounted
 from ptxsim.checks.diagnosis.other_element import other_slot
 from ptxsim.checks.diagnosis.out_of_step import (
     committed_early,
-    hands_back_more,
     load_over_load,
     loaded_twice,
-    newest_wait,
     overlapping,
     sent_by_both,
     stage_handed_back_early,
@@ -77,7 +76,6 @@ from ptxsim.checks.race.wording import (
     barrier_of,
     line_of,
     line_text,
-    thread_of,
     threads_of,
     work_of,
 )
@@ -210,7 +208,7 @@ def _wait(races, pair: AccessPair) -> Edge:
     found = found or arrives_for_readers(races, pair)
     found = found or left_out(races, pair) or uncounted(races, pair) or slot_by_cta(races, pair)
     found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
-    found = found or _freed_early(races, pair)
+    found = found or freed_early(races, pair)
     found = found or other_slot(races, pair, forward) or no_barrier(races, pair)
     writer, places = (first, forward) if first.verb == "write" else (second, backward)
     direct = [p for p in places if p in own_signals(races, writer)]
@@ -225,7 +223,7 @@ def _wait(races, pair: AccessPair) -> Edge:
         found = _passed_again(races, pair, access, places)
         if found is not None:
             return found
-    found = _one_too_many(races, pair) or _early(races, pair) or committed_early(races, pair)
+    found = _one_too_many(races, pair) or handed_back_early(races, pair) or committed_early(races, pair)
     return found or _left_out(races, pair, forward, backward)
 
 
@@ -264,27 +262,6 @@ def _repaired(races, pair: AccessPair) -> Edge | None:
         return None
     name, line = barrier_of(races, repair.place), line_text(races, repair.row)
     return edge("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
-
-
-def _early(races, pair: AccessPair) -> Edge | None:
-    """A buffer was passed on while it was still being read."""
-    if pair.early is None:
-        return None
-    place, row = pair.early
-    reader, writer = pair.first, pair.second
-    if writer.verb == "read":
-        reader, writer = writer, reader
-    more = hands_back_more(races, reader.warp(races), place, own_signals(races, writer))
-    if more is not None:
-        return more
-    reading = UNITS.get(reader.kind, thread_of(races, reader.by))
-    return edge("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
-
-
-def _freed_early(races, pair: AccessPair) -> Edge | None:
-    """A buffer was passed on while it was still being read, by the very barrier that was waited for."""
-    waited = pair.early is not None and newest_wait(races, pair)[1] == pair.early[0]
-    return _early(races, pair) if waited else None
 
 
 def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.phrases import spot
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
 
@@ -12,13 +13,12 @@ _SIZE = 8  # bytes per mbarrier
 def overruns(cluster: Cluster, names: list) -> dict[int, tuple[str, int, Place]]:
     """Line -> (array, size, place): a line that uses all of an array, or its end, and the barrier behind."""
     found, rows = {}, _by_row(cluster)
-    used: dict[int, dict[int, Place]] = {}  # line of the source file -> window offset -> barrier
+    used: dict[tuple, dict[int, Place]] = {}  # line of the source file, and calls -> window offset -> barrier
     for row, places in rows.items():
-        line = cluster.program.instrs[row].src
-        if line is not None:
-            used.setdefault(line, {}).update(places)
+        if cluster.program.instrs[row].src is not None:
+            used.setdefault(spot(cluster.program, row), {}).update(places)
     arrays = [(name, start, size // _SIZE) for name, kind, start, size in names if kind == "uint64"]
-    for line, places in used.items():
+    for (line, *_), places in used.items():
         for array, start, size in arrays:
             inside = [offset for offset in places if start <= offset < start + _SIZE * size]
             past = places.get(start + _SIZE * size)
@@ -44,7 +44,7 @@ def _walks(cluster: Cluster, rows: dict[int, dict], arrays: list) -> dict[int, t
     return found
 
 
-def _alike(used: dict[int, dict], places: dict) -> int:
+def _alike(used: dict[tuple, dict], places: dict) -> int:
     """How many lines use exactly these barriers: those of a ring are both signalled and waited for."""
     return sum(places.keys() == others.keys() for others in used.values())
 

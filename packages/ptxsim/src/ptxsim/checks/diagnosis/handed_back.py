@@ -1,0 +1,30 @@
+"""A buffer that is handed back while it is still being read."""
+
+from __future__ import annotations
+
+from ptxsim.checks.diagnosis.carriers import own_signals
+from ptxsim.checks.diagnosis.out_of_step import hands_back_more, newest_wait
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
+
+
+def freed_early(races, pair: AccessPair) -> Edge | None:
+    """A buffer was passed on while it was still being read, by the very barrier that was waited for."""
+    waited = pair.early is not None and newest_wait(races, pair)[1] == pair.early[0]
+    return handed_back_early(races, pair) if waited else None
+
+
+def handed_back_early(races, pair: AccessPair) -> Edge | None:
+    """A buffer was passed on while it was still being read."""
+    if pair.early is None:
+        return None
+    place, row = pair.early
+    reader, writer = pair.first, pair.second
+    if writer.verb == "read":
+        reader, writer = writer, reader
+    more = hands_back_more(races, reader.warp(races), place, own_signals(races, writer))
+    if more is not None:
+        return more
+    reading = UNITS.get(reader.kind, thread_of(races, reader.by))
+    return edge("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
