@@ -116,3 +116,24 @@ def test_one_variable_holds_arrays_of_several_roles(gone, at):
     found = run_rule(rule, text.replace(ARRIVE.format(gone), ""), "program").findings
     said = [f.message for f in found if f.kind == "deadlock"]
     assert said[0].startswith(f"nobody signals mbars + {at} B"), said
+
+
+def test_a_masked_address_is_known_to_signal():
+    """With 0xFEFFFFFF, CUTLASS names the barrier in the first CTA of a pair."""
+    text = lines(
+        *(f"@%lead mbarrier.init.shared::cta.b64 [%bar+{at}], 1;" for at in (0, 16)),
+        "bar.sync 0; and.b32 %x6, %t, 31; setp.ne.u32 %p, %x6, 0; @%p bra END;",
+        "and.b32 %x7, %bar, 0xFEFFFFFF;",
+        "mov.u32 %x4, %bar; @%w1 bra EMPTY;",
+        WAIT.format(at=16, parity="1"),
+        ARRIVE.format("%x7") + " bra END;",
+        "EMPTY:",
+        WAIT.format(at=0, parity="0"),
+        ARRIVE.format("%x4+16"),
+        "END:",
+    )
+    rule = Rule("masked", text)
+    assert run_rule(rule, text, "program").verdict == "clean"
+    waits = text.replace(WAIT.format(at=16, parity="1"), WAIT.format(at=16, parity="0"))
+    (found,) = [f for f in run_rule(rule, waits, "program").findings if f.kind == "deadlock"]
+    assert "nobody starts" in found.message, found.message

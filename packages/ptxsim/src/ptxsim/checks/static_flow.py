@@ -110,6 +110,8 @@ class Values:
         sources = instr.operands[1:]
         if instr.op in _PASS:
             return self.of(sources[0], depth, seen)
+        if instr.op == "and":  # clears the bit of the address that says which CTA of a pair
+            return self.of(sources[0], depth, seen)
         if instr.op == "selp":
             return self.of(sources[0], depth, seen) | self.of(sources[1], depth, seen)
         if instr.op not in ("add", "sub", "mad", "or"):
