@@ -1,7 +1,7 @@
 """Random products on a GPU, compared with ptxsim and with the model of how a chip adds.
 
-    python -m research.arithmetic run      on a GPU: all forms, --rounds of --tiles tiles each; results.json
-    python -m research.arithmetic check    no GPU: the rounds of results.json again, from their seeds
+    python -m research.arithmetic run      on a GPU: all forms, --rounds of --tiles tiles; results.json.xz
+    python -m research.arithmetic check    no GPU: the rounds of results.json.xz again, from their seeds
     python -m research.arithmetic table    the table of README.md
 
 Inputs come from seeds on both sides, so only hashes are kept: one of each round's inputs and the chip's
@@ -15,6 +15,7 @@ import base64
 import concurrent.futures
 import hashlib
 import json
+import lzma
 import re
 import sys
 from collections import Counter
@@ -27,7 +28,7 @@ from research.arithmetic.forms import Form, forms, registers
 from research.arithmetic.vectors import MODES, matrices
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results.json"
+RESULTS = HERE / "results.json.xz"
 SLICE, FITTED = 8, 64  # tiles that the tests use; tiles on which adders are tried
 HASH = 4  # bytes of a hash
 ZERO: dict[str, object] = {"ptxsim": {}, "number or not": 0, "worst": 0.0, "model": 0}
@@ -50,8 +51,8 @@ def round_digest(codes: tuple, left: np.ndarray) -> bytes:
 
 
 def results(file: Path = RESULTS) -> list[dict]:
-    """The rows of results.json, with `rounds` as one hash for each round."""
-    rows = [row | ZERO | row for row in json.loads(file.read_text())]
+    """The rows of results.json.xz, with `rounds` as one hash for each round."""
+    rows = [row | ZERO | row for row in json.loads(lzma.decompress(file.read_bytes()))]
     for row in rows:
         joined = base64.b64decode(row["rounds"])
         row["rounds"] = [joined[i : i + HASH] for i in range(0, len(joined), HASH)]
@@ -59,7 +60,7 @@ def results(file: Path = RESULTS) -> list[dict]:
 
 
 def written(rows: list[dict]) -> str:
-    """The text of results.json."""
+    """The text of results.json.xz."""
     short = [{k: v for k, v in row.items() if k not in ZERO or v != ZERO[k]} for row in rows]
     for row in short:
         row["rounds"] = base64.b64encode(b"".join(row["rounds"])).decode()
@@ -109,7 +110,7 @@ def fitted(form: Form, unit) -> list:
 
 
 def on_chip(form: Form, tiles: int, rounds: int, fit: bool) -> dict:
-    """A row of results.json, measured on the GPU."""
+    """A row of results.json.xz, measured on the GPU."""
     from research.arithmetic.chip import Unit
 
     given = registers(form, *matrices(form, SLICE, 0))
@@ -185,7 +186,7 @@ def run(given) -> int:
     with concurrent.futures.ProcessPoolExecutor(given.jobs) as pool:
         work = [pool.submit(on_chip, form, given.tiles, given.rounds, given.fit) for form in chosen]
         rows = [job.result() for job in work]
-    given.out.write_text(written(rows))
+    given.out.write_bytes(lzma.compress(written(rows).encode(), preset=9 | lzma.PRESET_EXTREME))
     return 0
 
 

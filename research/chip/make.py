@@ -2,8 +2,8 @@
 
 Every case runs on ptxsim under three orders, which must agree; the results are stored with the case. Then the
 rows of the instruction table that no case executes are listed. If ptxas is installed, every case is also
-assembled, so that errors show before the GPU run. The set itself is not in the repository: set.txt, the
-manifest, has the hashes of what the GPU machine was given.
+assembled, so that errors show before the GPU run. The set itself is not in the repository: set.txt.xz,
+the manifest, has the hashes of what the GPU machine was given.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import lzma
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from research.chip.cases import all_cases
 from tirxlab.devices import sim
 
 SET = Path(__file__).parent / "set.tar.xz"
-MANIFEST = SET.with_name("set.txt")
+MANIFEST = SET.with_name("set.txt.xz")
 DIGITS = 4  # hexadecimal digits of each hash
 ORDERS = ("adverse", 1, "program")  # the last one's results are kept
 NEWER = (  # in patterns of forms that need sm_100 or PTX 9.2
@@ -154,7 +155,7 @@ def main() -> int:
         print(f"  no case: {row}")
     if not options.only:
         save_set(options.set, done, {"rows": len(table()), "uncovered": missing, "left_out": failed})
-        MANIFEST.write_text(manifest(options.set))
+        MANIFEST.write_bytes(lzma.compress(manifest(options.set).encode(), preset=9 | lzma.PRESET_EXTREME))
         print(f"{options.set}: {options.set.stat().st_size >> 10} KiB")
     return 1 if failed else 0
 
