@@ -164,6 +164,13 @@ RULES = (
         words="init",
     ),
     Rule(
+        "inval-of-a-barrier",  # not of memory that holds none yet, though the init comes next
+        lines("// inval", *ONE_PHASE),
+        ("// inval", "@%lead mbarrier.inval.shared.b64 [%bar];"),
+        "mbarrier",
+        words="mbarrier.inval on buffer + 8192 B of CTA 0, which nobody has initialised",
+    ),
+    Rule(
         "count-not-above-arrivals",
         lines(*ONE_PHASE),
         ("[%bar], 64;", "[%bar], 65;"),

@@ -35,10 +35,15 @@ class BarrierInit(Observer):
         self._came_late(cluster, split, place)
 
     def _came_late(self, cluster: Cluster, split: Split, place) -> None:
-        """Rewords a finding that nobody has initialised this barrier: its init has come, after the use."""
+        """Rewords a finding that nobody has initialised this barrier: its init has come, after the use, by
+        another warp.
+        """
         reporter = self.races.reporter
         found = reporter.by_identity.get(("mbarrier", ("uninit", place[1])))
-        if found and found.where["cta"] in cluster.cta_ids and found.evidence["barrier_cta"] == place[0]:
+        if found is None or found.evidence["barrier_cta"] != place[0]:
+            return
+        warp = split.cta, split.warp % cluster.warps_per_cta
+        if found.where["cta"] in cluster.cta_ids and (found.where["rank"], found.where["warp"]) != warp:
             use = f"{found.evidence['action']} on {found.evidence['barrier']} of CTA {place[0]}"
             text = f"{use} before its mbarrier.init ({source_line(cluster.program, split.row)})"
             reporter.blame(found, CAUSES["init-order"], f"{text}: nothing makes it wait for that")
