@@ -6,6 +6,13 @@ from ptxsim.causes.cause import Cause
 
 OF_PLACES = (
     Cause(
+        "within-warp",
+        230,
+        "put __syncwarp() (bar.warp.sync) between the two: lanes of a warp need not run together, and only "
+        "that makes what one lane stores visible to another (PTX ISA 9.7.13.2)",
+        text="no __syncwarp() between these two lanes of one warp",
+    ),
+    Cause(
         "freed-in-use",
         230,
         "free tensor memory after its last use: every warp that uses it waits (tcgen05.wait::ld, or the "

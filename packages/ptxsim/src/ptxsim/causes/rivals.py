@@ -106,7 +106,8 @@ RIVALS = (
     _rival(
         "one-place",
         "should the two use different places: is an index or a stage wrong, or do two buffers share memory",
-        "not-free not-ready wait-late buffer same-row slot overwritten cleared-unordered loaded-too-soon",
+        "not-free not-ready wait-late buffer same-row slot overwritten cleared-unordered loaded-too-soon "
+        "within-warp",
         "race",
     ),
     _rival(

@@ -315,6 +315,9 @@ OF_CAUSES = {
         "put a cta_sync (or warpgroup_sync) after the reads, too, before the next write: with only the one "
         "between write and read, a thread goes on as soon as it has done its own reads"
     ),
+    "within-warp": (
+        "the lanes of a warp need not run together: put a cta_sync (or warpgroup_sync) between the two"
+    ),
     "not-ready": "before reading, wait on the barrier that signals that the data has arrived",
     "not-free": "before overwriting a buffer, wait on the barrier that marks it free",
     "freed": ("wait for it, and read the product (the write-back), before tensor memory is freed"),

@@ -285,6 +285,8 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
         text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
         return found or Edge(_cause(races, pair), text)
     found = stored_by_another_group(races, pair) or written_again(races, pair)
+    if found is None and first.kind == second.kind == "thread" and first.warp(races) == second.warp(races):
+        return edge("within-warp")
     return found or Edge(_cause(races, pair), "no barrier between them")
 
 
