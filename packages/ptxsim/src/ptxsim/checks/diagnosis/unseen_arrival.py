@@ -261,8 +261,8 @@ def left_out(races, pair: AccessPair) -> Edge | None:
     if op is None or warp is None or write.by is None or write.verb != "write":
         return None
     issuer = races.clocks.warp_of(op.thread)
-    if issuer == warp:
-        return None  # its mbarriers tell it about others
+    if issuer == warp and sides[True][0].kind == "source":
+        return None  # who stages a store itself waits for others at mbarriers
     for place in (p for w, p in pair.seen if w == issuer):
         lanes = _arriving(races, place)
         own, cause = {w: mask for w, mask in lanes.items() if w == warp}, "lane-for-warp"
