@@ -285,9 +285,13 @@ def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
         text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
         return found or Edge(_cause(races, pair), text)
     found = stored_by_another_group(races, pair) or written_again(races, pair)
-    if found is None and first.kind == second.kind == "thread" and first.warp(races) == second.warp(races):
-        return edge("within-warp")
+    found = found or (edge("within-warp") if _within_warp(races, pair) else None)
     return found or Edge(_cause(races, pair), "no barrier between them")
+
+
+def _within_warp(races, pair: AccessPair) -> bool:
+    """Whether all conflicts in this buffer are between lanes of one warp: a barrier of the warp is enough."""
+    return all(other.of_warp for other in races.history.pairs.values() if other.buffer == pair.buffer)
 
 
 def _one_group(races, first: Access, second: Access) -> bool:

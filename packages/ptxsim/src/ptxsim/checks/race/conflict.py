@@ -71,6 +71,7 @@ class AccessPair:
     at: int = -1  # steps on barriers so far, when the accesses met
     position: int = 0  # of the place, in the shadow
     met_in_group: bool = True  # each time, the later is a wgmma, which a warp issued after the earlier
+    of_warp: bool = True  # each time they met, both were by threads of one warp
     in_warp: bool = True  # a lane of the later one's warp knew of the earlier one, each time they met
 
     @classmethod
@@ -137,6 +138,7 @@ class AccessPair:
         """Records one more conflict: the reading side, and whether a lane of the later one's warp knew of the
         earlier one, or a warp of its warpgroup.
         """
+        self.of_warp = self.of_warp and _of_one_warp(races, line)
         self.met_in_group = self.met_in_group and _known_in_group(races, line)
         now, self.in_warp = races.history.now, self.in_warp and _known_in_warp(races, line)
         if line[CODE] == WRITE_READ:
@@ -150,6 +152,12 @@ class AccessPair:
         cta = self.issuers[0] // races.clocks.per_cta
         more = {a for a in agents if a is not None and a // races.clocks.per_cta == cta}
         self.issuers = sorted({*self.issuers, *more})
+
+
+def _of_one_warp(races, line: list[int]) -> bool:
+    clocks, agents = races.clocks, (line[PREVIOUS] >> AGENT_SHIFT, line[AGENT])
+    same_cluster = line[PREVIOUS_CLUSTER] in (0, races.history.now)
+    return same_cluster and max(agents) < clocks.threads and len({*map(clocks.warp_of, agents)}) == 1
 
 
 def _known_in_warp(races, line: list[int]) -> bool:
