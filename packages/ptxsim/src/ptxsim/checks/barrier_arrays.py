@@ -7,8 +7,8 @@ line of the source. A structure of several arrays is none: each of its lines use
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Iterator
+from weakref import WeakKeyDictionary
 
 from ptxsim.checks.phrases import spot
 from ptxsim.checks.static_flow import Values
@@ -18,12 +18,17 @@ from ptxsim.units.registry import signalled
 
 BARRIER = 8  # bytes
 MOST = 64  # barriers; what is larger holds data
+_KNOWN: WeakKeyDictionary = WeakKeyDictionary()  # program -> its arrays, which are the same in every launch
 
 
 def barrier_arrays(launch: Launch) -> frozenset[str]:
     """PTX names of the static shared variables that are arrays of barriers, by the program's text."""
-    sized = [(v, launch.shared_offsets[v.name]) for v in launch.shared_variables() if _may_be(v)]
-    return _arrays(launch.program, tuple((v.name, at, v.size) for v, at in sized)) if sized else frozenset()
+    program = launch.program
+    if program not in _KNOWN:
+        small = [v for v in launch.shared_variables() if _may_be(v)]
+        sized = [(v.name, launch.shared_offsets[v.name], v.size) for v in small]
+        _KNOWN[program] = _arrays(program, sized) if sized else frozenset()
+    return _KNOWN[program]
 
 
 def _may_be(variable: Var) -> bool:
@@ -31,8 +36,7 @@ def _may_be(variable: Var) -> bool:
     return plain and variable.size % BARRIER == 0 and BARRIER < variable.size <= MOST * BARRIER
 
 
-@functools.lru_cache(maxsize=64)
-def _arrays(program, variables: tuple[tuple[str, int, int], ...]) -> frozenset[str]:
+def _arrays(program, variables: list[tuple[str, int, int]]) -> frozenset[str]:
     offsets = {name: at for name, at, _ in variables}
     first, moved = Values(program, offsets), Values(program, offsets, unknown=BARRIER)
     lines: dict[str, dict[Hashable, set[int]]] = {}  # variable -> source line -> offsets of barriers in it

@@ -52,11 +52,8 @@ def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
     """Whether a barrier of the same CTA got, unannounced, exactly the bytes that are missing at this one, by
     the same kind of copy.
     """
-    barriers, missing, units = (
-        model.cluster.mbarriers,
-        model.cluster.mbarriers[place].tx,
-        _units(model, place),
-    )
+    barriers, units = model.cluster.mbarriers, _units(model, place)
+    missing = barriers[place].tx
     others = [p for p, b in barriers.items() if p[0] == place[0] and b.has_bytes_of(missing)]
     return any(not units or not _units(model, p) or units & _units(model, p) for p in others)
 
