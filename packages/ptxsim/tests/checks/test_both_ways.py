@@ -14,6 +14,7 @@ from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.running_ahead import _unused_handed_back
 from ptxsim.checks.lifecycle.unwritten_outputs import _blocks
 from ptxsim.checks.lifecycle.useless_stores import Stores, _diagonal
+from ptxsim.frontend.ast import Instr, Location
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.report.findings import Reporter
 
@@ -25,9 +26,10 @@ def fake() -> tuple[SimpleNamespace, History, Reporter]:
     reporter = Reporter([("full", "uint64", SHARED_START, 8), ("free", "uint64", SHARED_START + 8, 8)])
     history = History(None, reporter)
     history.barriers |= {FULL: BarrierHistory(0, 0, 1), FREE: BarrierHistory(0, 0, 1)}
+    instrs = [Instr(None, "", (), (), 0, "", Location(10 + row)) for row in range(8)]
     cluster = SimpleNamespace(
         bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, mbarriers={},
-        program=SimpleNamespace(instrs=[SimpleNamespace(src=10 + row, line=row) for row in range(8)]),
+        program=SimpleNamespace(instrs=instrs, several_files=False),
     )  # fmt: skip
     return cluster, history, reporter
 

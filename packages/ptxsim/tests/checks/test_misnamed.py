@@ -8,6 +8,7 @@ import pytest
 
 from ptxsim.checks.barrier_history import BarrierHistory, Signals, Waits
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
+from ptxsim.frontend.ast import Instr, Location
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.report.findings import Reporter
 
@@ -24,9 +25,10 @@ def pipeline():
     place = {name: (0, SHARED_START + 8 * n) for n, name in enumerate(NAMES)}
     reporter = Reporter([(name, "uint64", place[name][1], 8) for name in NAMES])
     histories = {at: BarrierHistory(0, 0, 1) for at in place.values()}
+    instrs = [Instr(None, "", (), (), 0, "", Location(row)) for row in range(20)]
     cluster = SimpleNamespace(
         warps_per_cta=4, ctas=1, waits={}, splits={}, launch=SimpleNamespace(program=TEXT, shared_offsets={}),
-        program=SimpleNamespace(instrs=[SimpleNamespace(src=row, line=row) for row in range(20)]),
+        program=SimpleNamespace(instrs=instrs, several_files=False),
     )  # fmt: skip
     return place, (cluster, histories, reporter)
 

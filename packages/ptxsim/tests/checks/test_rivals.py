@@ -10,6 +10,7 @@ from ptxsim.checks.barrier_history import BarrierHistory, History, Signals, Wait
 from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
 from ptxsim.checks.diagnosis.rivals import one_slot, shifted
 from ptxsim.checks.diagnosis.running_ahead import uneven
+from ptxsim.frontend.ast import Instr, Location
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.report.findings import Reporter
 
@@ -32,10 +33,10 @@ def record(depth: int, signals: list[int], waits: list[int], count: int = 1, thr
             barrier.waits[WAITER] = Waits(0, 1, rows={5})
     history.signalled[SIGNALLER] = [place(index) for index in signals]
     history.awaited[WAITER] = [place(index) for index in waits]
-    instrs = [SimpleNamespace(src=10 + row, line=row) for row in range(8)]
+    instrs = [Instr(None, "", (), (), 0, "", Location(10 + row)) for row in range(8)]
     cluster = SimpleNamespace(
         bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, mbarriers={},
-        program=SimpleNamespace(instrs=instrs),
+        program=SimpleNamespace(instrs=instrs, several_files=False),
         launch=SimpleNamespace(program=SimpleNamespace(instrs=[]), shared_offsets={}),
     )  # fmt: skip
     return cluster, reporter

@@ -74,7 +74,7 @@ def test_definition_replaces_declaration():
 
 def test_locations():
     fn = kernel(".loc 1 2 3\nret;\n.loc 2 5 6, function_name $L__info + 4, inlined_at 1 7 8\n$L: ret;")
-    assert [i.loc for i in instrs(fn)] == [(1, 2, 3), (2, 5, 6)]
+    assert [i.at.loc for i in instrs(fn)] == [(1, 2, 3), (2, 5, 6)]
     assert any(isinstance(item, p.LabelDef) for item in fn.body)
 
 

@@ -178,12 +178,12 @@ def test_real_inline_asm_scopes():
 def test_real_source_markers_and_locations():
     fn = parse(sample_ptx("language-sm_100a-lines")).functions["language"]
     found = instrs(fn)
-    assert found[0].src is None and found[0].src_file is None
+    assert found[0].src is None and found[0].at.file is None
     first, second = (i for i in found if i.op == "mbarrier")
-    assert (first.src, first.src_file) == (12, None)
-    assert (second.src, second.src_file) == (13, "steps/step 2.py")
+    assert (first.src, first.at.file) == (12, None)
+    assert (second.src, second.at.file) == (13, "steps/step 2.py")
     assert found[-1].src == 13
-    file, line, column = first.loc
+    file, line, column = first.at.loc
     source = SAMPLES["language-sm_100a-lines"][0].split("\n")
     assert "mbarrier" in source[line - 2] + source[line - 1] and file == 1 and column > 0
 

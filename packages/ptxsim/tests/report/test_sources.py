@@ -149,3 +149,43 @@ def test_a_function_inlined_in_itself_is_named_once_for_each_level():
     text = HEAD + NESTED.replace("  .loc 3 49 1", again * 30 + ".loc 3 49 1").replace("2 130 5", "1 5 1")
     (first, *_) = ptxsim.load(text).launch("k", block=1).findings
     assert len(first.where["source"]) < 5
+
+
+TWO_ROLES = """.visible .entry k() { .reg .b32 %t, %s; .reg .b64 %x; .reg .pred %p;
+  .shared .align 8 .b8 full[8]; .shared .align 8 .b8 empty[8];
+  .loc 1 5 1
+  mov.u32 %t, %tid.x; setp.ne.u32 %p, %t, 0;
+  .loc 2 30 5, function_name $L__init, inlined_at 1 6 1
+  mbarrier.init.shared.b64 [full], 1;
+  .loc 2 30 5, function_name $L__init, inlined_at 1 7 1
+  mbarrier.init.shared.b64 [empty], 1;
+  .loc 1 8 1
+  bar.sync 0;
+  @%p bra consumer;
+  .loc 1 10 1
+  .loc 3 40 5, function_name $L__produce, inlined_at 1 10 1
+  .loc 2 49 5, function_name $L__arrive, inlined_at 3 40 5
+  mbarrier.arrive.shared.b64 %x, [full];
+  .loc 3 41 5, function_name $L__produce, inlined_at 1 10 1
+  .loc 2 57 5, function_name $L__wait, inlined_at 3 41 5
+w0: mbarrier.try_wait.parity.shared.b64 %p, [empty], 0;
+  @!%p bra w0;
+  ret;
+consumer:
+  .loc 2 57 5, function_name $L__wait, inlined_at 1 12 1
+w1: mbarrier.try_wait.parity.shared.b64 %p, [full], 0;
+  @!%p bra w1;
+  ret; }
+.file 1 "kernel.cu"
+.file 2 "barrier.h"
+.file 3 "producer.cuh"
+"""
+
+
+def test_messages_name_the_calls_in_the_kernel():
+    """Not the line of a header that all waits have in common, nor the call of a whole role."""
+    found = ptxsim.load(HEAD + TWO_ROLES).launch("k", block=2).findings
+    finding = next(f for f in found if f.kind == "deadlock")
+    assert finding.where["source_file"] == "producer.cuh" and finding.where["source_line"] == 41
+    assert "warp 0 lane 0, producer.cuh:41: waiting for empty" in finding.message
+    assert "inlined at producer.cuh:41" in str(finding)

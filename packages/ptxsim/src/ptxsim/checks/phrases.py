@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
+
+SourceLine = tuple[str, int]  # file, "" where messages need not name it; line, or minus that of the PTX text
+
+
+def line_of(program, row: int) -> SourceLine:
+    """The line by which messages name an instruction."""
+    instr = program.instrs[row]
+    file = instr.at.file if instr.src and program.several_files else ""
+    return file or "", instr.src or -instr.line
 
 
 def source_line(program, row: int) -> str:
-    """`line 12`, or `PTX line 40` if the source line is unknown; row: of the instruction."""
-    instr = program.instrs[row]
-    return f"line {instr.src}" if instr.src else f"PTX line {instr.line}"
+    """`line 12`, `gemm.cuh:12` in a program of several files, or `PTX line 40` if the line is unknown."""
+    return lines_text([line_of(program, row)])
 
 
-def line_number(program, row: int) -> int:
-    """The source line of an instruction; if it is unknown, minus the line of the PTX text."""
-    instr = program.instrs[row]
-    return instr.src or -instr.line
-
-
-def lines_text(numbers: Sequence[int]) -> str:
-    """`line 12`, `lines 12 and 15`, `PTX lines 40 and 41`: for numbers of `line_number`."""
-    kind = "PTX line" if min(numbers) < 0 else "line"
-    return f"{kind}{'s' * (len(numbers) > 1)} {' and '.join(str(abs(number)) for number in numbers)}"
+def lines_text(lines: Sequence[SourceLine]) -> str:
+    """`line 12`, `lines 12 and 15`, `gemm.cuh:12 and gemm.cuh:15`, `PTX lines 40 and 41`."""
+    kind = "" if lines[0][0] else "PTX line" if lines[0][1] < 0 else "line"
+    numbers = [f"{file}:{line}" if file else str(abs(line)) for file, line in lines]
+    return f"{kind}{'s' * (kind != '' and len(lines) > 1)} {' and '.join(numbers)}".lstrip()
 
 
 def spot(program, row: int) -> tuple[Hashable, ...]:
     """What distinguishes a source line, also where one function is inlined twice."""
     instr = program.instrs[row]
-    if not instr.src:
-        return (instr.line,)
-    calls, inlined = [], instr.inlined
-    while inlined is not None:
-        calls.append(inlined[1:3])
-        inlined = inlined.outer
-    return instr.src, instr.loc and instr.loc[0], *calls
+    return (instr.src, *instr.at.places()) if instr.src else (instr.line,)
 
 
 def source_lines(program, first: int, last: int) -> str:
-    """`lines 12 to 30`: the source lines of the instructions in rows first to last; "" if unknown."""
-    lines = [instr.src for instr in program.instrs[first : last + 1] if instr is not None and instr.src]
-    return f"lines {min(lines)} to {max(lines)}" if lines else ""
+    """`lines 12 to 30`: the source lines of the instructions in rows first to last; "" if unknown.
+
+    In a program of several files, those of the file that has the most.
+    """
+    found = [i for i in program.instrs[first : last + 1] if i is not None and i.src]
+    [(file, _)] = Counter(i.at.file for i in found).most_common(1) or [(None, 0)]
+    lines = [i.src for i in found if i.at.file == file]
+    return f"lines {min(lines)} to {max(lines)}{f' of {file}' * program.several_files}" if lines else ""
 
 
 def phase_name(phase: int) -> str:

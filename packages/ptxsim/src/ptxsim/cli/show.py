@@ -62,7 +62,7 @@ def kernel_lines(loaded, name: str) -> list[str]:
     rest = f" and {len(families) - _MOST} other families" if len(families) > _MOST else ""
     lines.append(f"  {sum(families.values())} instructions: {told}{rest}")
     known = loaded.module.files
-    files = sorted({known[i.loc[0]] for i in program.instrs if i and i.loc and i.loc[0] in known})
+    files = sorted({known[i.at.loc[0]] for i in program.instrs if i and i.at.loc and i.at.loc[0] in known})
     if files:
         lines.append(f"  from: {', '.join(files)}")
     return lines

@@ -112,6 +112,30 @@ class Inlined(NamedTuple):
     outer: Inlined | None = None  # the call of the function that this call is in
 
 
+@dataclass(eq=False)
+class Location:
+    """Where instructions come from. `frontend/told_lines.py` chooses `line` and `file` of a .loc."""
+
+    line: int | None = None  # by which messages name them: N of the last `// @src N`, else of a .loc
+    file: str | None = None  # its file: PATH of `// @src PATH:N`, else the name of a .loc's file
+    loc: tuple[int, int, int] | None = None  # (file, line, column) of the nearest preceding .loc
+    inlined: Inlined | None = None  # of that .loc
+
+    def calls(self) -> Iterator[Inlined]:
+        """The calls that led here, from the innermost."""
+        call = self.inlined
+        while call is not None:
+            yield call
+            call = call.outer
+
+    def places(self) -> list[tuple[int, int]]:
+        """(file, line) of the .loc, then of each call that led to it."""
+        return [self.loc[:2], *((call.file, call.line) for call in self.calls())] if self.loc else []
+
+
+NOWHERE = Location()
+
+
 @dataclass(frozen=True)
 class Instr:
     pred: Pred | None  # guard
@@ -120,15 +144,17 @@ class Instr:
     operands: tuple
     line: int  # 1-based line of the PTX text
     text: str  # as written, on one line, without comments
-    src: int | None = None  # N of the last `// @src N` or `// @src PATH:N` before it, else .loc's line
-    loc: tuple[int, int, int] | None = None  # (file, line, column) of the nearest preceding .loc
-    src_file: str | None = None  # PATH of `// @src PATH:N`
-    inlined: Inlined | None = None  # of that .loc
+    at: Location = field(default=NOWHERE, compare=False)
 
     @property
     def name(self) -> str:
         """The opcode as written: "ld.shared::cta.b32"."""
         return ".".join((self.op, *self.mods))
+
+    @property
+    def src(self) -> int | None:
+        """The line of the source by which messages name it."""
+        return self.at.line
 
 
 @dataclass(frozen=True)

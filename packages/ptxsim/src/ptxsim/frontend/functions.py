@@ -10,12 +10,14 @@ from bisect import bisect_left
 from collections import defaultdict
 
 from ptxsim.frontend.ast import (
+    NOWHERE,
     Function,
     Imm,
     Inlined,
     Instr,
     Label,
     LabelDef,
+    Location,
     Mem,
     Module,
     Pair,
@@ -72,10 +74,8 @@ class _Body:
         self.scopes: list[dict] = [names, {}]
         self.taken: set[str] = set()
         self.numbers: dict[str, int] = {}  # name declared in several blocks -> next suffix to try
-        self.loc: tuple[int, int, int] | None = None
-        self.inlined: Inlined | None = None
+        self.at = NOWHERE
         self.newest: dict[tuple, Inlined | None] = {}  # place of a .loc -> what its newest one is inlined in
-        self.src: tuple[int | None, str | None] = (None, None)
         self.marker = bisect_left(self.tokens.markers, (self.tokens.i,))  # the first one in this body
 
     def parse(self) -> None:
@@ -170,9 +170,10 @@ class _Body:
             tokens.expect(";")
         elif directive == ".loc":
             tokens.i += 1
-            self.loc, call = location(tokens)
-            self.inlined = Inlined(*call, self._around(call)) if call is not None else None
-            self.newest[self.loc] = self.inlined
+            place, call = location(tokens)
+            inlined = Inlined(*call, self._around(call)) if call is not None else None
+            self.newest[place] = inlined
+            self.at = Location(self.at.line, self.at.file, place, inlined)
         elif directive == ".pragma":
             tokens.skip_past(";")
         else:
@@ -220,16 +221,12 @@ class _Body:
         tokens.expect(";")
         text = tokens.slice(first, tokens.i - 1)
         line = tokens.line(first)
-        src, path = self.src
-        if self.loc is not None and not tokens.markers:
-            src = self.loc[1] or None
-        where = src, self.loc, path, self.inlined
-        self.fn.body.append(Instr(guard, op, tuple(mods), tuple(operands), line, text, *where))
+        self.fn.body.append(Instr(guard, op, tuple(mods), tuple(operands), line, text, self.at))
 
     def _follow_markers(self, index: int) -> None:
         markers = self.tokens.markers
         while self.marker < len(markers) and markers[self.marker][0] <= index:
-            self.src = markers[self.marker][1:]
+            self.at = Location(*markers[self.marker][1:], self.at.loc, self.at.inlined)
             self.marker += 1
 
     # --- operands ---

@@ -172,9 +172,9 @@ class _Copy:
 
     def _instruction(self, instr: Instr, end: str) -> Instr:
         pred = self._operand(instr.pred) if instr.pred is not None else None
-        src = instr.src if instr.src is not None else self.call.src
+        at = instr.at if instr.src is not None else self.call.at
         if instr.op == "ret":
-            return replace(instr, pred=pred, op="bra", mods=(), operands=(Label(end),), src=src)
+            return replace(instr, pred=pred, op="bra", mods=(), operands=(Label(end),), at=at)
         mods = instr.mods
         if instr.op in ("ld", "st") and any(
             isinstance(o, Mem) and isinstance(o.base, Reg) for o in instr.operands
@@ -182,7 +182,7 @@ class _Copy:
             # a parameter whose address is taken is in the call frame, here local memory (PTX ISA 7.1)
             mods = tuple("local" if m.split("::")[0] == "param" else m for m in mods)
         operands = tuple(self._operand(o) for o in instr.operands)
-        return replace(instr, pred=pred, mods=mods, operands=operands, src=src)
+        return replace(instr, pred=pred, mods=mods, operands=operands, at=at)
 
     def _operand(self, o):
         """An operand with its new names; special registers and module variables keep theirs."""

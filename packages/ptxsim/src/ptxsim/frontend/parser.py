@@ -13,6 +13,7 @@ from ptxsim.frontend.ast import Function, Module, PtxError, Sym, Var
 from ptxsim.frontend.declarations import SPACES, declaration, function_directive, parameters
 from ptxsim.frontend.functions import find_labels, location, parse_body
 from ptxsim.frontend.lexer import Tokens
+from ptxsim.frontend.told_lines import tell_lines
 
 _LINKAGE = (".visible", ".extern", ".weak", ".common")
 
@@ -42,6 +43,8 @@ class _Parser:
             for _, symbol in var.relocs:
                 if symbol.name not in self.names:
                     raise PtxError(f"initialiser names undeclared '{symbol.name}'", var.line, var.name)
+        for function in self.module.functions.values() if not tokens.markers else ():
+            tell_lines(function, self.module.files)
         return self.module
 
     def _module_statement(self) -> None:

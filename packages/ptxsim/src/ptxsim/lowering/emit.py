@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -107,6 +107,11 @@ class Program:
     def guards(self) -> list[int]:
         """Per row: the code of its guard predicate, 0 for none."""
         return self.code[:, GUARD].tolist()
+
+    @functools.cached_property
+    def several_files(self) -> bool:
+        """Whether messages name lines of more than one file."""
+        return len({i.at.file for i in self.instrs if i is not None and i.src}) > 1
 
     @functools.cached_property
     def uses_tmem(self) -> bool:
@@ -318,12 +323,9 @@ class _Emitter:
 
     def _widen(self, row: Row) -> None:
         """Sign-extends a signed result that is narrower than its destination register (PTX ISA 6.4.1)."""
-        target, instr = row.writes[0], row.given
         assert row.op is not None
-        name = f"cvt.s{self.slots.width(target)}.{row.op.dst[0]}"
-        extend = Instr(
-            instr.pred, "cvt", tuple(name.split(".")[1:]), (target, target), instr.line, instr.text
-        )
+        target, mods = row.writes[0], (f"s{self.slots.width(row.writes[0])}", row.op.dst[0])
+        extend = replace(row.given, op="cvt", mods=mods, operands=(target, target))
         self._scalar(make_row(extend), None)
 
     def _destinations(self, row: Row) -> tuple[int, int]:

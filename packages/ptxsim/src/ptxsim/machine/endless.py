@@ -9,6 +9,7 @@ Findings name the smallest loop of the program that contains the rows where the 
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 
 import numpy as np
 
@@ -188,7 +189,8 @@ def _loops(cluster: Cluster, rows: dict[int, tuple[int, int]]) -> tuple[str, str
     lines = [program.instrs[row] for row in range(first, last + 1) if program.instrs[row] is not None]
     warps = sorted({w % cluster.warps_per_cta for w in {*rows, *_waiting(cluster, first, last)}})
     names = f"warp{'s' * (len(warps) > 1)} {', '.join(map(str, warps))}" if warps else "threads"
-    sourced = [i for i in lines if i.src is not None] or lines
+    [(file, _)] = Counter(i.at.file for i in lines if i.src is not None).most_common(1) or [(None, 0)]
+    sourced = [i for i in lines if i.src is not None and i.at.file == file] or lines
     low, high = (pick(sourced, key=lambda i: i.src or i.line) for pick in (min, max))
     begin, end = reporter.line_text(low), reporter.line_text(high)
     return names, f"the loop at {begin}" + (f" to {end.rpartition(':')[2]}" if end != begin else "")

@@ -88,7 +88,8 @@ class Finding:
         where = self.where
         if where.get("source"):
             who = f"CTA {where['cta']}" + (f", warp {where['warp']}" if "warp" in where else "")
-            text = f"\n  at {place_text(where['source'])}\n  in {brief(where['kernel'])}, {who}"
+            told = where["source_file"], where["source_line"]
+            text = f"\n  at {place_text(where['source'], told)}\n  in {brief(where['kernel'])}, {who}"
             return f"{text}\n  PTX line {where['ptx_line']}: {where['ptx']}"
         return f" [line {where['line']}]" if where.get("line") else ""
 
@@ -252,11 +253,9 @@ class Reporter:
         place: dict = {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
         chain = self.sources.chain(instr) if self.sources is not None else []
         if chain:
-            place |= {
-                "kernel": cluster.program.name,
-                "source_file": chain[0].file,
-                "source_line": chain[0].line,
-            }
+            name = instr.at.file, instr.src
+            told = next((at for at in chain if (PurePath(at.file).name, at.line) == name), chain[0])
+            place |= {"kernel": cluster.program.name, "source_file": told.file, "source_line": told.line}
             place["source"] = [tuple(at) for at in chain]
         return place
 
@@ -274,8 +273,7 @@ class Reporter:
             return "an unknown line"
         if instr.src is None:
             return f"PTX line {instr.line}"
-        chain = self.sources.chain(instr) if self.sources is not None and not instr.src_file else []
-        file = instr.src_file or (PurePath(chain[0].file).name if chain else self.source)
+        file = instr.at.file or self.source
         return f"{file}:{instr.src}" if file else f"line {instr.src}"
 
     def shared_name(self, offset: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from pathlib import PurePath
 from typing import NamedTuple
@@ -36,15 +37,10 @@ class Sources:
 
     def chain(self, instr) -> list[SourcePlace]:
         """The place of an instruction, then the places it was inlined at; [] if unknown."""
-        places: list[SourcePlace] = []
-        loc, inlined = instr.loc, instr.inlined
-        while loc is not None and loc[0] in self.module.files and len(places) < _MOST:
-            function = self._functions.get(inlined.label, "") if inlined else ""
-            places.append(SourcePlace(self.module.files[loc[0]], loc[1], function))
-            if inlined is None:
-                break
-            loc, inlined = inlined[1:4], inlined.outer
-        return places
+        names = [self._functions.get(call.label, "") for call in instr.at.calls()]
+        places = zip(instr.at.places(), [*names, ""], strict=False)
+        known = itertools.takewhile(lambda one: one[0][0] in self.module.files, places)
+        return [SourcePlace(self.module.files[at[0]], at[1], name) for at, name in known][:_MOST]
 
     @property
     def language(self) -> str:
@@ -60,12 +56,12 @@ def _language(files: frozenset[str]) -> str:
     return "python" if ".py" in kinds else ""
 
 
-def place_text(places: list) -> str:
-    """`gemm.cu:12 in load(float*), inlined at main.cu:40`."""
-    first, last = places[0], places[-1]
-    text = f"{PurePath(first[0]).name}:{first[1]}"
-    if first[2]:
-        text += f" in {brief(first[2])}"
-    if last != first:
-        text += f", inlined at {PurePath(last[0]).name}:{last[1]}"
+def place_text(places: list, told: tuple[str, int]) -> str:
+    """`gemm.cu:12 in load(float*), inlined at main.cu:40`. told: the place by which messages name it."""
+    file, line, function = places[0]
+    text = f"{PurePath(file).name}:{line}"
+    if function:
+        text += f" in {brief(function)}"
+    if told != (file, line):
+        text += f", inlined at {PurePath(told[0]).name}:{told[1]}"
     return text

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.standing import ahead_of, held_at
-from ptxsim.checks.phrases import source_line
+from ptxsim.checks.phrases import source_line, spot
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
 from ptxsim.machine.register_files import WHOLE_WARP
@@ -63,9 +64,9 @@ def _to_come(cluster: Cluster, place: Place, side: Side, reporter) -> Side | Non
 
 
 def _sides(cluster: Cluster, history) -> list[Side]:
-    lines: dict[int, Side] = {}
+    lines: dict[Hashable, Side] = {}
     for (how, warp, row), signals in history.sources.items():
         if how != "load":
-            side = lines.setdefault(cluster.program.instrs[row].src or -row, Side(row, how))
+            side = lines.setdefault(spot(cluster.program, row), Side(row, how))
             side.lanes[warp] = side.lanes.get(warp, 0) | signals.lanes
     return list(lines.values())

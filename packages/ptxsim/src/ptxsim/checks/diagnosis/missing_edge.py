@@ -356,7 +356,8 @@ def unwritten_reads(races, pair: AccessPair) -> list:
         identity
         for identity, finding in races.reporter.by_identity.items()
         if (finding.kind, finding.evidence.get("buffer")) == ("uninitialized", pair.buffer)
-        and (finding.where.get("line") or ("ptx", finding.where.get("ptx_line"))) == line
+        and line is not None
+        and (finding.where.get("line") or -finding.where.get("ptx_line", 0)) == line[1]
     ]
 
 

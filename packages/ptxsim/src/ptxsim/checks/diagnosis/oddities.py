@@ -6,6 +6,7 @@ and are then reported before it.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ptxsim.causes.catalogue import CAUSES
@@ -21,7 +22,7 @@ from ptxsim.checks.diagnosis.repairs import late_wait
 from ptxsim.checks.diagnosis.rivals import shifted
 from ptxsim.checks.diagnosis.two_warps import role_in_two_warps
 from ptxsim.checks.diagnosis.unseen_arrival import never_waits
-from ptxsim.checks.phrases import source_line
+from ptxsim.checks.phrases import source_line, spot
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival, Commit
@@ -51,9 +52,8 @@ class Oddities(Observer):
     def start(self, cluster: Cluster) -> None:
         self.meetings: dict[tuple[int, int], Meeting] = {}
         self.issuers: dict[int, int] = {}  # thread -> row of an MMA that it issued
-        self.empty: dict[
-            int, tuple[int, int, int]
-        ] = {}  # line of a commit -> (row, thread, CTA) that had issued no MMA
+        # line of a commit -> (row, thread, CTA) that had issued no MMA
+        self.empty: dict[Hashable, tuple[int, int, int]] = {}
 
     # ---- events ----
 
@@ -78,8 +78,7 @@ class Oddities(Observer):
 
     def commit_issue(self, cluster: Cluster, split: Split, commit: Commit) -> None:
         if split.thread not in self.issuers:
-            instr = cluster.program.instrs[split.row]
-            self.empty.setdefault(instr.src or instr.line, (split.row, split.thread, split.cta))
+            self.empty.setdefault(spot(cluster.program, split.row), (split.row, split.thread, split.cta))
 
     # ---- findings ----
 
@@ -121,14 +120,15 @@ class Oddities(Observer):
 
     def _outside(self, cluster: Cluster) -> None:
         """Stages past the end of a barrier array."""
-        for line, (array, size, place) in overruns(cluster, self.reporter.names).items():
+        for row, (array, size, place) in overruns(cluster, self.reporter.names).items():
             cause, name = CAUSES["outside-array"], self.reporter.shared_name(place[1])
-            text = cause.tell(array=array, size=size, line=f"line {line}", name=name)
+            line = source_line(cluster.program, row)
+            text = cause.tell(array=array, size=size, line=line, name=name)
             finding = self.reporter.add("mbarrier", "error", text, cause, key=("overrun", array))
             finding.where = finding.where or {
                 "cta": cluster.cta_ids[place[0]],
                 "rank": place[0],
-                "line": line,
+                "line": cluster.program.instrs[row].src,
             }
 
     def _in_a_buffer(self, cluster: Cluster) -> None:

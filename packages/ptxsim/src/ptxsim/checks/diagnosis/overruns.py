@@ -11,14 +11,19 @@ _SIZE = 8  # bytes per mbarrier
 
 
 def overruns(cluster: Cluster, names: list) -> dict[int, tuple[str, int, Place]]:
-    """Line -> (array, size, place): a line that uses all of an array, or its end, and the barrier behind."""
+    """Row -> (array, size, place): a line that uses all of an array, or its end, and the barrier behind. The
+    row is one of that line.
+    """
     found, rows = {}, _by_row(cluster)
     used: dict[tuple, dict[int, Place]] = {}  # line of the source file, and calls -> window offset -> barrier
+    row_of: dict[tuple, int] = {}
     for row, places in rows.items():
         if cluster.program.instrs[row].src is not None:
-            used.setdefault(spot(cluster.program, row), {}).update(places)
+            at = spot(cluster.program, row)
+            used.setdefault(at, {}).update(places)
+            row_of.setdefault(at, row)
     arrays = [(name, start, size // _SIZE) for name, kind, start, size in names if kind == "uint64"]
-    for (line, *_), places in used.items():
+    for line, places in used.items():
         for array, start, size in arrays:
             inside = [offset for offset in places if start <= offset < start + _SIZE * size]
             past = places.get(start + _SIZE * size)
@@ -26,7 +31,7 @@ def overruns(cluster: Cluster, names: list) -> dict[int, tuple[str, int, Place]]
             one_more = size > 1 and start + _SIZE * size + _SIZE not in places
             last = size > 1 and set(places) == {start + _SIZE * size - _SIZE, start + _SIZE * size}
             if past and (last or whole and (one_more or _alike(used, places) > 1)):
-                found[line] = array, size, past
+                found[row_of[line]] = array, size, past
     return found or _walks(cluster, rows, arrays)
 
 
@@ -40,7 +45,7 @@ def _walks(cluster: Cluster, rows: dict[int, dict], arrays: list) -> dict[int, t
         in_turn = sorted(places) == list(range(start, start + _SIZE * len(places), _SIZE))
         _, behind = first.get(end, ("", 0))
         if line is not None and in_turn and len(places) > size and max(size, behind) > 1:
-            found[line] = array, size, places[end]
+            found[row] = array, size, places[end]
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ptxsim.causes.ranking import rank
 from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.number_agreement import agree, role
-from ptxsim.checks.phrases import line_number, lines_text, times
+from ptxsim.checks.phrases import SourceLine, line_of, lines_text, times
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster, Launch
@@ -99,13 +99,13 @@ def _groups(cluster: Cluster, ring: list[Place]) -> dict[tuple, dict[int, int]]:
     return groups
 
 
-def _done_at(cluster: Cluster, place: Place) -> Iterator[tuple[str, int, tuple[int, ...], int, int]]:
+def _done_at(cluster: Cluster, place: Place) -> Iterator[tuple[str, int, tuple[SourceLine, ...], int, int]]:
     """(how, warp, lines, lanes, how often) of each instruction that signalled a barrier, and of all waits of
     a warp for it.
     """
     history, program = history_of(cluster)[place], cluster.program
     for (how, warp, row), signals in history.sources.items():
-        yield how, warp, (line_number(program, row),), signals.lanes, signals.each
+        yield how, warp, (line_of(program, row),), signals.lanes, signals.each
     for warp, waits in history.waits.items():
-        lines = {line_number(program, row) for row in waits.rows}
+        lines = {line_of(program, row) for row in waits.rows}
         yield "wait", warp, tuple(sorted(lines)), waits.lanes, waits.count

@@ -18,7 +18,7 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.excess_arrivals import announced_apart, announced_too_often, from_several_ctas
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.running_ahead import why
-from ptxsim.checks.phrases import line_number, source_line, times
+from ptxsim.checks.phrases import line_of, source_line, times
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
@@ -255,7 +255,7 @@ def _threads_a_round(program, history: BarrierHistory) -> int:
     of it; else 0.
     """
     arrivals = {key: s for key, s in history.sources.items() if key[0] == "arrive"}
-    lines = {line_number(program, row) for _, _, row in arrivals}
+    lines = {line_of(program, row) for _, _, row in arrivals}
     threads = sum(s.lanes.bit_count() for s in arrivals.values())
     rounds = {s.total / s.lanes.bit_count() for s in arrivals.values()}
     if len(arrivals) < len(history.sources) or len(lines) != 1 or len(rounds) != 1 or min(rounds) < 2:

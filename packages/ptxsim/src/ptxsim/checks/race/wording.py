@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxsim.checks import phrases
 from ptxsim.checks.phrases import load_unit, source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
@@ -91,9 +92,9 @@ def instr_of(races, row: int):
     return races.launch.program.instrs[row]
 
 
-def line_of(races, row: int):
+def line_of(races, row: int) -> phrases.SourceLine:
     instr = instr_of(races, row)
-    return (instr.src or ("ptx", instr.line)) if instr is not None else row
+    return phrases.line_of(races.launch.program, row) if instr is not None else ("", row)
 
 
 def coordinates(races, access: Access, space: str, position: int) -> str:

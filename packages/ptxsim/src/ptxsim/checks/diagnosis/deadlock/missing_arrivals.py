@@ -10,7 +10,7 @@ from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, b
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
-from ptxsim.checks.phrases import line_number, lines_text
+from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.checks.static_flow import signal_ranks
 from ptxsim.events.records import Place
 
@@ -127,7 +127,7 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
     for (how, warp, row), signals in history.sources.items():
         if how != "load" and signals.phase == phase:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
-            lines.add(line_number(model.program, row))
+            lines.add(line_of(model.program, row))
     if not lanes:
         return "by cp.async"
     first = min(lanes) // model.cluster.warps_per_cta

@@ -287,11 +287,11 @@ class Model:
 
     def _copies(self, row: int) -> set[int]:
         """The rows that an unrolled line became."""
-        instr = self.program.instrs[row]
-        if instr.src is None:
+        if self.program.instrs[row].src is None:
             return {row}
-        alike = enumerate(self.program.instrs)
-        return {r for r, i in alike if i is not None and i.src == instr.src and i.name == instr.name}
+        name, at = self.program.instrs[row].name, self.spot(row)
+        alike = (r for r, i in enumerate(self.program.instrs) if i is not None and i.name == name)
+        return {r for r in alike if self.spot(r) == at}
 
     def line(self, row: int) -> str:
         return source_line(self.program, row)
@@ -312,8 +312,7 @@ class Model:
         """(how, row) -> lanes by warp. Unrolled copies of one line count once, by their last row."""
         grouped: dict[tuple, tuple] = {}
         for (how, warp, row), signals in (history.sources if history else {}).items():
-            instr = self.program.instrs[row]
-            key = (how, instr.src or instr.line)
+            key = (how, self.spot(row))
             lanes = grouped.get(key, (row, {}))[1]
             grouped[key] = row, lanes
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
