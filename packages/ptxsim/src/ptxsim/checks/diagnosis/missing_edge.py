@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
@@ -29,6 +31,7 @@ from ptxsim.checks.diagnosis.in_memory import (
 )
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.old_phase import passed_again, passed_at_once
 from ptxsim.checks.diagnosis.other_arrivals import slot_by_cta, uncounted
 from ptxsim.checks.diagnosis.other_element import other_slot
 from ptxsim.checks.diagnosis.out_of_step import (
@@ -53,12 +56,10 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     left_out,
     no_barrier,
     others_waited,
-    passed_at_once,
     stored_by_another_group,
     unguarded,
 )
 from ptxsim.checks.diagnosis.written_again import written_again
-from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.guesses import guessed, tried
@@ -192,39 +193,15 @@ def _fence(races, pair: AccessPair) -> str:
 
 def _wait(races, pair: AccessPair) -> Edge:
     """The missing wait on an mbarrier: left out, passed because of an old phase, or without effect."""
-    first, second = pair.first, pair.second
-    forward, backward = carriers(races, first), carriers(races, second)
-    queue = first.kind in ("bytes", "mma", "ld")
-    found = (
-        _never_committed(races, pair)
-        or load_outside(races, pair)
-        or one_memory(races, pair)
-        or past_buffer(races, pair)
-        or loaded_twice(races, pair)
-    )
-    found = found or loaded_too_soon(races, pair) or other_columns(races, pair) or sent_by_both(races, pair)
-    found = found or columns_stay(races, pair)
-    found = found or stage_handed_back_early(races, pair) or product_unwaited(races, pair)
-    found = found or arrives_for_readers(races, pair)
-    found = found or left_out(races, pair) or uncounted(races, pair) or slot_by_cta(races, pair)
-    found = found or cleared_unordered(races, pair) or _by_thread(races, pair)
-    found = found or freed_early(races, pair)
-    found = found or other_slot(races, pair, forward) or no_barrier(races, pair)
-    writer, places = (first, forward) if first.verb == "write" else (second, backward)
-    direct = [p for p in places if p in own_signals(races, writer)]
-    found = found or passed_at_once(races, pair, direct) or _repaired(races, pair)
-    if found is not None:
-        return found
-    unused = _unawaited(races, pair)
-    unused = unused or (never_waited_for(races) if queue else [])
-    if unused:
-        return _not_waited_for(races, pair, unused[0])
-    for access, places in ((second, forward), (first, backward)):
-        found = _passed_again(races, pair, access, places)
-        if found is not None:
-            return found
-    found = _one_too_many(races, pair) or handed_back_early(races, pair) or committed_early(races, pair)
-    return found or _left_out(races, pair, forward, backward)
+    found = (detect(races, pair) for detect in _DETECTORS)
+    return next((edge for edge in found if edge is not None), None) or _left_out(races, pair)
+
+
+def _nobody_waits(races, pair: AccessPair) -> Edge | None:
+    """A barrier that would pass one of the accesses on has no wait at all."""
+    queue = pair.first.kind in ("bytes", "mma", "ld")
+    unused = _unawaited(races, pair) or (never_waited_for(races) if queue else [])
+    return _not_waited_for(races, pair, unused[0]) if unused else None
 
 
 def _unawaited(races, pair: AccessPair) -> list[tuple[int, int]]:
@@ -264,9 +241,10 @@ def _repaired(races, pair: AccessPair) -> Edge | None:
     return edge("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
 
 
-def _left_out(races, pair: AccessPair, forward: list, backward: list) -> Edge:
+def _left_out(races, pair: AccessPair) -> Edge:
     """The barrier that should have been waited for, and which thread waited for it instead of the reader."""
     first, second = pair.first, pair.second
+    forward, backward = carriers(races, first), carriers(races, second)
     queue = first.kind in ("bytes", "mma", "ld")
     own = [races.clocks.queue(first.agent).owner] if first.kind == "bytes" else []
     over = load_over_load(races, pair, own, forward)
@@ -338,17 +316,6 @@ def _by_thread(races, pair: AccessPair) -> Edge | None:
     return None
 
 
-def _passed_again(races, pair: AccessPair, access: Access, places: list) -> Edge | None:
-    """A wait of this access's warp, on a barrier that passes the other access on, saw one phase twice."""
-    for place in places:
-        seen = pair.seen.get((access.warp(races), place))
-        if seen is not None and seen.again is not None:
-            phase, row = seen.again
-            name, line = barrier_of(races, place), line_text(races, row)
-            return edge("again", name=name, line=line, phase=phase_name(phase))
-    return None
-
-
 def unwritten_reads(races, pair: AccessPair) -> list:
     """Findings that the reading side got unwritten bytes: then it came too early, not too late."""
     line = next((line_of(races, a.row) for a in (pair.first, pair.second) if a.verb == "read"), None)
@@ -385,3 +352,34 @@ def _cause(races, pair: AccessPair) -> Cause:
         return CAUSES["freed-in-use"]
     reads = pair.first.verb == "write" and pair.second.verb == "read"
     return CAUSES["not-ready" if reads or unwritten_reads(races, pair) else "not-free"]
+
+
+_DETECTORS: tuple[Callable[[Any, AccessPair], Edge | None], ...] = (  # the first that answers names the edge
+    _never_committed,
+    load_outside,
+    one_memory,
+    past_buffer,
+    loaded_twice,
+    loaded_too_soon,
+    other_columns,
+    sent_by_both,
+    columns_stay,
+    stage_handed_back_early,
+    product_unwaited,
+    arrives_for_readers,
+    left_out,
+    uncounted,
+    slot_by_cta,
+    cleared_unordered,
+    _by_thread,
+    freed_early,
+    other_slot,
+    no_barrier,
+    passed_at_once,
+    _repaired,
+    _nobody_waits,
+    passed_again,
+    _one_too_many,
+    handed_back_early,
+    committed_early,
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import history_of, never_waited
-from ptxsim.checks.diagnosis.carriers import own_signals
+from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.out_of_step import newest_wait, others_columns
 from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
@@ -11,8 +11,9 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text, work_of
 
 
-def other_slot(races, pair: AccessPair, forward: list) -> Edge | None:
+def other_slot(races, pair: AccessPair) -> Edge | None:
     """The warp waited for another element of the array than the one that passes the access on."""
+    forward = carriers(races, pair.first)
     found = _other_place(races, pair, forward)
     if found is not None:
         return found

@@ -134,21 +134,6 @@ def _warpgroup(races, writer, reader) -> str:
     return f"WG{groups.pop()[1]}"
 
 
-def passed_at_once(races, pair: AccessPair, places: list) -> Edge | None:
-    """The reader waited for a barrier that the writer signals (`places`), but passed because it was fresh."""
-    flow = data_flow(pair)
-    warp = flow[1].warp(races) if flow else None
-    if warp is None:
-        return None
-    for place in places:
-        seen, history = pair.seen.get((warp, place)), history_of(races.cluster).get(place)
-        waits = history.waits.get(warp) if history else None
-        if seen is not None and seen.phase < 0 and waits is not None and waits.fresh is not None:
-            at = (warp, waits.fresh)
-            return edge("fresh", at, name=barrier_of(races, place), line=line_text(races, waits.fresh))
-    return None
-
-
 def others_waited(
     races, pair: AccessPair, place: tuple[int, int], order: tuple[Access, Access] | None = None
 ) -> Edge | None:
