@@ -133,6 +133,8 @@ class AccessPair:
                 if other is not None and access.verb == "read" and access.kind != "bytes":
                     guest = races.clocks.warp_of((first if access is second else second).by)
                     self.early = races.handshakes.handed_early(access.by, guest, other, work) or self.early
+            if self.early is None and first.kind == "thread" and first.verb == "read" and now is not None:
+                self.early = races.handshakes.handed_before(first, warps[1], now)
 
     def met(self, races, line: list[int]) -> None:
         """Records one more conflict: the reading side, and whether a lane of the later one's warp knew of the

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.race.access import Access
+from ptxsim.checks.static_flow import way_without_barrier
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Split
@@ -33,6 +35,7 @@ class Handshakes(Observer):
         self.tick = 0
         self.handed: dict[int, dict[Place, Handed]] = {}
         self.waited: dict[int, int] = {}  # warp -> tick of its last wait
+        self.newest: dict[int, Place] = {}  # warp -> what it has waited for last
 
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         if arrival.announces is not None:
@@ -45,7 +48,7 @@ class Handshakes(Observer):
 
     def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self.tick += 1
-        self.waited[split.warp] = self.tick
+        self.waited[split.warp], self.newest[split.warp] = self.tick, wait.place
 
     def handed_early(self, agent: int, guest: int, clock, issued=None) -> tuple[Place, int] | None:
         """(barrier, row) of a signal by this agent's warp since its last wait, if warp `guest` waits for
@@ -61,3 +64,17 @@ class Handshakes(Observer):
             if waits and clock[handed.agent] >= handed.epoch and (later or handed.tick > since):
                 return place, handed.row
         return None
+
+    def handed_before(self, read: Access, guest: int, clock) -> tuple[Place, int] | None:
+        """The same for a thread's read, of which only the epoch is known: the guest knows of the signal that
+        began this epoch, and the text reads after the signal with no wait between. Of several barriers, it is
+        the one that the guest has waited for last.
+        """
+        if clock[read.agent] != read.epoch - 1:
+            return None
+        program, histories = self.races.launch.program, history_of(self.races.cluster)
+        signals = self.handed.get(self.clocks.warp_of(read.agent), {})
+        found = [p for p in signals if p in histories and guest in histories[p].waits]
+        found.sort(key=lambda place: place != self.newest.get(guest))
+        early = (p for p in found if way_without_barrier(program, signals[p].row, read.row))
+        return next(((place, signals[place].row) for place in early), None)
