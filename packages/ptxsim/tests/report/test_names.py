@@ -3,7 +3,7 @@
 import pytest
 
 import ptxsim
-from ptxsim.report.names import brief, readable
+from ptxsim.report.names import brief, brief_text, readable
 
 LONG = "void lib::kernel<lib::Gemm<lib::Tile<int, 128>, float>, 3>(lib::Params<float, lib::Tile<int, 128> >)"
 
@@ -50,3 +50,11 @@ def test_an_address_past_the_end_is_told_by_the_last_buffer(at, found):
     first = next(iter(run.findings), None)
     assert (first.evidence["cause"] if first else None) == found
     assert first is None or "8 B past the end of bars" in first.message
+
+
+@pytest.mark.parametrize(
+    "count, shown", [(8, ", ".join(f"%f{i}" for i in range(8))), (64, "%f0, %f1, .. %f63")]
+)
+def test_of_a_long_list_of_registers_the_ends_are_shown(count, shown):
+    text = "wgmma.mma_async.sync.aligned {{{}}}, %rd1, %rd2, p, 1, 1;"
+    assert brief_text(text.format(", ".join(f"%f{i}" for i in range(count)))) == text.format(shown)

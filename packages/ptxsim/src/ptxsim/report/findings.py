@@ -27,7 +27,7 @@ from ptxsim.isa.address_map import (
     shared_place,
 )
 from ptxsim.report.merging import SEVERITIES, Appeared
-from ptxsim.report.names import brief, local_place, variable
+from ptxsim.report.names import brief, brief_text, local_place, variable
 from ptxsim.report.sources import Sources, place_text
 
 if TYPE_CHECKING:  # avoids numpy, which a command that only shows findings need not load
@@ -90,7 +90,7 @@ class Finding:
             who = f"CTA {where['cta']}" + (f", warp {where['warp']}" if "warp" in where else "")
             told = where["source_file"], where["source_line"]
             text = f"\n  at {place_text(where['source'], told)}\n  in {brief(where['kernel'])}, {who}"
-            return f"{text}\n  PTX line {where['ptx_line']}: {where['ptx']}"
+            return f"{text}\n  PTX line {where['ptx_line']}: {brief_text(where['ptx'])}"
         return f" [line {where['line']}]" if where.get("line") else ""
 
 

@@ -1,4 +1,4 @@
-"""C++ names in readable form, and names of places in local memory."""
+"""C++ names and instructions in readable form, and names of places in local memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 
 MOST = 160  # characters of a name in one line of text
 _OPEN = "<("
+_LIST = re.compile(r"\{([^,{}]+,[^,{}]+),(?:[^,{}]+,){6,}([^,{}]+)\}")  # nine registers or more
 _BRACKET = re.compile(r"operator(?:\(\)|->\*?|<=>|<<=?|>>=?|[<>]=?)|->|[<>()]")  # operators hold brackets
 
 
@@ -52,6 +53,11 @@ def brief(name: str, most: int = MOST) -> str:
             break
         text = _without(readable(name), brackets, depth)
     return text if len(text) <= most else text[: most - 2] + ".."
+
+
+def brief_text(instruction: str) -> str:
+    """An instruction as written, of long lists of registers only the ends: `{%f1, %f2, .. %f128}`."""
+    return _LIST.sub(r"{\1, ..\2}", instruction)
 
 
 def _depths(brackets: list[tuple[int, str]]) -> list[int]:

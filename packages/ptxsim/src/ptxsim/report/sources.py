@@ -57,11 +57,9 @@ def _language(files: frozenset[str]) -> str:
 
 
 def place_text(places: list, told: tuple[str, int]) -> str:
-    """`gemm.cu:12 in load(float*), inlined at main.cu:40`. told: the place by which messages name it."""
+    """`main.cu:40, in load(float*) at gemm.cu:12`. told: the place by which messages name it."""
     file, line, function = places[0]
-    text = f"{PurePath(file).name}:{line}"
-    if function:
-        text += f" in {brief(function)}"
-    if told != (file, line):
-        text += f", inlined at {PurePath(told[0]).name}:{told[1]}"
-    return text
+    inner = f"{PurePath(file).name}:{line}"
+    if told == (file, line):
+        return f"{inner} in {brief(function)}" if function else inner
+    return f"{PurePath(told[0]).name}:{told[1]}, in {brief(function)} at {inner}"
