@@ -38,6 +38,17 @@ def test_a_mangled_name():
     assert brief("_Z4racyPKfPf") == readable("_Z4racyPKfPf") == "racy(float const*, float*)"
 
 
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("_INTERNAL_8596e390_18_tw_cu_03b8c487::cuda::ptx::__4::arrive(int)", "cuda::ptx::arrive(int)"),
+        ("lib::__4ever::wait(lib::__internal::bar)", "lib::__4ever::wait(lib::__internal::bar)"),
+    ],
+)
+def test_namespaces_that_the_compiler_added_are_left_out(text, told):
+    assert brief(text) == told
+
+
 @pytest.mark.parametrize(("at", "found"), [("8", None), ("24", "past-shared")])
 def test_an_address_past_the_end_is_told_by_the_last_buffer(at, found):
     text = """.version 8.8\n.target sm_100a\n.address_size 64

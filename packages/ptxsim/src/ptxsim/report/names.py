@@ -9,6 +9,7 @@ import re
 
 MOST = 160  # characters of a name in one line of text
 _OPEN = "<("
+_ADDED = re.compile(r"\b(?:_INTERNAL_\w+|__\d+)::")  # that of a file's static functions; std::__4::
 _LIST = re.compile(r"\{([^,{}]+,[^,{}]+),(?:[^,{}]+,){6,}([^,{}]+)\}")  # nine registers or more
 _BRACKET = re.compile(r"operator(?:\(\)|->\*?|<=>|<<=?|>>=?|[<>]=?)|->|[<>()]")  # operators hold brackets
 
@@ -44,14 +45,16 @@ def local_place(variables: dict[str, int], offset: int) -> str:
 
 @functools.cache
 def brief(name: str, most: int = MOST) -> str:
-    """The readable name; if it is too long, without the text in brackets (`gemm<..>(..)`)."""
-    text = readable(name)
+    """The readable name without namespaces that the compiler or a library's version added; if it is too long,
+    without the text in brackets (`gemm<..>(..)`).
+    """
+    text = whole = _ADDED.sub("", readable(name))
     tokens = [(found.start(), found.end()) for found in _BRACKET.finditer(text)]
     brackets = [(start, text[start]) for start, end in tokens if end == start + 1]
     for depth in range(max(_depths(brackets), default=0), 0, -1):
         if len(text) <= most:
             break
-        text = _without(readable(name), brackets, depth)
+        text = _without(whole, brackets, depth)
     return text if len(text) <= most else text[: most - 2] + ".."
 
 
