@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxsim.checks.barrier_history import History
+from ptxsim.checks.barrier_names import BarrierNames
 from ptxsim.checks.diagnosis.oddities import Oddities
 from ptxsim.checks.diagnosis.seen import Seen
 from ptxsim.checks.lifecycle.adding_stores import AddingStores
@@ -31,6 +32,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.views import Launch
 
 OBSERVERS: tuple[Callable[..., Observer], ...] = (
+    BarrierNames,
     Barriers,
     History,
     Peers,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ptxsim.causes.catalogue import CAUSES
@@ -153,6 +152,9 @@ class Reporter:
         self.names = [_name_range(n, dynamic_start) for n in names or []]
         if launch is not None:
             self.names += _static_names(launch, bool(names), arrays)
+        self.barrier_names: list[
+            tuple[str, str, int, int]
+        ] = []  # of barriers inside these (barrier_names.py)
         self.memory = memory
         self.printed: list[str] = []
 
@@ -251,21 +253,16 @@ class Reporter:
         if instr is None:
             return {}
         place: dict = {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
-        chain = self.sources.chain(instr) if self.sources is not None else []
-        if chain:
-            name = instr.at.file, instr.src
-            told = next((at for at in chain if (PurePath(at.file).name, at.line) == name), chain[0])
+        told = self.sources.told(instr) if self.sources is not None else None
+        if self.sources is not None and told is not None:
             place |= {"kernel": cluster.program.name, "source_file": told.file, "source_line": told.line}
-            place["source"] = [tuple(at) for at in chain]
+            place["source"] = [tuple(at) for at in self.sources.chain(instr)]
         return place
 
     def row_place(self, cluster: Cluster, rank: int, row: int) -> dict:
         """The same for a program row in the CTA of this rank, whichever warp executed it."""
         instr = cluster.program.instrs[row]
-        return {
-            "cta": cluster.cta_ids[rank],
-            "rank": rank,
-        } | self._text_place(cluster, instr)
+        return {"cta": cluster.cta_ids[rank], "rank": rank} | self._text_place(cluster, instr)
 
     def line_text(self, instr: Instr | None) -> str:
         """`gemm.cu:123`, `line 123` if the file is unknown, else the line of the PTX text."""
@@ -289,13 +286,17 @@ class Reporter:
             return f"{name} + {inside} B" if inside else name
         behind = [
             (offset - start - size, name, (offset - start) // 8, size // 8)
-            for name, dtype, start, size in self.names
+            for name, dtype, start, size in self.all_names()
             if dtype == "uint64" and (offset - start) % 8 == 0 and 0 <= offset - start - size < size
         ]
         if behind:
             _, name, slot, depth = min(behind)
             return f"{name}[{slot}] (it has {depth})"
         return f"shared memory + {offset - SHARED_START} B"
+
+    def all_names(self) -> list[tuple[str, str, int, int]]:
+        """(name, dtype, start, size) of barriers and buffers, the innermost first."""
+        return self.barrier_names + self.names
 
     def shared_array(self, offset: int) -> str:
         """The array in which `shared_name` names an element."""
@@ -320,7 +321,7 @@ class Reporter:
 
     def _buffer_of(self, offset: int) -> tuple[str, str, int, int] | None:
         """(name, dtype, start, size) of the named buffer that a window offset lies in."""
-        return next((at for at in self.names if at[2] <= offset < at[2] + at[3]), None)
+        return next((at for at in self.all_names() if at[2] <= offset < at[2] + at[3]), None)
 
     def fault(self, where: Split, code: int, address: int, lanes: int, of: int = 0) -> None:
         """Reports an access outside its memory. where: the first of the `lanes` lanes that make it; of: how

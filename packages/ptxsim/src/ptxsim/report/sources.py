@@ -42,6 +42,12 @@ class Sources:
         known = itertools.takewhile(lambda one: one[0][0] in self.module.files, places)
         return [SourcePlace(self.module.files[at[0]], at[1], name) for at, name in known][:_MOST]
 
+    def told(self, instr) -> SourcePlace | None:
+        """The place by which messages name an instruction; None if unknown."""
+        chain, name = self.chain(instr), (instr.at.file, instr.src)
+        named = [at for at in chain if (PurePath(at.file).name, at.line) == name]
+        return next(iter(named or chain), None)
+
     @property
     def language(self) -> str:
         """ "cuda", "python" (Triton and similar), or "" if the PTX names no files."""

@@ -108,16 +108,16 @@ def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Repor
 
 
 def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
-    """Which of two lines should wait for the other barrier; both, if it may be either. A barrier that nobody
-    has signalled may be unused: then only a line that waits for its own signals is certainly wrong.
+    """Which of two lines should wait for the other barrier; both, if it may be either; none, if all that wait
+    here signal the other one. A barrier that nobody has signalled may be unused: then only a line that waits
+    for its own signals is certainly wrong.
     """
     by_itself = [one for one in lines if own and one.warps >= own]
     if len(by_itself) == 1 and not by_itself[0].warps & signals:
         return by_itself
     if not signals:
         return []
-    others = [one for one in lines if not one.warps & signals]
-    return others if len(others) == 1 else lines
+    return [one for one in lines if not one.warps & signals]
 
 
 def _wrong_signals(lines: list[Line], waiters: list[Line], listeners: set[int], loaded: bool) -> list[Line]:

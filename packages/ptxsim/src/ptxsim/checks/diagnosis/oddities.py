@@ -120,7 +120,7 @@ class Oddities(Observer):
 
     def _outside(self, cluster: Cluster) -> None:
         """Stages past the end of a barrier array."""
-        for row, (array, size, place) in overruns(cluster, self.reporter.names).items():
+        for row, (array, size, place) in overruns(cluster, self.reporter.all_names()).items():
             cause, name = CAUSES["outside-array"], self.reporter.shared_name(place[1])
             line = source_line(cluster.program, row)
             text = cause.tell(array=array, size=size, line=line, name=name)
