@@ -15,7 +15,6 @@ import base64
 import concurrent.futures
 import hashlib
 import json
-import lzma
 import re
 import sys
 from collections import Counter
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from research import packed
 from research.arithmetic import model, ours
 from research.arithmetic.forms import Form, forms, registers
 from research.arithmetic.vectors import MODES, matrices
@@ -52,7 +52,7 @@ def round_digest(codes: tuple, left: np.ndarray) -> bytes:
 
 def results(file: Path = RESULTS) -> list[dict]:
     """The rows of results.json.xz, with `rounds` as one hash for each round."""
-    rows = [row | ZERO | row for row in json.loads(lzma.decompress(file.read_bytes()))]
+    rows = [row | ZERO | row for row in json.loads(packed.read(file))]
     for row in rows:
         joined = base64.b64decode(row["rounds"])
         row["rounds"] = [joined[i : i + HASH] for i in range(0, len(joined), HASH)]
@@ -186,7 +186,7 @@ def run(given) -> int:
     with concurrent.futures.ProcessPoolExecutor(given.jobs) as pool:
         work = [pool.submit(on_chip, form, given.tiles, given.rounds, given.fit) for form in chosen]
         rows = [job.result() for job in work]
-    given.out.write_bytes(lzma.compress(written(rows).encode(), preset=9 | lzma.PRESET_EXTREME))
+    packed.write(given.out, written(rows))
     return 0
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import lzma
 import shutil
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from ptxsim.frontend.ast import Instr, Pair
 from ptxsim.frontend.parser import parse
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.units.registry import UNITS, find_unit
+from research import packed
 from research.chip.case import load_set, save_set
 from research.chip.cases import all_cases
 from tirxlab.devices import sim
@@ -155,7 +155,7 @@ def main() -> int:
         print(f"  no case: {row}")
     if not options.only:
         save_set(options.set, done, {"rows": len(table()), "uncovered": missing, "left_out": failed})
-        MANIFEST.write_bytes(lzma.compress(manifest(options.set).encode(), preset=9 | lzma.PRESET_EXTREME))
+        packed.write(MANIFEST, manifest(options.set))
         print(f"{options.set}: {options.set.stat().st_size >> 10} KiB")
     return 1 if failed else 0
 

@@ -1,7 +1,7 @@
 """Programs of other projects under `ptxsim exec`: runs prebuilt executables in both orders, and judges them.
 
     python -m research.programs FOLDER [--only PATTERN] [--orders program,adverse] [--manifest FILE]
-                                       [--table table.csv] [--again]
+                                       [--table FILE] [--again]
 
 FOLDER/NAME is the executable of program NAME of the manifest, built as its own project describes, but with
 `ptxsim nvcc` in place of nvcc so that it contains PTX. The manifest says where each comes from, and what it
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import fnmatch
+import io
 import itertools
 import json
 import os
@@ -31,7 +32,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from research import packed
+
 HERE = Path(__file__).parent
+TABLE = HERE / "table.csv.xz"
 STAGES = ("", "built", "loaded", "ran", "right")  # of a program; a row has the last that it reached
 FACTS = ("verdict", "launches", "accusations", "seconds", "why")
 COLUMNS = ("name", "order", "reached", *FACTS)
@@ -108,7 +112,7 @@ def main() -> None:
     parser.add_argument("--only", default="*")
     parser.add_argument("--orders", default="program,adverse")
     parser.add_argument("--manifest", type=Path, default=HERE / "manifest.toml")
-    parser.add_argument("--table", type=Path, default=HERE / "table.csv")
+    parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     _, programs = manifest(options.manifest)
@@ -139,12 +143,11 @@ def known_rows(table: Path) -> dict[tuple[str, str], dict]:
     """The rows of a table by (name, order)."""
     if not table.exists():
         return {}
-    with table.open(newline="") as file:
-        return {
-            (row["name"], order): row | {"order": order, "seconds": seconds}
-            for row in csv.DictReader(file)
-            for order, seconds in zip(*(row[c].split(" ") for c in SHARED), strict=True)
-        }
+    return {
+        (row["name"], order): row | {"order": order, "seconds": seconds}
+        for row in csv.DictReader(io.StringIO(packed.read(table), newline=""))
+        for order, seconds in zip(*(row[c].split(" ") for c in SHARED), strict=True)
+    }
 
 
 def write_table(table: Path, rows: dict[tuple[str, str], dict]) -> None:
@@ -152,12 +155,13 @@ def write_table(table: Path, rows: dict[tuple[str, str], dict]) -> None:
     for key in sorted(rows):
         told = {column: str(rows[key].get(column, "")) for column in COLUMNS}
         alike.setdefault(tuple(told[c] for c in COLUMNS if c not in SHARED), []).append(told)
-    with table.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for told in alike.values():
-            joined = {column: " ".join(row[column] for row in told) for column in SHARED}
-            writer.writerow(told[0] | joined)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for told in alike.values():
+        joined = {column: " ".join(row[column] for row in told) for column in SHARED}
+        writer.writerow(told[0] | joined)
+    packed.write(table, text.getvalue())
 
 
 def summary(rows: list[dict]) -> str:

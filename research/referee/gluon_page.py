@@ -7,10 +7,11 @@ python -m research.referee.gluon_page                         rewrites the table
 from __future__ import annotations
 
 import json
-import lzma
 import re
 import sys
 from pathlib import Path
+
+from research import packed
 
 HERE = Path(__file__).parent
 KEPT = HERE / "results" / "gluon.json.xz"
@@ -59,13 +60,13 @@ def table(cases: dict[str, dict[str, dict]]) -> str:
 
 def page(text: str) -> str:
     """README.md's text with the new table."""
-    new = table(json.loads(lzma.decompress(KEPT.read_bytes())))
+    new = table(json.loads(packed.read(KEPT)))
     return _PLACE.sub(lambda m: f"{m[1]}{new}\n{m[2]}", text)
 
 
 def main(*files: str) -> None:
     if files:
-        KEPT.write_bytes(lzma.compress(json.dumps(merged([Path(f) for f in files]), indent=1).encode()))
+        packed.write(KEPT, json.dumps(merged([Path(f) for f in files]), indent=1))
     readme = HERE / "README.md"
     readme.write_text(page(readme.read_text()))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-import lzma
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from research import store
+from research import packed, store
 from research.chip import negative
 from research.chip.launches import solution
 from tirxlab.artifact import Artifact
@@ -149,7 +148,7 @@ def _said(text: str) -> str:
 
 def log() -> dict[str, dict[str, dict]]:
     """kernel: mistake -> tool, or `alone` -> {said, result, seconds} of a launch."""
-    return json.loads(lzma.decompress(LOG.read_bytes()))["kernels"] if LOG.exists() else {}
+    return json.loads(packed.read(LOG))["kernels"] if LOG.exists() else {}
 
 
 def words(entry: dict[str, dict]) -> str:
@@ -178,7 +177,7 @@ def run(folder: Path, only: list[str]) -> None:
     rows = ",\n".join(f"{json.dumps(key)}: {json.dumps(row)}" for key, row in table.items())
     folder.mkdir(parents=True, exist_ok=True)
     text = f'{{"version": {said_version},\n"kernels": {{\n{rows}\n}}}}\n'
-    (folder / LOG.name).write_bytes(lzma.compress(text.encode()))
+    packed.write(folder / LOG.name, text)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,10 @@
 else.
 """
 
-import lzma
-
 import numpy as np
 import pytest
 
+from research import packed
 from research.arithmetic import model, ours
 from research.arithmetic.__main__ import RESULTS, SLICE, digest, distance, results, written
 from research.arithmetic.forms import FP8, forms, ptx, registers, result
@@ -31,7 +30,7 @@ def test_the_chips_bits(form):
 
 
 def test_results_are_written_as_they_were_read():
-    assert written(list(ROWS.values())) == lzma.decompress(RESULTS.read_bytes()).decode()
+    assert written(list(ROWS.values())) == packed.read(RESULTS)
     rounds = {name: row["rounds"] for name, row in ROWS.items()}
     assert all(
         {len(r) for r in found} == {4} and len(found) == 16 for n, found in rounds.items() if "f64" not in n

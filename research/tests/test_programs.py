@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from research import packed
 from research.programs.__main__ import (
-    HERE,
+    TABLE,
     Program,
     judge,
     known_rows,
@@ -77,14 +78,14 @@ def test_what_was_not_built_is_told_and_what_was_is_run(tmp_path):
 
 
 def test_orders_that_came_out_alike_share_a_row_of_the_table(tmp_path):
-    table, rows = tmp_path / "table.csv", {}
+    table, rows = tmp_path / TABLE.name, {}
     for program in (Program("a/b", "a"), Program("a/c", "a")):
         for row in runs(program, tmp_path, ["program", "adverse"]):
             seconds = 1 if row["order"] == "program" else 2
             rows[row["name"], row["order"]] = row | {"seconds": seconds}
     rows["a/c", "program"]["why"] = "another reason"
     write_table(table, rows)
-    assert len(table.read_text().splitlines()) == 1 + 1 + 2
+    assert len(packed.read(table).splitlines()) == 1 + 1 + 2
     known = known_rows(table)
     assert {key: row["seconds"] for key, row in known.items()} == {
         k: str(r["seconds"]) for k, r in rows.items()
@@ -93,5 +94,5 @@ def test_orders_that_came_out_alike_share_a_row_of_the_table(tmp_path):
 
 
 def test_the_table_is_written_as_it_was_read(tmp_path):
-    write_table(tmp_path / "table.csv", known_rows(HERE / "table.csv"))
-    assert (tmp_path / "table.csv").read_bytes() == (HERE / "table.csv").read_bytes()
+    write_table(tmp_path / TABLE.name, known_rows(TABLE))
+    assert packed.read(tmp_path / TABLE.name) == packed.read(TABLE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import lzma
 import statistics
 import sys
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ import pytest
 
 import ptxsim
 from ptxsim.forecasting import chip
+from research import packed
 from research.store import load
 
 HERE = Path(__file__).resolve().parents[1] / "tirx_kernels"
@@ -218,7 +218,7 @@ def test_the_page_is_what_the_manifest_says(report, manifest):
 
 
 def test_the_manifest_is_written_as_the_report_writes_it(report, manifest):
-    assert lzma.decompress(MANIFEST.read_bytes()).decode() == report.written(list(manifest.values()))
+    assert packed.read(MANIFEST) == report.written(list(manifest.values()))
 
 
 def test_the_second_configuration_is_not_the_first(tool, manifest):

@@ -9,7 +9,6 @@ a barrier in a loop (hopper1) run it more often than the model does.
 from __future__ import annotations
 
 import json
-import lzma
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -18,6 +17,7 @@ from ptxsim.forecasting import assembled, chip, sample
 from ptxsim.timing.machine_code import code
 from ptxsim.timing.sass_count import Counted
 from ptxsim.timing.tape import Run, Tape
+from research import packed
 from research.time.counters import SETS
 from research.time.run import load
 from tirxlab.forecast import launch_of
@@ -50,10 +50,7 @@ def ratios(artifact, measured: float) -> tuple[float, float]:
 
 
 def main() -> None:
-    measured = {
-        row["kernel"]: row["instructions"]
-        for row in json.loads(lzma.decompress(COUNTERS.read_bytes()))["rows"]
-    }
+    measured = {row["kernel"]: row["instructions"] for row in json.loads(packed.read(COUNTERS))["rows"]}
     found = []
     for saved in (saved for path in SETS for saved in load(path) if saved.name in measured):
         found.append(ratios(saved.artifact, measured[saved.name]))
