@@ -187,6 +187,7 @@ class Fence(NamedTuple):
     shared_proxy: bool  # writes to shared memory, with regard to the async proxy's accesses
     global_proxy: bool  # the same for global memory
     inits: bool  # mbarrier.init, with regard to other threads' uses, even after a relaxed barrier
+    near: bool = False  # its scope is a CTA or a cluster
 
 
 class BarArrival(NamedTuple):

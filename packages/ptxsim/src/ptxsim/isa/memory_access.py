@@ -57,6 +57,7 @@ class Ordering(NamedTuple):
 
     strong: bool = False
     narrow: bool = False  # strong at CTA scope only
+    near: bool = False  # strong within a CTA or cluster only
     reads: bool = False  # its thread gets the value; False for red
     writes: bool = False
     acquires: bool = False
@@ -73,7 +74,8 @@ def ordering(instr: Instr | None) -> Ordering:
     strong = always or bool(STRONG & mods)
     acquires, releases = (bool({one, "acq_rel"} & mods) for one in ("acquire", "release"))
     narrow = strong and "cta" in mods
-    return Ordering(strong, narrow, reads, writes, acquires and reads, releases and writes, always)
+    near = strong and bool({"cta", "cluster"} & mods)
+    return Ordering(strong, narrow, near, reads, writes, acquires and reads, releases and writes, always)
 
 
 def accept(instr: Instr) -> Instr:

@@ -43,7 +43,8 @@ def meaning(modifiers: tuple[str, ...]) -> Fence:
     """What a fence with these modifiers orders. A proxy fence without a state space covers all of them."""
     if "proxy" not in modifiers:
         inits = "mbarrier_init" in modifiers
-        return Fence(not inits, False, False, inits)
+        near = not inits and bool({"cta", "cluster"} & set(modifiers))
+        return Fence(not inits, False, False, inits, near)
     asynchronous = any(m.startswith("async") for m in modifiers)
     shared, everywhere = (any(space in m for m in modifiers) for space in ("shared", "global"))
     return Fence(False, asynchronous and (shared or not everywhere), asynchronous and not shared, False)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import source_line
+from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.wording import thread_of
 from ptxsim.checks.static_flow import reachable
 from ptxsim.frontend.ast import Instr
 from ptxsim.isa.memory_access import ordering
+from ptxsim.units.fences_and_hints import meaning
 
 _UNORDERED = "they are in different clusters of the grid, which nothing orders"
 
@@ -20,9 +23,46 @@ def between_clusters(races, pair: AccessPair) -> Edge:
     if teller is None:
         cause = CAUSES["variable-of-all" if pair.buffer in races.launch.variables else "other-cta"]
         return Edge(cause, _UNORDERED)
-    released = any(first.cluster in seen for seen in races.threads.flags_seen.values())
-    missing = "nothing acquires after it" if released else "nothing releases the write before it"
+    missing = _broken_at(races, first, second)
     return edge("hands-nothing-on", line=source_line(program, teller), missing=missing)
+
+
+def _broken_at(races, first: Access, second: Access) -> str:
+    """Where the way from a write by another cluster to a read by this one is broken."""
+    others, tag = races.history.others, first.cluster
+    releases = [flag[tag] for flag in others.flags.values() if tag in flag and len(flag[tag])]
+    if not any(_covers(row, first) for row in releases):
+        if not releases:
+            return "nothing releases the write before it" + _near(races.launch.program)
+        return (
+            "what it releases does not include this write, which comes after the fence or release, or is "
+            "by a thread with no barrier between"
+        )
+    told = [
+        agent
+        for (agent, acquired), rows in others.known.items()
+        if acquired and _covers(rows.get(tag), first)
+    ]
+    if not told:
+        return "nothing acquires after it" + _near(races.launch.program)
+    who, reader = (thread_of(races, a) for a in (told[0], second.agent if second.by is None else second.by))
+    return f"{who} acquires, but no barrier after that hands it on to {reader}"
+
+
+def _covers(row, access: Access) -> bool:
+    return row is not None and access.agent < len(row) and bool(row[access.agent] >= access.epoch)
+
+
+def _in_global(instr: Instr | None) -> bool:
+    return instr is not None and not any(mod.startswith("shared") for mod in instr.mods)
+
+
+def _near(program) -> str:
+    """Names a scope that does not reach other clusters, if the program uses one in global memory."""
+    instrs = [i for i in program.instrs if i is not None and i.op in ("fence", "membar")]
+    near = any(meaning(i.mods).near for i in instrs)
+    near = near or any(ordering(i).near and _in_global(i) for i in program.instrs)
+    return ", or only at the scope of a CTA or cluster (.cta, __threadfence_block)" if near else ""
 
 
 def _teller(program, later: int) -> int | None:
@@ -34,5 +74,4 @@ def _teller(program, later: int) -> int | None:
 def _asks(instr: Instr | None) -> bool:
     """Whether an instruction reads a flag or counter that threads of other clusters may set."""
     how = ordering(instr)
-    wide = how.strong and how.reads and not how.narrow
-    return wide and instr is not None and not any(mod.startswith("shared") for mod in instr.mods)
+    return how.strong and how.reads and _in_global(instr)

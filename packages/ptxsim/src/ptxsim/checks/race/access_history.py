@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.deferred_reads import HELD, DeferredReads
+from ptxsim.checks.race.other_clusters import OtherClusters
 from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
 from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
 from ptxsim.checks.race.shadow_order import (
@@ -24,6 +25,7 @@ from ptxsim.checks.race.shadow_order import (
     EPOCH_SHIFT,
     MAX_CONFLICTS,
     NARROW,
+    OBSERVES,
     POSITION,
     PREVIOUS,
     SERIAL,
@@ -34,6 +36,7 @@ from ptxsim.checks.race.shadow_order import (
 from ptxsim.checks.race.shadow_words import (
     AGENTS_PER_CTA,
     DONE,
+    EVENTS,
     FENCE_ROOM,
     FIRST_COPY,
     LANES,
@@ -67,8 +70,7 @@ class AccessHistory(Observer):
         self.memory = new_shadow(self.reads.size)
         self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
         self.shared = new_shadow(self.window * launch.ctas_per_cluster)
-        # 1: clusters whose accesses this one comes after; 2: those it would come after with an acquire
-        self.others = np.zeros(clusters + 2, np.uint8)
+        self.others = OtherClusters(clusters)
         self.orderings, self.strong, self.kinds = _flags(launch.program)
         self.out = {
             space: np.zeros((MAX_CONFLICTS + 1, CONFLICT), np.int64) for space in (SHARED, MEMORY, "tmem")
@@ -80,8 +82,7 @@ class AccessHistory(Observer):
     def begin(self, index: int) -> None:
         """Attributes the accesses that follow to cluster `index`."""
         self.now = index + 1
-        self.others[:] = 0
-        self.others[self.now] = 1
+        self.others.begin(self.now)
         self.words[:, NOW] = self.now
         self.pairs: dict[tuple, AccessPair] = {}
 
@@ -98,11 +99,17 @@ class AccessHistory(Observer):
         """
         clocks, fences = self.races.clocks, self.races.fences
         for space, words in self.row.items():
-            around = self.others, fences.epochs[space], fences.counts[space], self.out[space]
+            events = self.others.latest, self.others.events
+            around = *events, fences.epochs[space], fences.counts[space], self.out[space]
             describe(words, 0, (*self._shadow(space), *around, self.kinds, self.reads.segments, self.copied))
             words[[NOW, THREADS, LANES]] = self.now, clocks.threads, clocks.threads_per_agent
             words[[AGENTS_PER_CTA, FENCE_ROOM]] = clocks.per_cta, fences.epochs[space].shape[1]
             words[[WINDOW, FIRST_COPY]] = self.window, clocks.first_copy
+
+    def describe_others(self) -> None:
+        """Tells the look-ups where the events of other clusters are, if their array was replaced."""
+        if self.words[0, EVENTS] != self.others.events.ctypes.data:
+            self.describe()
 
     def stores(self) -> int:
         """Stores to shared memory that threads of this cluster have made so far."""
@@ -217,11 +224,12 @@ class AccessHistory(Observer):
 
 @functools.lru_cache(maxsize=16)
 def _flags(program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
-    """Per instruction: its ordering; its STRONG and NARROW flags; these with CONSTANT and STORE."""
+    """Per instruction: its ordering; its STRONG and NARROW flags; these with CONSTANT, STORE and OBSERVES."""
     orderings = [ordering(i) for i in program.instrs]
     strong = np.array([STRONG * o.strong | NARROW * o.narrow for o in orderings], np.int64)
+    observes = OBSERVES * np.array([o.reads and o.writes for o in orderings], np.int64)
     stores = STORE * np.array([stores_registers(i) for i in program.instrs], np.int64)
-    return orderings, strong, strong | constant_stores(program.instrs) | stores
+    return orderings, strong, strong | observes | constant_stores(program.instrs) | stores
 
 
 def stores_registers(instr) -> bool:

@@ -53,7 +53,7 @@ def summary(checker, clusters) -> dict[str, np.ndarray]:
     races = detector(checker)
     if races is None:
         return {}
-    mine = np.zeros(len(races.history.others), np.uint8)
+    mine = np.zeros(len(races.history.others.latest), np.uint8)
     mine[[c + 1 for c in clusters]] = 1
     s = races.history.memory
     write, read = (_touched(s.level, s.start, s.region, s.records, s.links, mine, w) for w in (True, False))

@@ -52,8 +52,8 @@ class ReleasedPlaces:
         apart = found.agent // size != agent // size and (narrow or found.narrow)
         return Stamp(NO_STAMP.clock, found.stamp.thread_clock) if apart else found.stamp
 
-    def release(self, agent: int, place: int, how: Ordering, same: bool) -> None:
-        """A strong write. same: it stores the value that the place already held."""
+    def release(self, agent: int, place: int, how: Ordering, same: bool) -> Stamp:
+        """A strong write; what it releases. same: it stores the value that the place already held."""
         atomic, releases = how.atomic, how.releases
         epoch = self.clocks.epoch(agent)
         before = self._read_by(agent, place, how.narrow) if atomic else None
@@ -65,8 +65,9 @@ class ReleasedPlaces:
         write = Write(agent, epoch, stamp, how.narrow)
         if atomic or not same:
             self.writes[place] = [write]
-            return
+            return stamp
         writes = self.writes.setdefault(place, [_UNKNOWN])
         if len(writes) >= MOST:
             writes.clear()
         writes.append(write)
+        return stamp

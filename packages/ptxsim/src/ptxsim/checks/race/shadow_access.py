@@ -14,6 +14,7 @@ import numpy as np
 from numba.np.numpy_support import carray
 
 from ptxsim.checks.race.deferred_reads import BASE, END, HELD, POSITION, SEGMENT_COLUMNS
+from ptxsim.checks.race.observed import observed, strong_for
 from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
     BYTES,
     CHILD,
@@ -171,11 +172,14 @@ def _check(s, a, found, write):
     for n in range(found):
         r = s.sheet[n, REGION]
         previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
-        if previous and (tag != a.now or not covered(a, previous) or previous >> AGENT_SHIFT < fencing):
+        seen = previous & STRONG_BIT and not a.flags & (STRONG | ASYNC) and observed(s, a, r)
+        known = tag == a.now and covered(a, previous) and previous >> AGENT_SHIFT >= fencing
+        if previous and not known and not (seen and strong_for(a, previous, tag)):
             look(a, code, previous, tag, s.sheet[n, FIRST], True)
         link = s.records[r, OLDER]
         while link:
-            look(a, code, s.links[link, ENTRY], s.links[link, CLUSTER], s.sheet[n, FIRST])
+            if not (seen and strong_for(a, s.links[link, ENTRY], s.links[link, CLUSTER])):
+                look(a, code, s.links[link, ENTRY], s.links[link, CLUSTER], s.sheet[n, FIRST])
             link = s.links[link, NEXT]
         if write:
             _check_readers(s, a, r, s.sheet[n, FIRST])

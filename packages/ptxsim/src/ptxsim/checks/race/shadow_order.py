@@ -10,9 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba.np.numpy_support import carray
 
+from ptxsim.checks.race import other_clusters
+from ptxsim.checks.race.other_clusters import ACQUIRED, ADDRESS, LENGTH, OLDER
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.compiled import compiled
+from ptxsim.jit.intrinsics import pointer
 
 AGENT_SHIFT, EPOCH_SHIFT, STRONG_BIT, NARROW_BIT = 48, 20, 1 << 19, 1 << 18
 EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
@@ -23,12 +27,14 @@ SAME_VALUE = 7  # WRITE_WRITE by stores of threads that have written the same va
 UNACQUIRED = 8  # added to the first three: only an acquire by the later one's CTA is missing
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW, CONFLICT = range(8)  # columns of a conflict
 MAX_CONFLICTS = 64
+TOLD, TOLD_UNACQUIRED = 1, 2
 
 # flags of an access. SERIAL: it comes after what its agent did before. CONSTANT: all threads store the same
 STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
 SAME = 16  # of a store: the place already held the same bytes
 NARROW = 32  # of a strong access: its scope is .cta
 STORE = 64  # of an instruction: threads store their registers, whatever the place held before
+OBSERVES = 128  # of an instruction: it writes, and its thread gets what the place held before (atom)
 
 
 class Actor(NamedTuple):
@@ -43,7 +49,8 @@ class Actor(NamedTuple):
     threads: int  # agents below this are threads
     lanes: int  # threads per agent
     cta: int  # agents per CTA
-    others: np.ndarray  # per tag: 1: we come after this cluster; 2: only an acquire is missing
+    others: np.ndarray  # per tag: the latest of its events
+    events: np.ndarray  # what threads learnt of other clusters (other_clusters.py)
     fences: np.ndarray
     counts: np.ndarray
     out: np.ndarray
@@ -104,6 +111,23 @@ def morally_strong(a, previous, tag):
 
 
 @compiled()
+def told(a, previous, tag):
+    """Whether the actor comes after an access by another cluster: 0, TOLD, or TOLD_UNACQUIRED."""
+    agent, at, found = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK, 0
+    number = a.others[tag]
+    while number:
+        event = a.events[number]
+        if known_epoch(a.clock, event[other_clusters.AGENT]) >= event[other_clusters.EPOCH]:
+            row = carray(pointer(event[ADDRESS]), (event[LENGTH],), np.int32)
+            if previous & STRONG_BIT or known_epoch(row, agent) >= at:
+                if event[ACQUIRED] or previous & STRONG_BIT:
+                    return TOLD
+                found = TOLD_UNACQUIRED
+        number = event[OLDER]
+    return found
+
+
+@compiled()
 def excused(a, previous, tag):
     """Whether two unordered accesses are nevertheless not a race."""
     agent, same_row = previous >> AGENT_SHIFT, previous & ROW_MASK == a.row
@@ -112,7 +136,7 @@ def excused(a, previous, tag):
     if a.flags & CONSTANT and agent < a.threads and same_row:
         return True  # whichever store comes last, memory holds the same value
     if tag != a.now:
-        return a.others[tag] == 1
+        return told(a, previous, tag) == TOLD
     if agent == a.me and a.flags & SERIAL:
         return True
     # lanes of one warp in one instruction: which value memory then holds is open, but it is no race
@@ -143,7 +167,7 @@ def look(a, code, previous, tag, position, last=False):
         if not excused(a, previous, tag):
             if last and code == WRITE_WRITE and stored_the_same(a, previous):
                 code = SAME_VALUE
-            if tag != a.now and a.others[tag] and code <= READ_WRITE:
+            if tag != a.now and told(a, previous, tag) and code <= READ_WRITE:
                 code += UNACQUIRED
             note(a.out, code, previous, tag, position, a.me, a.epoch, a.row)
         return

@@ -9,15 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numba.np.numpy_support import carray
 
+from ptxsim.checks.race.other_clusters import TAG
 from ptxsim.checks.race.shadow_bytes import READ, READERS, Shadow
 from ptxsim.checks.race.shadow_order import CONFLICT, Actor
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.intrinsics import pointer
 
-ARRAYS = (*Shadow._fields, "others", "fences", "counts", "out", "kinds", "segments", "copied")
+ARRAYS = (*Shadow._fields, "others", "events", "fences", "counts", "out", "kinds", "segments", "copied")
 (
     LEVEL, START, REGION, RECORDS, SIZES, SHEET, LINKS, PASTS, HEAD,
-    OTHERS, FENCE_EPOCHS, FENCE_COUNTS, OUT, KINDS, SEGMENTS, COPIED,
+    OTHERS, EVENTS, FENCE_EPOCHS, FENCE_COUNTS, OUT, KINDS, SEGMENTS, COPIED,
 ) = range(0, 2 * len(ARRAYS), 2)  # fmt: skip
 NOW, THREADS, LANES, AGENTS_PER_CTA, FENCE_ROOM, WINDOW, DONE, STORES, FIRST_COPY, WORDS = range(
     2 * len(ARRAYS), 2 * len(ARRAYS) + 10
@@ -55,7 +56,8 @@ def shadow_at(words):
 def actor_at(words, me, epoch, row, flags, clock, lanes):
     return Actor(
         words[NOW], me, epoch, row, flags, clock, words[THREADS], lanes, words[AGENTS_PER_CTA],
-        _row(words, OTHERS, np.uint8), rows(words, FENCE_EPOCHS, words[FENCE_ROOM], np.int32),
+        _row(words, OTHERS, np.int32), rows(words, EVENTS, TAG + 1, np.int64),
+        rows(words, FENCE_EPOCHS, words[FENCE_ROOM], np.int32),
         _row(words, FENCE_COUNTS, np.int32), rows(words, OUT, CONFLICT, np.int64),
         words[FIRST_COPY], _row(words, COPIED, np.int32), _row(words, KINDS, np.int64),
     )  # fmt: skip

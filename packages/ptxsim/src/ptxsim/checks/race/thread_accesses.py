@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from ptxsim.checks.race.released_places import ReleasedPlaces
+from ptxsim.checks.race.vector_clocks import Relaxed
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
 from ptxsim.events.views import Cluster, Split
@@ -34,13 +35,12 @@ class ThreadAccesses(Observer):
 
     def __init__(self, races):
         self.races, self.history = races, races.history
-        self.flags: dict[int, set[int]] = {}  # global place -> clusters that released through it
+        self.others = races.history.others
         self.synchronises = bool(self.history.strong.any()) and hands_over(races.launch.program)
 
     def start(self, cluster: Cluster) -> None:
         self.clocks = self.races.clocks
         self.released = ReleasedPlaces(self.clocks)
-        self.flags_seen: dict[int, set[int]] = {}  # agent -> clusters whose flags it saw without acquire
 
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         """Looks a log up in pieces, cut at its strong accesses, because these synchronise."""
@@ -67,23 +67,19 @@ class ThreadAccesses(Observer):
             return
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
         self.released.acquire(agent, place, how)
-        if how.narrow:
-            return
-        if how.acquires:
-            self.history.others[list(self.flags.get(place, ()))] = 1
-            return
-        seen, others = list(self.flags.get(place, ())), self.history.others
-        self.flags_seen.setdefault(agent, set()).update(seen)
-        if how.writes:  # atom: who takes the last ticket has seen all others; chips then read their writes
-            others[seen] = np.where(others[seen], others[seen], 2)
+        if not how.near:
+            self.others.read(self.clocks, agent, place, how)
+            self.history.describe_others()
 
     def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
         if not fence.threads:
             return
         agents = self.clocks.agents(split)
-        self.clocks.fence(agents)
-        for agent in agents.tolist():
-            self.history.others[list(self.flags_seen.pop(agent, ()))] = 1
+        if not fence.near:
+            for agent in self.others.pending.keys() & agents.tolist():
+                self.others.fence(self.clocks, agent)
+            self.history.describe_others()
+        self.clocks.fence(agents, fence.near)
 
     def _after_strong(self, entry) -> None:
         """A strong write releases."""
@@ -92,7 +88,7 @@ class ThreadAccesses(Observer):
             return
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
         same = bool(int(entry[bytecode.LOG_SIZE]) & bytecode.LOG_SAME)
-        self.released.release(agent, place, how, same)
-        relaxed = self.clocks.relaxed.get(agent)
-        if is_global(place) and not how.narrow and (how.releases or (relaxed and relaxed.fence is not None)):
-            self.flags.setdefault(place, set()).update(np.flatnonzero(self.history.others).tolist())
+        stamp = self.released.release(agent, place, how, same)
+        if is_global(place) and not how.near:
+            stamp = stamp if how.releases else self.clocks.relaxed.get(agent, Relaxed()).wide
+            self.others.write(place, stamp.clock)

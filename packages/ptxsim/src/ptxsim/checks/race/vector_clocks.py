@@ -70,6 +70,9 @@ class Stamp(NamedTuple):
         return Stamp(with_epoch(self.clock, column, epoch), thread_clock)
 
 
+NO_STAMP = Stamp(_NOTHING, _NOTHING)
+
+
 @dataclass
 class Signal:
     """The releases that reach one synchronisation object, and what its waits acquire."""
@@ -162,10 +165,11 @@ class Signal:
 @dataclass
 class Relaxed:
     """State for fence-based synchronisation of one thread (PTX ISA 8.8): what its last fence released, and
-    what its reads without acquire have seen.
+    its last one that reaches other clusters, and what its reads without acquire have seen.
     """
 
     fence: Stamp | None = None
+    wide: Stamp = NO_STAMP
     pending: Stamp | None = None
 
 
@@ -315,7 +319,7 @@ class VectorClocks:
         """Makes these threads wait for each other: each then comes after everything that all have done."""
         self.acquire(agents, self.release(agents))
 
-    def fence(self, agents: np.ndarray) -> None:
+    def fence(self, agents: np.ndarray, near: bool) -> None:
         """fence.acq_rel / .sc / membar: one half of a fence-based release or acquire pattern."""
         for agent in agents.tolist():
             relaxed = self.relaxed.setdefault(agent, Relaxed())
@@ -323,6 +327,7 @@ class VectorClocks:
                 self.acquire(agent, relaxed.pending)
                 relaxed.pending = None
             relaxed.fence = self.release(agent)
+            relaxed.wide = relaxed.wide if near else relaxed.fence
 
     def tcgen05_fence(self, agents: np.ndarray, after: bool, but: Sequence[int] = ()) -> None:
         """Joins what threads know into what their tcgen05 instructions come after; after=False: the reverse.
@@ -357,6 +362,3 @@ class VectorClocks:
         if found is None:
             found = self.signals[key] = Signal()
         return found
-
-
-NO_STAMP = Stamp(_NOTHING, _NOTHING)

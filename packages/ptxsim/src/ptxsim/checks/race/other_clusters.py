@@ -1,0 +1,93 @@
+"""What the threads of a cluster know of the clusters that ran before it (PTX ISA 8.8).
+
+A cluster releases through a flag or counter in global memory what the releasing thread knows: its row of
+clocks. A thread of a later cluster that acquires there learns this row in its current epoch, as if that were
+an access of its own: who comes after that epoch knows the row too. Strong writes of a cluster come before
+what follows a read of one of its flags, even one without acquire (8.9.2, 8.9.5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxsim.checks.race.clock_rows import joined
+from ptxsim.checks.race.vector_clocks import VectorClocks
+from ptxsim.isa.memory_access import Ordering
+
+AGENT, EPOCH, ACQUIRED, ADDRESS, LENGTH, OLDER, TAG = range(7)  # columns of an event; ADDRESS: of its row
+_NOTHING, _NEVER = np.zeros(0, np.int32), 1 << 62
+
+Rows = dict[int, np.ndarray]  # tag of a cluster -> what is known of its agents
+
+
+def _join(rows: Rows, tag: int, row: np.ndarray) -> bool:
+    """Adds a row to what is known of a cluster; whether that is more than before."""
+    known = rows.get(tag)
+    if known is not None and (known is row or len(known) >= len(row) and (known[: len(row)] >= row).all()):
+        return False
+    rows[tag] = row if known is None else joined(known, row)
+    return True
+
+
+class OtherClusters:
+    """What the clusters of a launch have released, and what threads of the present one know of it."""
+
+    def __init__(self, clusters: int):
+        self.latest = np.zeros(clusters + 2, np.int32)  # tag -> its latest row of `events`; 0: none
+        self.events = np.zeros((64, TAG + 1), np.int64)
+        self.events[0, EPOCH] = _NEVER
+        self.flags: dict[int, Rows] = {}  # global place -> what was released there
+        self.begin(0)
+
+    def begin(self, now: int) -> None:
+        """The cluster with tag `now` starts: its threads know of no other."""
+        self.now, self.used = now, 1
+        self.latest[:] = 0
+        self.rows = [_NOTHING]  # of the events
+        self.known: dict[tuple[int, bool], Rows] = {}  # (agent, whether acquired) -> what it has learnt
+        self.pending: dict[int, Rows] = {}  # agent -> what it has read without acquire
+        self.added: dict[
+            int, int
+        ] = {}  # global place -> times that this cluster has passed something on there
+        self.looked: dict[tuple[int, int, bool], int] = {}  # (agent, place, acquires) -> `added` then
+
+    def read(self, clocks: VectorClocks, agent: int, place: int, how: Ordering) -> None:
+        """A thread reads a flag."""
+        flag, key, added = self.flags.get(place), (agent, place, how.acquires), self.added.get(place, 0)
+        if flag is None or self.looked.get(key) == added:
+            return
+        self.looked[key] = added
+        others = {tag: row for tag, row in flag.items() if tag != self.now}
+        if not how.acquires:
+            pending = self.pending.setdefault(agent, {})
+            for tag, row in others.items():
+                _join(pending, tag, row)
+            if not how.writes:  # atom: who takes the last ticket has seen all others
+                others = dict.fromkeys(others, _NOTHING)
+        self._learn(clocks, agent, others, how.acquires)
+
+    def fence(self, clocks: VectorClocks, agent: int) -> None:
+        """A thread acquires what it has read so far."""
+        self._learn(clocks, agent, self.pending.pop(agent, {}), True)
+
+    def _learn(self, clocks: VectorClocks, agent: int, rows: Rows, acquired: bool) -> None:
+        known, epoch = self.known.setdefault((agent, acquired), {}), clocks.epoch(agent)
+        for tag in [tag for tag, row in rows.items() if _join(known, tag, row)]:
+            row = known[tag]
+            if self.used == len(self.events):
+                self.events = np.concatenate((self.events, np.zeros_like(self.events)))
+            older, address = int(self.latest[tag]), row.ctypes.data
+            self.events[self.used] = agent, epoch, acquired, address, len(row), older, tag
+            self.rows.append(row)
+            self.latest[tag] = self.used
+            self.used += 1
+
+    def write(self, place: int, row: np.ndarray) -> None:
+        """A thread writes a flag, and so releases what this row knows."""
+        flag = self.flags.setdefault(place, {})
+        _join(flag, self.now, row)
+        if self.used > 1 and len(row):
+            events = self.events[: self.used]
+            told = np.flatnonzero(row[events[:, AGENT]] >= events[:, EPOCH]).tolist()
+            more = [_join(flag, int(events[i, TAG]), self.rows[i]) for i in told]
+            self.added[place] = self.added.get(place, 0) + any(more)

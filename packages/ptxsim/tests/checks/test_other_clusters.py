@@ -1,0 +1,91 @@
+"""What a flag or counter in global memory tells one CTA of another: by thread, by scope, and how far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ptx_samples import HEAD
+
+import ptxsim
+
+KERNEL = """.visible .entry k(.param .u64 p) {{
+  .reg .b64 %p, %mine; .reg .b32 %x, %t, %c; .reg .pred %rest, %none;
+  ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mul.wide.u32 %mine, %t, 4;
+  add.u64 %mine, %mine, %p; setp.ne.u32 %rest, %t, 0; setp.ne.u32 %none, %c, 0; @%none bra LATER;
+  {gives}
+  ret;
+LATER:
+  {takes}
+  ld.global.u32 %x, [%mine+64]; st.global.u32 [%mine+1024], %x;
+  ret;
+}}"""
+WRITE, BARRIER = "st.global.u32 [%mine+64], %t;", "bar.sync 0;"
+FENCE, NEAR = "fence.acq_rel.gpu;", "fence.acq_rel.cta;"
+FLAG, NEAR_FLAG = "@!%rest st.release.gpu.global.u32 [%p], 1;", "@!%rest st.release.cta.global.u32 [%p], 1;"
+COUNT = "@!%rest red.relaxed.gpu.global.add.u32 [%p], 1;"
+ASK, NEAR_ASK = "ld.acquire.gpu.global.u32 %x, [%p];", "ld.acquire.cta.global.u32 %x, [%p];"
+LOOK = "ld.relaxed.gpu.global.u32 %x, [%p];"
+GIVES = WRITE + BARRIER + FLAG
+INCOMPLETE = "what it releases does not include this write"
+ONLY_NEAR = "or only at the scope of a CTA or cluster"
+
+
+def _result(gives: str, takes: str):
+    memory = np.zeros(512, np.uint32)
+    text = HEAD + KERNEL.format(gives=gives, takes=takes)
+    return ptxsim.load(text).launch("k", grid=2, block=64, args=[memory])
+
+
+@pytest.mark.parametrize(
+    "gives, takes, wrong",
+    [
+        (GIVES, ASK, ""),
+        (GIVES, f"@!%rest {ASK} {BARRIER}", ""),
+        (WRITE + BARRIER + FENCE + COUNT, LOOK + FENCE, ""),
+        (WRITE + FENCE + BARRIER + FENCE + COUNT, LOOK + FENCE, ""),
+        (FLAG + BARRIER + WRITE, ASK, INCOMPLETE),
+        (WRITE + FLAG, ASK, INCOMPLETE),
+        (GIVES + BARRIER + WRITE, ASK, INCOMPLETE),
+        (FENCE + WRITE + BARRIER + COUNT, LOOK + FENCE, INCOMPLETE),
+        (WRITE + BARRIER + NEAR + COUNT, LOOK + FENCE, "nothing releases the write before it, " + ONLY_NEAR),
+        (WRITE + BARRIER + NEAR_FLAG, ASK, "nothing releases the write before it, " + ONLY_NEAR),
+        (GIVES, LOOK, "nothing acquires after it"),
+        (GIVES, LOOK + NEAR, "nothing acquires after it, " + ONLY_NEAR),
+        (GIVES, NEAR_ASK, "nothing acquires after it, " + ONLY_NEAR),
+        (GIVES, FENCE + LOOK, "nothing acquires after it"),
+        (GIVES, f"@!%rest {ASK}", "thread 0 acquires, but no barrier after that hands it on to thread 1"),
+    ],
+)
+def test_a_flag_hands_on_what_its_thread_knows(gives, takes, wrong):
+    """Only that, only between fences or accesses whose scope includes both CTAs, and to those who come
+    after the acquire.
+    """
+    result = _result(gives, takes)
+    assert result.verdict == ("error" if wrong else "clean"), result.findings
+    assert not wrong or any(wrong in finding.message for finding in result.findings), result.findings
+
+
+TICKETS = """.visible .entry k(.param .u64 p) {{
+  .reg .b64 %p; .reg .b32 %x; .reg .pred %other;
+  ld.param.u64 %p, [p]; mov.u32 %x, %tid.x; {takes}
+  setp.ne.u32 %other, %x, {which}; @%other bra END; st.global.u32 [%p], 0;
+END: ret;
+}}"""
+
+
+@pytest.mark.parametrize(
+    "takes, which, verdict",
+    [
+        ("atom.relaxed.gpu.global.add.u32 %x, [%p], 1;", 127, "clean"),
+        ("atom.relaxed.gpu.global.add.u32 %x, [%p], 1;", 5, "error"),
+        ("atom.relaxed.cta.global.add.u32 %x, [%p], 1;", 127, "error"),
+        ("red.relaxed.gpu.global.add.u32 [%p], 1;", 63, "error"),
+    ],
+)
+def test_the_last_ticket_has_observed_all_others(takes, which, verdict):
+    """An atomic comes after those whose results it continues (8.9.2), whatever it acquires: the thread with
+    the last ticket may put the counter back by a plain store. A red returns nothing.
+    """
+    text = HEAD + TICKETS.format(takes=takes, which=which)
+    result = ptxsim.load(text).launch("k", grid=2, block=64, args=[np.zeros(4, np.uint32)])
+    assert result.verdict == verdict, result.findings
