@@ -69,6 +69,7 @@ from ptxsim.checks.race.shadow_order import (
     NO_TCGEN05_FENCE,
     SAME_VALUE,
     UNACQUIRED,
+    UNORDERED,
     WRITE_WRITE,
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
@@ -92,7 +93,7 @@ def missing(races, pair: AccessPair) -> Edge:
     if pair.code == SAME_VALUE:
         return _same_value(races, pair)
     if pair.code > UNACQUIRED:
-        return edge("unacquired")
+        return edge("unordered-value" if pair.code > UNORDERED else "unacquired")
     if guessed(races, pair):
         return edge("guess")
     if told_by_exchange(races, pair):

@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.data_loads import data_loads
 from ptxsim.checks.race.deferred_reads import HELD, DeferredReads
 from ptxsim.checks.race.other_clusters import OtherClusters
 from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
@@ -20,6 +21,7 @@ from ptxsim.checks.race.shadow_order import (
     CODE,
     CONFLICT,
     CONSTANT,
+    DATA,
     EPOCH,
     EPOCH_MASK,
     EPOCH_SHIFT,
@@ -224,12 +226,13 @@ class AccessHistory(Observer):
 
 @functools.lru_cache(maxsize=16)
 def _flags(program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
-    """Per instruction: its ordering; its STRONG and NARROW flags; these with CONSTANT, STORE and OBSERVES."""
+    """Per instruction: its ordering; its STRONG and NARROW flags; these with the other flags."""
     orderings = [ordering(i) for i in program.instrs]
     strong = np.array([STRONG * o.strong | NARROW * o.narrow for o in orderings], np.int64)
+    data = np.array([DATA * (row in data_loads(program)) for row in range(len(orderings))], np.int64)
     observes = OBSERVES * np.array([o.reads and o.writes for o in orderings], np.int64)
     stores = STORE * np.array([stores_registers(i) for i in program.instrs], np.int64)
-    return orderings, strong, strong | observes | constant_stores(program.instrs) | stores
+    return orderings, strong, strong | data | observes | constant_stores(program.instrs) | stores
 
 
 def stores_registers(instr) -> bool:

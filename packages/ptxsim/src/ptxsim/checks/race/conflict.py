@@ -25,6 +25,7 @@ from ptxsim.checks.race.shadow_order import (
     ROW_MASK,
     SAME_VALUE,
     UNACQUIRED,
+    UNORDERED,
     WRITE_READ,
     WRITE_WRITE,
 )
@@ -42,9 +43,10 @@ VERBS = {  # code -> (what the earlier access did, what the later one does)
     SAME_VALUE: ("write", "write"),
 }
 _SWAPPED = {WRITE_READ: READ_WRITE, READ_WRITE: WRITE_READ}  # the other codes hold for either order
-_OTHERWISE = (WRITE_WRITE, WRITE_READ, READ_WRITE)
-VERBS |= {UNACQUIRED + code: VERBS[code] for code in _OTHERWISE}
-_SWAPPED |= {UNACQUIRED + code: UNACQUIRED + swapped for code, swapped in _SWAPPED.items()}
+_OTHERWISE = {WRITE_WRITE: WRITE_WRITE, **_SWAPPED}
+for _more in (UNACQUIRED, UNORDERED):
+    VERBS |= {_more + code: VERBS[code] for code in _OTHERWISE}
+    _SWAPPED |= {_more + code: _more + swapped for code, swapped in _OTHERWISE.items()}
 
 
 @dataclass

@@ -66,10 +66,10 @@ def guarded_stores(program) -> dict[int, frozenset[int]]:
 @functools.lru_cache(maxsize=256)
 def _ends(program, registers: frozenset[str]) -> frozenset[int] | None:
     """Stores that the values of these registers reach; None if they reach anything else."""
-    users, stores = _users(program), set()
+    stores = set()
     known, left = set(registers), list(registers)
     while left:
-        for row in users.get(left.pop(), ()):
+        for row in users(program).get(left.pop(), ()):
             instr = program.instrs[row]
             if _computes(program, row):
                 more = [name for name in targets(instr) if name not in known]
@@ -84,7 +84,7 @@ def _ends(program, registers: frozenset[str]) -> frozenset[int] | None:
 
 
 @functools.lru_cache(maxsize=16)
-def _users(program) -> dict[str, list[int]]:
+def users(program) -> dict[str, list[int]]:
     """Register -> rows that read it, as a guard too."""
     found: dict[str, list[int]] = {}
     for row, instr in enumerate(program.instrs):

@@ -17,6 +17,7 @@ from ptxsim.checks.race.shadow_order import (
     READ_WRITE,
     SAME_VALUE,
     UNACQUIRED,
+    UNORDERED,
     WRITE_WRITE,
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
@@ -55,9 +56,10 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
             evidence["equal"] = pair.buffer
         place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
         key = ("guess", line_of(races, guess.row), pair.buffer) if guess else pair.key
+        key = ("unordered", pair.buffer) if pair.code > UNORDERED else key
         finding = races.reporter.add(kind, severity, what, edge.cause, place, key, **evidence)
         finding.count += pair.count - 1
-        if unread or (kind, severity) == ("race", "error"):
+        if unread or (kind, severity) == ("race", "error") or pair.code > UNORDERED:
             said.update(unwritten_reads(races, pair))
     for identity in said:
         del races.reporter.by_identity[identity]

@@ -25,6 +25,7 @@ EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
 SAME_VALUE = 7  # WRITE_WRITE by stores of threads that have written the same value
 UNACQUIRED = 8  # added to the first three: only an acquire by the later one's CTA is missing
+UNORDERED = 12  # added to the first three: both are strong, but the load is of data (data_loads.py)
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW, CONFLICT = range(8)  # columns of a conflict
 MAX_CONFLICTS = 64
 TOLD, TOLD_UNACQUIRED = 1, 2
@@ -34,6 +35,7 @@ STRONG, ASYNC, SERIAL, CONSTANT = 1, 2, 4, 8
 SAME = 16  # of a store: the place already held the same bytes
 NARROW = 32  # of a strong access: its scope is .cta
 STORE = 64  # of an instruction: threads store their registers, whatever the place held before
+DATA = 256  # of a strong load: its value decides no branch
 OBSERVES = 128  # of an instruction: it writes, and its thread gets what the place held before (atom)
 
 
@@ -128,10 +130,10 @@ def told(a, previous, tag):
 
 
 @compiled()
-def excused(a, previous, tag):
-    """Whether two unordered accesses are nevertheless not a race."""
+def excused(a, previous, tag, strong):
+    """Whether two unordered accesses are nevertheless not a race. strong: both are."""
     agent, same_row = previous >> AGENT_SHIFT, previous & ROW_MASK == a.row
-    if morally_strong(a, previous, tag):
+    if strong and not (a.flags | a.kinds[previous & ROW_MASK]) & DATA:
         return True
     if a.flags & CONSTANT and agent < a.threads and same_row:
         return True  # whichever store comes last, memory holds the same value
@@ -164,7 +166,9 @@ def look(a, code, previous, tag, position, last=False):
     """
     agent, at = previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK
     if tag != a.now or not covered(a, previous):
-        if not excused(a, previous, tag):
+        strong = morally_strong(a, previous, tag)
+        if not excused(a, previous, tag, strong):
+            code += UNORDERED if strong else 0
             if last and code == WRITE_WRITE and stored_the_same(a, previous):
                 code = SAME_VALUE
             if tag != a.now and told(a, previous, tag) and code <= READ_WRITE:

@@ -1,0 +1,42 @@
+"""Strong loads of data: their values decide no branch.
+
+A volatile or relaxed load that races with a strong store is no race by PTX (8.7.1): flags are polled so. One
+that reads data, as in a reduction by lanes that do not wait for each other, still computes with whatever is
+there: nothing makes the store come first.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ptxsim.checks.race.idle_loads import users
+from ptxsim.checks.static_flow import targets
+from ptxsim.frontend.ast import Instr
+
+_NO_ORDER = {"volatile", "relaxed"}
+
+
+@functools.lru_cache(maxsize=16)
+def data_loads(program) -> frozenset[int]:
+    """Rows of loads by which a thread neither asks for a flag nor acquires."""
+    rows = (row for row, instr in enumerate(program.instrs) if instr is not None and _strong_load(instr))
+    return frozenset(row for row in rows if not _decides(program, frozenset(targets(program.instrs[row]))))
+
+
+def _strong_load(instr: Instr) -> bool:
+    return instr.op == "ld" and bool(_NO_ORDER & set(instr.mods)) and "mmio" not in instr.mods
+
+
+@functools.lru_cache(maxsize=256)
+def _decides(program, registers: frozenset[str]) -> bool:
+    """Whether the values of these registers reach a guard or something that is not followed."""
+    known, left = set(registers), list(registers)
+    while left:
+        for row in users(program).get(left.pop(), ()):
+            instr = program.instrs[row]
+            if instr.pred is not None and instr.pred.reg.name in known or instr.op in ("call", "brx"):
+                return True
+            more = [name for name in targets(instr) if name not in known]
+            known.update(more)
+            left += more
+    return False
