@@ -173,6 +173,7 @@ def test_a_table_that_is_full_grows():
     ("@%q mbarrier.arrive.shared.b64 %o0, [%sm], 2;", "while only"),
     ("mbarrier.arrive.shared.b64 _, [%sm+8];", "nobody has initialised"),
     ("@%q mbarrier.init.shared.b64 [%sm], 2;", "initialised twice"),
+    ("mbarrier.arrive.shared.b64 _, [%sm]; @%q mbarrier.init.shared.b64 [%sm], 1;", "initialised twice"),
     ("@%q mbarrier.init.shared.b64 [%sm+8], 0;", "legal counts"),
     ("@%q mbarrier.init.shared.b64 [%sm+4], 1;", "not 8-byte aligned"),
     ("@%q mbarrier.inval.shared.b64 [%sm+8];", "nobody has initialised"),

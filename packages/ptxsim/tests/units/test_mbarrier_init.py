@@ -1,4 +1,4 @@
-"""mbarrier.init by several threads (PTX ISA 9.7.13.15.9): lanes that write the same value get a review."""
+"""mbarrier.init by several threads (PTX ISA 9.7.13.15.9): those that write the same value get a review."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ TEXT = (
 
 
 @pytest.mark.parametrize("who, count, threads, verdict", [
-    ("@%one", "32", 64, "clean"), ("", "32", 32, "review"), ("", "%n", 32, "error"), ("", "32", 64, "error"),
+    ("@%one", "32", 64, "clean"), ("", "32", 32, "review"), ("", "%n", 32, "error"), ("", "32", 64, "review"),
+    ("", "%n", 64, "error"),
 ])  # fmt: skip
 def test_who_initialises(who, count, threads, verdict):
     result = ptxsim.load(TEXT.format(who=who, count=count)).launch("k", block=threads, args=[])

@@ -190,6 +190,11 @@ class MBarrier(ctypes.Structure):
     def passed(self, parity: int) -> bool:
         return has_passed(self.phase, parity)
 
+    def untouched(self, count: int) -> bool:
+        """Whether the barrier is as mbarrier.init with this count leaves it."""
+        fresh = self.expected == self.pending == count and not (self.phase or self.tx)
+        return fresh and not (self.announced or self.delivered)
+
     def state(self) -> int:
         return state_of(self.phase, self.pending) & (2**64 - 1)
 

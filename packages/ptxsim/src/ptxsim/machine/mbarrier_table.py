@@ -27,6 +27,7 @@ class MBarriers(dict[Place, MBarrier]):
         """Removes all barriers, for a new cluster."""
         self.clear()
         self._rows: dict[Place, MBarrier] = {}
+        self.made_at: dict[Place, int] = {}  # row of the last mbarrier.init outside of compiled code
         self._use(self._table)
         self._control[bytecode.BARRIERS] = self._control[bytecode.PHASES_DONE] = 0
         self._control[bytecode.REMADE] = 0

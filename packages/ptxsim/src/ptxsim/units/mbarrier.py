@@ -154,22 +154,21 @@ def init(instr):
 
     def run(cluster: Cluster, split: Split, args):
         counts = cluster.read(split, args[1])
-        made: dict[tuple[int, int], int] = {}
         for lane, place in _places(cluster, split, args[0], generic):
-            count = int(counts[lane]) & 0xFFFF_FFFF
-            same = made.get(place) == count  # done by another lane of this instruction: changes nothing
-            _init_one(cluster, split, lane, place, count, same)
-            made[place] = count
+            _init_one(cluster, split, lane, place, int(counts[lane]) & 0xFFFF_FFFF)
 
     return run
 
 
-def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int], count: int, same: bool):
+def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int], count: int):
     name = cluster.reporter.shared_name(place[1])
     if place[1] % 8:
         cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
     if place in cluster.mbarriers:
-        how = "by several lanes at once" if same else "twice without mbarrier.inval between"
+        # by another thread at this instruction, before any use: the barrier stays as it is
+        same = cluster.mbarriers.made_at.get(place, split.row) == split.row
+        same = same and cluster.mbarriers[place].untouched(count)
+        how = "by several threads" if same else "twice without mbarrier.inval between"
         severity, hint = "review" if same else "error", "one thread initialises each barrier once"
         key, wrong = ("twice", same, place[1]), "" if same else name
         cluster.reporter.add(
@@ -181,6 +180,7 @@ def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int],
         cluster.reporter.add("mbarrier", "error", f"{name}: {error}", "", split, barrier=name)
         barrier = cluster.mbarriers.make(place, 1)
     rank, offset = place
+    cluster.mbarriers.made_at[place] = split.row
     cluster.shared[rank, offset : offset + 8].view(np.uint64)[0] = barrier.state()
     cluster.effects += 1
     cluster.bus.mbarrier_init(cluster, split, lane, place)
