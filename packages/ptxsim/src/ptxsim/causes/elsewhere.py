@@ -294,13 +294,6 @@ ELSEWHERE = (
         text="the atomic that tells its CTA of it does not acquire, though chips that we know read right",
     ),
     Cause(
-        "unordered-value",
-        230,
-        "put a barrier between them, __syncwarp() among lanes of one warp, __syncthreads() among threads of "
-        "a CTA: volatile and relaxed accesses order nothing",
-        text="both are volatile or relaxed, and nothing orders them: what is loaded is luck",
-    ),
-    Cause(
         "guess",
         230,
         "to conform to the PTX memory model, read it by ld.relaxed (cuda::atomic_ref) or as volatile",

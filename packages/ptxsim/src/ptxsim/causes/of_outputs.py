@@ -84,6 +84,13 @@ OF_OUTPUTS = (
         "other ({line}) hands nothing on: {missing}",
     ),
     Cause(
+        "unordered-value",
+        230,
+        "put a barrier between them, __syncwarp() among lanes of one warp, __syncthreads() among threads of "
+        "a CTA: volatile and relaxed accesses order nothing",
+        text="both are volatile or relaxed, and nothing orders them: what is loaded is luck",
+    ),
+    Cause(
         "tiles-too-many",
         170,
         "does every CTA check whether there is a tile left before it takes one? Are there more CTAs, or more "

@@ -51,7 +51,9 @@ def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame 
     lines = {model.spot(row) for _, _, row in history.sources}
     own = [row for row in sorted(rows & model.reach(waiter)) if model.spot(row) not in lines]
     lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
-    if not own or barrier.pending not in (1, lanes):
+    came = {w: s.lanes for (_, w, _), s in history.sources.items() if s.phase == barrier.phase}
+    all_came = all(mask & ~came.get(warp, 0) == 0 for warp, mask in waiter.lanes.items())
+    if not own or barrier.pending not in (1, lanes) or (all_came and lanes > barrier.pending):
         return None
     return blame("own-behind", waiter, who=waiter.who, line=model.line(own[0]), **awaited(model, waiter))
 
