@@ -42,6 +42,23 @@ def test_barriers_that_do_not_lie_side_by_side_are_no_array(tmp_path):
     assert "waiting for smem + 88 B" in told(tmp_path / "kernel.cu", first=104)
 
 
+def test_where_the_text_does_not_tell_the_inits_apart_none_has_a_name(tmp_path):
+    """nvcc names the places around an inlined line once, not for each copy of an unrolled loop."""
+    (tmp_path / "kernel.cu").write_text(LINES)
+    wraps = "".join(
+        f"  .loc 1 {n} 1\n  .loc 1 40 1, function_name $L__wrap, inlined_at 1 {n} 1\n" for n in (1, 2)
+    )
+    init = (
+        "  .loc 1 49 1, function_name $L__init, inlined_at 1 40 1\n  mbarrier.init.shared.b64 [%s+{}], 1;\n"
+    )
+    one, other = wraps.split("  .loc 1 2 1")
+    body = one + init.format(64) + "  .loc 1 2 1" + other + "".join(init.format(at) for at in (80, 72, 88))
+    old = TEXT[TEXT.index("  .loc 1 1 1") : TEXT.index("  .loc 1 3 1")]
+    text = HEAD + TEXT.replace(old, body).replace("PATH", str(tmp_path / "kernel.cu"))
+    found = ptxsim.load(text).launch("k", block=1, shared_bytes=128).findings
+    assert any("waiting for smem + 88 B" in f.message for f in found)
+
+
 @pytest.mark.parametrize("lines", ["", "  init_all();\n" * 3])
 def test_without_a_name_in_the_source_it_has_its_offset(tmp_path, lines):
     (tmp_path / "kernel.cu").write_text(lines)

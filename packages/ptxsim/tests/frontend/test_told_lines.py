@@ -60,6 +60,33 @@ def test_calls_within_calls():
     assert told("".join(named)) == [("role.cuh", 20), ("role.cuh", 21)]
 
 
+SETUP = [".loc 1 7 1", ".loc 3 60 1, function_name $L__setup, inlined_at 1 7 1"]
+INITS = [
+    ".loc 2 30 1, function_name $L__pair, inlined_at 3 60 1",
+    ".loc 2 40 1, function_name $L__wrap, inlined_at 2 30 1",
+    ".loc 2 49 1, function_name $L__init, inlined_at 2 40 1",
+]
+WAIT = ".loc 3 70 1, function_name $L__setup, inlined_at 1 7 1\nmbarrier.arrive.shared.b64 %x, [64];\n"
+
+
+def unrolled(copies: int) -> str:
+    """A loop that calls one function in lines 30 and 31: only the first call of each line is told apart."""
+    first, second = ("\n".join([*INITS, ARRIVE]).replace("2 30 1", at) for at in ("2 30 1", "2 31 1"))
+    return "\n".join(SETUP) + "\n" + first + second + f"{INITS[-1]}\n{ARRIVE}" * 2 * (copies - 1) + WAIT
+
+
+def test_copies_that_the_text_does_not_tell_apart_have_the_call_that_holds_them_all():
+    assert told(unrolled(3)) == [("barrier.h", 30), ("barrier.h", 31)] + [("role.cuh", 60)] * 4 + [
+        ("role.cuh", 70)
+    ]
+
+
+@pytest.mark.parametrize("copies, unsure", [(1, 0), (2, 2), (3, 4)])
+def test_of_such_copies_it_is_known_that_they_may_be_another_call(copies, unsure):
+    function = parse(HEAD + unrolled(copies) + "ret;\n" + FILES).functions["k"]
+    assert sum(i.at.unsure for i in function.body if isinstance(i, Instr) and i.op == "mbarrier") == unsure
+
+
 @pytest.mark.parametrize("files, file", [("}", None), (FILES, "kernel.cu")])
 def test_a_text_that_names_no_files_still_gives_lines(files, file):
     assert told(f".loc 1 7 1\n{ARRIVE}", files) == [(file, 7)]

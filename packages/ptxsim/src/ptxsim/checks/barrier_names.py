@@ -27,10 +27,14 @@ class BarrierNames(Observer):
 
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
+        inits = (i for i in launch.program.instrs if i is not None and i.name.startswith("mbarrier.init"))
+        self.trusted = not any(instr.at.unsure for instr in inits)
         self.said: dict[int, str] = {}  # row of an init -> the name in its source line
         self.elements: dict[str, set[int]] = {}  # name -> window offsets
 
     def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place: Place) -> None:
+        if not self.trusted:
+            return
         if split.row not in self.said:
             self.said[split.row] = self._said_at(cluster.program.instrs[split.row])
         name, offset = self.said[split.row], place[1]

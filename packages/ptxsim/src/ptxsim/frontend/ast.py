@@ -110,6 +110,7 @@ class Inlined(NamedTuple):
     line: int
     column: int
     outer: Inlined | None = None  # the call of the function that this call is in
+    others: tuple[Inlined | None, ...] = ()  # that it may be in as well: the text does not tell
 
 
 @dataclass(eq=False)
@@ -131,6 +132,11 @@ class Location:
     def places(self) -> list[tuple[int, int]]:
         """(file, line) of the .loc, then of each call that led to it."""
         return [self.loc[:2], *((call.file, call.line) for call in self.calls())] if self.loc else []
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the text leaves open from where a function was called."""
+        return any(call.others for call in self.calls())
 
 
 NOWHERE = Location()

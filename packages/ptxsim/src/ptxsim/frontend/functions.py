@@ -75,7 +75,9 @@ class _Body:
         self.taken: set[str] = set()
         self.numbers: dict[str, int] = {}  # name declared in several blocks -> next suffix to try
         self.at = NOWHERE
-        self.newest: dict[tuple, Inlined | None] = {}  # place of a .loc -> what its newest one is inlined in
+        self.around: dict[tuple, list[Inlined | None]] = {}  # place of a .loc -> what it is inlined in
+        # the same -> line inlined there -> how often it came, at most in an earlier call and in the newest
+        self.counts: dict[tuple, dict[tuple, list[int]]] = defaultdict(dict)
         self.marker = bisect_left(self.tokens.markers, (self.tokens.i,))  # the first one in this body
 
     def parse(self) -> None:
@@ -171,22 +173,37 @@ class _Body:
         elif directive == ".loc":
             tokens.i += 1
             place, call = location(tokens)
-            inlined = Inlined(*call, self._around(call)) if call is not None else None
-            self.newest[place] = inlined
+            inlined = self._inlined(place, call) if call is not None else None
+            self._reopen(place, inlined)
             self.at = Location(self.at.line, self.at.file, place, inlined)
         elif directive == ".pragma":
             tokens.skip_past(";")
         else:
             raise tokens.error(f"unknown directive '{directive}' in a function")
 
-    def _around(self, call: tuple) -> Inlined | None:
-        """The call that a call is in: a compiler names the places around an inlined line before that line,
-        again for each copy of it.
+    def _reopen(self, place: tuple, inlined: Inlined | None) -> None:
+        """Notes what a place is inlined in from here on."""
+        known = self.around.get(place, [])
+        if known and known[-1] == inlined:
+            return
+        self.around[place] = [one for one in known if one != inlined] + [inlined]
+        for counts in self.counts[place].values():
+            counts[:] = max(counts), 0
+
+    def _inlined(self, place: tuple, call: tuple) -> Inlined:
+        """The call in whose place a line stands.
+
+        A compiler names the places around an inlined line before it, the first time that it inlines the line
+        there. Where a loop with two such calls is unrolled, later copies may be in either: lines that come
+        more often than in the calls before.
         """
-        outer = inner = self.newest.get(call[1:])
-        while inner is not None and inner[1:4] != call[1:]:
-            inner = inner.outer
-        return outer if inner is None else None  # a function inlined in itself has no end
+        *others, outer = self.around.get(call[1:], [None])
+        counts = self.counts[call[1:]].setdefault(place, [0, 0])
+        counts[1] += 1
+        inlined = Inlined(*call)
+        if _holds(outer, call[1:]):  # a function inlined in itself has no end
+            return inlined
+        return inlined._replace(outer=outer, others=tuple(others) if counts[1] > max(1, counts[0]) else ())
 
     def _variable(self, var: Var) -> None:
         if var.space != "reg":
@@ -337,6 +354,12 @@ class _Body:
             parts.append(self._operand(op, depth + 1))
         tokens.expect("]")
         return Mem(base, offset, tuple(parts))
+
+
+def _holds(inlined: Inlined | None, place: tuple) -> bool:
+    while inlined is not None and inlined[1:4] != place:
+        inlined = inlined.outer
+    return inlined is not None
 
 
 def location(tokens: Tokens) -> tuple[tuple[int, int, int], tuple[str, int, int, int] | None]:

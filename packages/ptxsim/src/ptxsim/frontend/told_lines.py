@@ -32,10 +32,20 @@ def tell_lines(function: Function, files: dict[int, str]) -> None:
                 done_at[call.label].add(place)
     for at, places, _ in chains:
         inner = zip(at.calls(), places, strict=False)
-        fit = (place for call, place in inner if len(outside[place]) == 1 and len(done_at[call.label]) > 1)
-        file, line = next(fit, places[-1])
+        fit = [p for call, p in inner if len(outside[p]) == 1 and len(done_at[call.label]) > 1]
+        sure = _sure(at, places)
+        file, line = next((place for place in fit if place in sure), next(iter(fit), places[-1]))
         at.line = line or None
         at.file = PurePath(files[file]).name if line and file in files else None
+
+
+def _sure(at: Location, places: list[_Place]) -> list[_Place]:
+    """The places that are in all chains of calls that may have led there."""
+    for depth, call in enumerate(at.calls()):
+        for other in call.others:
+            chain = Location(None, None, (call.file, call.line, call.column), other).places()
+            places = places[: depth + 2] + [place for place in places[depth + 2 :] if place in chain]
+    return places
 
 
 def _chains(function: Function) -> list[tuple[Location, list[_Place], bool]]:
