@@ -244,23 +244,19 @@ def _tensor_store(instr, reduction: str | None):
     rows, im2col = "tile::scatter4" in instr.mods, bool(mode_of(instr))
 
     def run(cluster: Cluster, split: Split, args):
-        copies = _copies(cluster, split, args, operation is None, rows, im2col)
-        if not split.one_lane:
+        copies = _copies(cluster, split, args, rows, im2col)
+        if len(copies) < sum(len(lanes) for _, lanes in copies):
             # the same bytes to the same place, as CuTe DSL 4.8 generates: slow but correct
-            severity = "review" if operation is None and len(copies) == 1 else "error"
-            _warn_lanes(cluster, split, args[1], "store from", severity)
+            _warn_lanes(cluster, split, args[1], "store from", "error" if operation else "review")
         for what, lanes in copies:
-            _store_one(cluster, split, what, lanes, operation)
+            for one in [[lane] for lane in lanes] if operation else [lanes]:
+                _store_one(cluster, split, what, one, operation)
 
     return run
 
 
-def _copies(
-    cluster: Cluster, split: Split, args, merge: bool, rows: bool, im2col: bool
-) -> list[tuple[tuple, list[int]]]:
-    """((tensor map, coordinates, shared place), lanes) of each store. merge: lanes with equal stores share
-    one.
-    """
+def _copies(cluster: Cluster, split: Split, args, rows: bool, im2col: bool) -> list[tuple[tuple, list[int]]]:
+    """((tensor map, coordinates, shared place), lanes) of each store: lanes with equal stores share one."""
     found: dict[tuple, tuple[tuple, list[int]]] = {}
     for lane in [int(x) for x in split.lanes]:
         one = split.at(1 << lane)
@@ -268,7 +264,7 @@ def _copies(
         place = place_of(cluster, one, cluster.address(one, args[1]), False)
         if tmap is None or place is None:
             continue
-        key = cluster.address(one, args[0]), start, place, -1 if merge else lane
+        key = cluster.address(one, args[0]), start, place
         found.setdefault(key, ((tmap, start, place), []))[1].append(lane)
     return list(found.values())
 
