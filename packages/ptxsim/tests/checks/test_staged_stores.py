@@ -45,3 +45,15 @@ def test_what_is_missing_is_told(twin, order):
     assert RING.text.count(old) == 1
     found = [f for f in run_rule(RING, RING.text.replace(old, new), order).findings if f.severity == "error"]
     assert found and all(f.kind == "race" and words in f.message for f in found), [str(f) for f in found]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_wait_for_all_still_needs_a_barrier_before_others_write(order):
+    """One part only: its thread waits for each store, but perhaps only after another one has written."""
+    text = RING.text.replace(WAIT, WAIT.replace("1;", "0;")).replace("%x3, %x2, 1;", "%x3, %x2, 0;")
+    assert not run_rule(RING, text, order).findings
+    found = run_rule(RING, text.replace(FREE, ""), order).findings
+    causes = {f.evidence.get("cause") for f in found}
+    assert causes & {"group-late", "group-unguarded"} and "stores-pending" not in causes, list(
+        map(str, found)
+    )

@@ -129,6 +129,14 @@ OF_PLACES = (
         text="no barrier stands between its thread's wait_group{line} and this write",
     ),
     Cause(
+        "relaxed-meeting",
+        170,
+        "let the arrival release (cluster.sync(), cute::cluster_arrive()), or put fence.acq_rel.cluster "
+        "before it; fence.mbarrier_init hands on the inits of mbarriers alone",
+        text="the barrier of the cluster that stands between them orders no memory, as its arrival{line} is "
+        ".relaxed",
+    ),
+    Cause(
         "phase-lost",
         185,
         "whoever signals for the next phase must have waited for these warps: if one lane arrives for its "

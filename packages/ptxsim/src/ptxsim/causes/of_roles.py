@@ -148,6 +148,14 @@ OF_ROLES = (
         "nothing orders its writes before the wait",
     ),
     Cause(
+        "handed-for-warp",
+        230,
+        "to conform to the PTX memory model, put __syncwarp() (bar.warp.sync) before the one arrive of each "
+        "warp",
+        text="one lane arrives on {name}{line} for its warp; all its lanes met in a .sync instruction before "
+        "that, which orders no memory, although chips that we know keep the order",
+    ),
+    Cause(
         "role-by-turns",
         215,
         "let one warp go round a ring from its first round to its last; or, if a role goes from warp to "

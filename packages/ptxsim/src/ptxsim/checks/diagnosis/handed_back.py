@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks.diagnosis.carriers import own_signals
 from ptxsim.checks.diagnosis.out_of_step import hands_back_more, newest_wait
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.diagnosis.unseen_arrival import Edge, arrives_alone, edge
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
 
@@ -26,5 +26,8 @@ def handed_back_early(races, pair: AccessPair) -> Edge | None:
     more = hands_back_more(races, reader.warp(races), place, own_signals(races, writer))
     if more is not None:
         return more
+    alone = arrives_alone(races, pair, place) if reader is pair.first and reader.kind == "thread" else None
+    if alone is not None:
+        return alone
     reading = UNITS.get(reader.kind, thread_of(races, reader.by))
     return edge("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)

@@ -97,7 +97,10 @@ def missing(races, pair: AccessPair) -> Edge:
     if guessed(races, pair):
         return edge("guess")
     if told_by_exchange(races, pair):
-        return edge("by-exchange")
+        if pair.handed_back is None:
+            return edge("by-exchange")
+        place, row = pair.handed_back
+        return edge("handed-for-warp", name=barrier_of(races, place), line=line_text(races, row))
     if tried(races, pair):
         return edge("tried")
     if pair.issuers:
@@ -114,6 +117,8 @@ def missing(races, pair: AccessPair) -> Edge:
     only = _only_read(races, pair)
     if only is not None:
         return only
+    if pair.relaxed is not None:
+        return edge("relaxed-meeting", line=line_text(races, pair.relaxed))
     if pair.waited:
         return _wait(races, pair)
     if first.kind in ("ld", "st"):
@@ -127,7 +132,10 @@ def _store_pending(races, pair: AccessPair) -> Edge:
     crossed = None if pair.after_issue else no_barrier(races, pair)
     if crossed is not None:  # it should come before the store that it met, not after it
         return crossed
-    left = races.bulk.left_pending(races.clocks.queue(first.agent).owner, first.epoch)
+    owner = races.clocks.queue(first.agent).owner
+    left, late = races.bulk.left_pending(owner, first.epoch), races.bulk.waited_late(owner, first.epoch)
+    if left is None and late is not None and unguarded(races, pair, late):
+        return edge("group-unguarded", line=line_text(races, late))
     if left is not None:
         cause = "group-unguarded" if unguarded(races, pair, left[1]) else "groups-allowed"
         return edge(cause, count=left[0], line=line_text(races, left[1]))

@@ -117,8 +117,7 @@ class BulkCopyOrder(Observer):
         for thread in self.storing.intersection((split.warp * 32 + split.lanes).tolist()):
             committed, agent = self.committed.item(thread), self.clocks.agent_of(thread)
             done = committed - allowed
-            if allowed:
-                self.waits.setdefault(agent, []).append((done, committed, split.row))
+            self.waits.setdefault(agent, []).append((done, committed, split.row))
             if reading:
                 self.reads[agent] = done, split.row
             for kind in ("source",) if reading else ("source", "result"):
@@ -132,6 +131,10 @@ class BulkCopyOrder(Observer):
         """
         waits = self.waits.get(agent, [])
         return next((((c - done), row) for done, c, row in waits if done < group <= c), None)
+
+    def waited_late(self, agent: int, group: int) -> int | None:
+        """The row of the first wait of the thread that covers this group; None: no such wait."""
+        return next((row for done, _, row in self.waits.get(agent, ()) if group <= done), None)
 
     def only_read(self, agent: int, group: int) -> int | None:
         """The row of the thread's last wait_group.read, if it covers this group."""

@@ -74,6 +74,8 @@ class AccessPair:
     position: int = 0  # of the place, in the shadow
     met_in_group: bool = True  # each time, the later is a wgmma, which a warp issued after the earlier
     of_warp: bool = True  # each time they met, both were by threads of one warp
+    relaxed: int | None = None  # row of a relaxed arrival at the cluster's barrier between the two
+    handed_back: tuple | None = None  # each time they met, a lane had arrived for its warp: (barrier, row)
     in_warp: bool = True  # a lane of the later one's warp knew of the earlier one, each time they met
 
     @classmethod
@@ -93,14 +95,14 @@ class AccessPair:
         key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
         known = races.history.pairs.get(key)
         if known is not None:
-            known.met(races, line)
+            known.met(races, line, clock, second.issuer(races, None, detail))
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
             if known.elsewhere is not None:  # the worst case counts: no fence at all
                 known.elsewhere = _fenced_elsewhere(races, space, line, clock)
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
-        pair.met(races, line)
+        pair.met(races, line, clock, second.issuer(races, None, detail))
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
@@ -121,6 +123,7 @@ class AccessPair:
         earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
         self.issued, self.at = (earlier, op), len(races.clocks.steps)
         first.by, second.by = first.issuer(races, op), second.issuer(races, None, op)
+        self.relaxed = races.handshakes.met_relaxed(first, second.warp(races))
         if None in (first.by, second.by):
             return
         warps = [races.clocks.warp_of(by) for by in (first.by, second.by)]
@@ -138,10 +141,13 @@ class AccessPair:
             if self.early is None and first.kind == "thread" and first.verb == "read" and now is not None:
                 self.early = races.handshakes.handed_before(first, warps[1], now)
 
-    def met(self, races, line: list[int]) -> None:
-        """Records one more conflict: the reading side, and whether a lane of the later one's warp knew of the
-        earlier one, or a warp of its warpgroup.
+    def met(self, races, line: list[int], clock, by: int | None) -> None:
+        """Records one more conflict: the reading side, whether a lane of the later one's warp knew of the
+        earlier one, or a warp of its warpgroup, and whether a lane has handed the place back for its warp.
         """
+        if self.handed_back or not self.count:
+            found = _handed_for_warp(races, line, clock, by)
+            self.handed_back = found and (self.handed_back or found)
         self.of_warp = self.of_warp and _of_one_warp(races, line)
         self.met_in_group = self.met_in_group and _known_in_group(races, line)
         now, self.in_warp = races.history.now, self.in_warp and _known_in_warp(races, line)
@@ -172,6 +178,16 @@ def _known_in_warp(races, line: list[int]) -> bool:
         return False
     lanes = clocks.agents_of(clocks.warp_of(me), WHOLE_WARP)
     return bool(clocks.clock[lanes, agent].max() >= epoch)
+
+
+def _handed_for_warp(races, line: list[int], clock, by: int | None) -> tuple | None:
+    """Where another lane of a reading thread's warp has told the writer that the place is free, if so."""
+    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
+    ours = line[PREVIOUS_CLUSTER] in (0, races.history.now) and agent < races.clocks.threads
+    if line[CODE] != READ_WRITE or not ours or by is None:
+        return None
+    now = clock if clock is not None else races.clocks.clock[by]
+    return races.handshakes.handed_for_warp((agent, epoch, line[PREVIOUS] & ROW_MASK), by, now)
 
 
 def _known_in_group(races, line: list[int]) -> bool:

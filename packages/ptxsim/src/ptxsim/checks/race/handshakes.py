@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
+from ptxsim.checks.race.clock_rows import most
+from ptxsim.checks.race.told_by_exchange import before_meeting
 from ptxsim.checks.static_flow import way_without_barrier
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Split
+from ptxsim.machine.register_files import WHOLE_WARP
 
 
 @dataclass
@@ -20,6 +26,7 @@ class Handed:
     agent: int  # the first of those that arrived
     epoch: int  # epoch of this agent that the arrival ended
     row: int
+    reached: np.ndarray  # epochs of all agents of the warp until then
 
 
 class Handshakes(Observer):
@@ -36,6 +43,9 @@ class Handshakes(Observer):
         self.handed: dict[int, dict[Place, Handed]] = {}
         self.waited: dict[int, int] = {}  # warp -> tick of its last wait
         self.newest: dict[int, Place] = {}  # warp -> what it has waited for last
+        self.arrived: list = []  # those of the last phase
+        self.relaxed: list[tuple[np.ndarray, int]] = []  # arrivals at the cluster's barrier, without release
+        self.met: dict[int, list] = {}  # warp -> such arrivals of the phases that it has waited for
 
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         if arrival.announces is not None:
@@ -43,12 +53,37 @@ class Handshakes(Observer):
         self.tick += 1
         first = (arrival.lanes & -arrival.lanes).bit_length() - 1
         agent = self.clocks.agent_of(split.warp * 32 + first)
-        handed = Handed(self.tick, agent, self.clocks.epoch(agent), split.row)
+        warp = self.clocks.agents_of(split.warp, WHOLE_WARP)
+        epochs = self.clocks.clock[warp, warp]
+        if self.clocks.threads_per_agent == 1:  # later reads of its other lanes differ from earlier ones
+            self.clocks.clock[warp, warp] += 1
+        handed = Handed(self.tick, agent, self.clocks.epoch(agent), split.row, epochs)
         self.handed.setdefault(split.warp, {})[arrival.place] = handed
 
     def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self.tick += 1
         self.waited[split.warp], self.newest[split.warp] = self.tick, wait.place
+
+    def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None:
+        if relaxed:
+            agents = self.clocks.agents(split)
+            self.relaxed.append((most(self.clocks.clock, agents), split.row))
+            self.clocks.clock[agents, agents] += 1
+
+    def cluster_complete(self, cluster: Cluster) -> None:
+        self.arrived, self.relaxed = self.relaxed, []
+
+    def cluster_wait(self, cluster: Cluster, split: Split) -> None:
+        self.met[split.warp] = self.arrived or self.met.get(split.warp, [])
+
+    def met_relaxed(self, first: Access, warp: int | None) -> int | None:
+        """The row of an arrival without release at a barrier of the cluster that stands between an access and
+        what this warp did last; None: no such one.
+        """
+        for clock, row in self.met.get(-1 if warp is None else warp, ()):
+            if first.agent < len(clock) and clock[first.agent] >= first.epoch:
+                return row
+        return None
 
     def handed_early(self, agent: int, guest: int, clock, issued=None) -> tuple[Place, int] | None:
         """(barrier, row) of a signal by this agent's warp since its last wait, if warp `guest` waits for
@@ -57,11 +92,10 @@ class Handshakes(Observer):
         counts, too, whatever the warp has waited for since.
         """
         warp = self.clocks.warp_of(agent)
-        since, histories = self.waited.get(warp, 0), history_of(self.races.cluster)
-        for place, handed in self.handed.get(warp, {}).items():
-            waits = place in histories and guest in histories[place].waits
+        since = self.waited.get(warp, 0)
+        for place, handed in self._signals(warp, guest):
             later = issued is not None and handed.epoch >= issued.clock[handed.agent]
-            if waits and clock[handed.agent] >= handed.epoch and (later or handed.tick > since):
+            if clock[handed.agent] >= handed.epoch and (later or handed.tick > since):
                 return place, handed.row
         return None
 
@@ -78,3 +112,26 @@ class Handshakes(Observer):
         found.sort(key=lambda place: place != self.newest.get(guest))
         early = (p for p in found if way_without_barrier(program, signals[p].row, read.row))
         return next(((place, signals[place].row) for place in early), None)
+
+    def handed_for_warp(self, read: tuple[int, int, int], by: int, clock) -> tuple[Place, int] | None:
+        """(barrier, row) of an arrival by another lane of the warp of a reading thread, if all its lanes met
+        between the two, and if thread `by` waits for that barrier and its `clock` knows of the arrival.
+
+        read: the thread's agent, its epoch, the row.
+        """
+        agent, epoch, row = read
+        if self.clocks.threads_per_agent > 1:
+            return None
+        early = before_meeting(self.races.launch.program, row)
+        for place, handed in self._signals(self.clocks.warp_of(agent), self.clocks.warp_of(by)):
+            known = clock[handed.agent] >= handed.epoch and handed.reached[agent % 32] >= epoch
+            if known and handed.row not in early:
+                return place, handed.row
+        return None
+
+    def _signals(self, warp: int, guest: int) -> Iterator[tuple[Place, Handed]]:
+        """The last arrivals of a warp on the barriers that warp `guest` waits for."""
+        histories = history_of(self.races.cluster)
+        for place, handed in self.handed.get(warp, {}).items():
+            if place in histories and guest in histories[place].waits:
+                yield place, handed

@@ -5,11 +5,17 @@
 The first lane acquires, and by PTX it alone does: no exchange orders memory (PTX ISA 9.7.9.6). But the chips
 that we know execute an exchange for all lanes of a warp together, and their loads and stores in program
 order: cooperative_groups builds its tiles of several warps on that.
+
+    ld.shared x, [p];  wgmma.wait_group.sync.aligned 0;  @first mbarrier.arrive [empty];
+
+The same holds for reads before any other `.sync` instruction of the whole warp, after which one lane hands
+the place back for all: DeepGEMM's FP8 kernels do that.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from ptxsim.checks.race.carried_values import EXCHANGES, definitions
 from ptxsim.checks.race.conflict import AccessPair
@@ -24,6 +30,8 @@ _ACQUIRES = {"acquire", "acq_rel", "sc"}
 
 def told_by_exchange(races, pair: AccessPair) -> bool:
     """Whether a lane of the later side's warp knows of the earlier access, and an exchange hands that on."""
+    if pair.handed_back is not None:
+        return True
     if not pair.in_warp or pair.code > READ_WRITE:
         return False
     program, (row, later) = races.launch.program, (pair.first.row, pair.second.row)
@@ -48,8 +56,24 @@ def _acquires(instr: Instr) -> bool:
 @functools.lru_cache(maxsize=256)
 def _before_exchange(program, row: int) -> frozenset[int]:
     """Rows that the lane that was at `row` may reach before all lanes of its warp meet."""
-    starts, meet = next_rows(program, row), functools.partial(_all_meet, program)
+    return _until(program, row, functools.partial(_all_meet, program))
+
+
+@functools.lru_cache(maxsize=256)
+def before_meeting(program, row: int) -> frozenset[int]:
+    """Rows that the lane that was at `row` may reach before an instruction that its warp executes together:
+    an exchange, or one like wgmma, tcgen05.ld and mma.sync.
+    """
+    return _until(program, row, lambda instr: _all_meet(program, instr) or _of_warp(instr))
+
+
+def _until(program, row: int, meet: Callable) -> frozenset[int]:
+    starts = next_rows(program, row)
     return frozenset().union(*(reachable(program, start, stops=meet) for start in starts))
+
+
+def _of_warp(instr: Instr | None) -> bool:
+    return instr is not None and "sync" in instr.mods and "aligned" in instr.mods
 
 
 def _comes_to(program, row: int, later: int) -> bool:
