@@ -41,3 +41,27 @@ def test_the_phase_that_was_lost_is_the_cause(order):
 @pytest.mark.parametrize("order", ORDERS)
 def test_warps_that_skip_the_product_are_the_cause(order):
     assert "that warps 1-3 never issue" in deadlock(wait(0, 24), order).replace("WG0 ", "")
+
+
+LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%sm], [%in], 16, [%bar];"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_warp_that_has_passed_a_fresh_barrier_is_the_cause(order):
+    """The load begins when warp 0 has passed its wait; warps 1 to 3 come to that wait when it has ended."""
+    text = lines(
+        *(f"@%lead mbarrier.init.shared::cta.b64 [%bar+{at}], 1;" for at in (0, 8, 16)),
+        "@%lead fence.mbarrier_init.release.cluster; mov.u32 %x4, 0; mov.b64 %y2, 4611686293305360448;",
+        "setp.ne.u32 %p, %t, %t;",
+        *(f"mov.f32 %f{i}, 0f00000000;" for i in range(4)),
+        "bar.sync 0; setp.eq.u32 %q, %t, 128; @%q bra LOADS; @%w4 bra END;",
+        f"@%w0 bra DATA; {wait(0, 8)}",
+        f"DATA: {wait(1)} @%lead mbarrier.arrive.shared::cta.b64 _, [%bar+16];",
+        f"{PRODUCT} bra END;",
+        f"LOADS: {wait(0, 16)} mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16; {LOAD}",
+        f"{wait(0)} mbarrier.arrive.shared::cta.b64 _, [%bar+8];",
+        "END:",
+    )
+    rule = Rule("fresh-in-group", text, threads=160, target="sm_90a")
+    (found,) = [f for f in run_rule(rule, text, order).findings if f.kind == "deadlock"]
+    assert found.evidence["cause"] == "fresh-wait" and "warp 0 waited for the wrong" in found.message

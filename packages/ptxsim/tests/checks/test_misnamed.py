@@ -110,3 +110,17 @@ def test_a_signal_that_names_another_barrier(meant, named):
 def test_a_signal_that_is_left_out_is_no_wrong_name(left_out):
     assert sent({}) is None
     assert sent({}, left_out) is None
+
+
+def test_lines_that_init_counts_together_are_no_wrong_name():
+    """Two lines signal `done`, whose init counts both, and nobody signals `free`."""
+    place, (cluster, histories, reporter) = pipeline()
+    histories[place["full"]].sources["arrive", LOADS, 1] = Signals(1, 4, announces=True)
+    histories[place["back"]].sources["arrive", STORES, 4] = Signals(1, 4)
+    for row, warp in ((2, MULTIPLIES), (3, LOADS)):
+        histories[place["done"]].sources["arrive", warp, row] = Signals(1, 4)
+    for name, warp in WAITS.items():
+        histories[place[name]].waits[warp] = Waits(0, 1, rows={ROW[name]})
+    assert missent(cluster, histories, reporter) is not None
+    histories[place["done"]].count = 2
+    assert missent(cluster, histories, reporter) is None

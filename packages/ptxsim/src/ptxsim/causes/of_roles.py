@@ -113,7 +113,7 @@ OF_ROLES = (
         "is init(count) right for this barrier, and should the threads that are still missing signal it "
         "without that wait?",
         text="{name} never completes phase {phase}: {count} of {expected} arrivals came ({arrived}); {late} "
-        "would signal it ({line}), and waits for {wants}: {state}",
+        "would signal it ({line}), and {holds} for {wants}: {state}",
     ),
     Cause(
         "warp-left-out",

@@ -14,7 +14,7 @@ from ptxsim.events.views import Cluster
 
 def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
     """A warp that signals `place` reaches its first wait for another, still fresh barrier only after it has
-    signalled.
+    signalled it once; a warp that has signalled it more often does not wait in its rounds.
 
     In a ring, only the element with the same index proves this: the first lap fills all of them.
     """
@@ -22,18 +22,19 @@ def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
     if record is None:
         return None
     number = index_of(reporter, place)
-    signalled: dict[int, int] = {}  # warp -> lanes
+    signalled: dict[int, list[int]] = {}  # warp -> lanes, each time
     waited: set[tuple[int, Place]] = set()
     for step in record.steps:
         if step.kind in ("arrive", "commit") and place in step.places:
-            signalled[step.warp] = step.lanes
+            signalled.setdefault(step.warp, []).append(step.lanes)
         if step.kind != "wait":
             continue
         first = [other for other in step.places if (step.warp, other) not in waited]
         waited.update((step.warp, other) for other in first)
-        for other in first if step.warp in signalled else ():
+        lanes = signalled.get(step.warp, [])
+        for other in first if len(lanes) == 1 else ():
             if _fresh(histories.get(other), step.warp) and index_of(reporter, other) == number:
-                who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: signalled[step.warp]})
+                who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: lanes[0]})
                 line = source_line(cluster.program, step.row)
                 return reason("fresh-late", step.row, who=who, name=reporter.shared_name(other[1]), line=line)
     return None

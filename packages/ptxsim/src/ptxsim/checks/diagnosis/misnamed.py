@@ -49,7 +49,7 @@ def missent(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | N
     """The signal that names another barrier instead of one that is waited for and that nobody signals."""
     arrays = sorted({reporter.shared_array(place[1]) for place in histories})
     signals = {array: _signal_lines(cluster, histories, array, reporter) for array in arrays}
-    doubly = [array for array in arrays if len(signals[array]) == 2]
+    doubly = [a for a in arrays if len(signals[a]) == 2 and not _counts_all(cluster, histories, a, reporter)]
     waits = {array: _lines(cluster, histories, array, reporter) for array in arrays if not signals[array]}
     if not doubly or not any(waits.values()):
         return None
@@ -105,6 +105,19 @@ def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Repor
                 line.warps.add(warp)
                 line.announces |= signals.announces
     return list(lines.values())
+
+
+def _counts_all(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> bool:
+    """Whether init counts every thread at every line that signals: none of them is one too many."""
+    for history in of_array(histories, array, reporter.shared_array):
+        lanes: dict[tuple[int, str], int] = {}
+        for (how, warp, row), signals in history.sources.items():
+            if how != "load":
+                at = warp, phrases.source_line(cluster.program, row)
+                lanes[at] = lanes.get(at, 0) | signals.lanes
+        if lanes and history.count != sum(mask.bit_count() for mask in lanes.values()):
+            return False
+    return True
 
 
 def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:

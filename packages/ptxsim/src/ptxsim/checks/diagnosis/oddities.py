@@ -234,6 +234,7 @@ class Oddities(Observer):
         for at, history in history_of(cluster).items():
             waits = history.waits.get(warp)
             brings = self.reporter.shared_array(at[1]) in bringers
+            brings = brings or any(how == ("commit" if tmem else "load") for how, _, _ in history.sources)
             if waits is not None and waits.fresh is not None and brings:
                 line = f" ({source_line(cluster.program, waits.fresh)})"
                 cause = CAUSES["fresh-read"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.parity import passed_fresh
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.machine.register_files import WHOLE_WARP
@@ -41,13 +42,24 @@ def warpgroup(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "wgmma":
         return None
     lanes = dict.fromkeys(model.absent_warps(waiter), WHOLE_WARP)
-    late = (_lost_phase(model, other) for other in model.waiters if lanes.keys() & other.lanes.keys())
-    lost = next((one for one in late if one is not None), None)
-    if lost is not None:
-        return lost
+    late = [other for other in model.waiters if lanes.keys() & other.lanes.keys()]
+    found = [one for one in (_lost_phase(model, other) for other in late) if one is not None]
+    found += [one for one in (_went_ahead(model, waiter, other) for other in late) if one is not None]
+    if found:
+        return found[0]
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(waiter.cta, lanes)
     return blame("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
+
+
+def _went_ahead(model: Model, waiter: Waiter, late: Waiter) -> Blame | None:
+    """Those who issued it passed the wait at which the others are held: it was their first for that barrier,
+    and asked for parity 1.
+    """
+    history = barrier_of(model, late)[1]
+    if history is None or not late.detail["parity"] or not waiter.lanes.keys() <= history.waits.keys():
+        return None
+    return passed_fresh(model, waiter, late.place)
 
 
 def _lost_phase(model: Model, waiter: Waiter) -> Blame | None:

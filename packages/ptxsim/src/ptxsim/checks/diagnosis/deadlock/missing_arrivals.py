@@ -25,9 +25,8 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
         return alone
     arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
     rows = rows_of_others(model, waiter)
-    late = [
-        w for w in model.waiters if w is not waiter and rows & model.reach(w) and not arrived & set(w.lanes)
-    ]
+    others = [w for w in model.waiters if w is not waiter and not arrived & set(w.lanes)]
+    late = [w for w in others if model.able(w, rows, waiter.place)]
     if any(_signallers(model, waiter.place) & set(w.lanes) for w in late):
         return None
     if rows & model.reach(waiter) and not arrived & set(waiter.lanes):
@@ -94,7 +93,7 @@ def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -
     """
     found = []
     for other in late:
-        ahead = rows & model.reach(other)
+        ahead = model.able(other, rows, waiter.place)
         elsewhere = {
             row
             for place, history in model.histories.items()
@@ -145,24 +144,25 @@ def partial_late(model: Model, waiter: Waiter) -> Blame | None:
         return None
     rows, signallers = rows_of_others(model, waiter), _signallers(model, waiter.place)
     others = [w for w in model.waiters if w is not waiter and not signallers & set(w.lanes)]
-    late = _to_come(model, waiter, rows, [w for w in others if rows & model.reach(w)])
+    late = _to_come(model, waiter, rows, others)
     if not late or rows & model.reach(waiter):
         return None
     other, row = late[0]
     facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
-    facts |= {"late": other.who, "line": model.line(row), "wants": other.wants, "state": other.state}
+    late_waits = {"late": other.who, "holds": agree(other.who, "waits"), "wants": other.wants}
+    facts |= late_waits | {"line": model.line(row), "state": other.state}
     return blame("partial-late", waiter, **facts)
 
 
 def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
-    """The barriers that the lines meant for this one signal instead. A commit to both counts as here.
+    """The barriers that the lines meant for this one signal instead. A warp that signals both counts as here.
 
     room: the arrivals that it lacks. If more threads of other CTAs arrive on their own barrier, they are not
     meant.
     """
     rank, offset = waiter.place
     rows = model.rows_for(waiter.place) & _rows_at(model, model.array(offset))
-    found, own = [], model.histories[waiter.place].sources
+    found, own = [], {w for how, w, _ in model.histories[waiter.place].sources if how != "load"}
     for place, history in model.histories.items():
         if place == waiter.place or not any(row in rows for _, _, row in history.sources):
             continue
@@ -170,7 +170,9 @@ def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
             place[1] == offset
             and place[0] != rank
             and (room is None or _threads(history, rows) <= room)
-            and not all(source in own and source[0] == "commit" for source in history.sources)
+            and not all(
+                how == "load" or warp in own or model.at_home(row) for how, warp, row in history.sources
+            )
             or model.array(place[1]) != model.array(offset)
             or place[0] == rank
             and model.cluster.mbarriers[place].phase - 2 > history.seen

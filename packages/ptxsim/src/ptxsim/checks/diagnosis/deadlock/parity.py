@@ -7,6 +7,7 @@ from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, fin
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.excess_arrivals import arriving
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.events.records import Place
 from ptxsim.machine.split import lane_list
 
 _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # for a wait alone; for a ring of several
@@ -62,7 +63,7 @@ def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
         return None
     if (seen + 1) & 1 == waiter.detail["parity"] and history.seen > seen:
         return _by_turns(model, waiter, history, seen + 1) or _lapped(model, waiter, history, seen + 1)
-    fresh = _passed_fresh(model, waiter, history) if not missed else None
+    fresh = passed_fresh(model, waiter, waiter.place) if not missed else None
     if fresh is not None:
         return fresh
     first = "" if missed else _FIRST[len(ring) > 1]
@@ -99,11 +100,12 @@ def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:
     return blame("lapped", waiter, who=waiter.who, **facts)
 
 
-def _passed_fresh(model: Model, waiter: Waiter, history) -> Blame | None:
+def passed_fresh(model: Model, waiter: Waiter, place: Place) -> Blame | None:
     """The group's first wait for data asked for parity 1, which is not that of phase 0."""
+    history = model.histories[place]
     if not any(how == "load" for how, _, _ in history.sources):
         return None
-    if _began_right(model, waiter):
+    if _began_right(model, waiter, place):
         return None
     waits = [history.waits[warp] for warp in waiter.lanes if warp in history.waits]
     fresh = next((w.fresh for w in waits if w.fresh is not None), None)
@@ -111,15 +113,13 @@ def _passed_fresh(model: Model, waiter: Waiter, history) -> Blame | None:
         return None
     row = waiter.row if fresh is None else fresh
     passes = "asks for phase 1 before phase 0" if fresh is None else "on a fresh barrier passes at once"
-    facts = {"name": model.name(waiter.place), "line": model.line(row), "passes": passes}
+    facts = {"name": model.name(place), "line": model.line(row), "passes": passes}
     return blame("fresh-wait", waiter, who=waiter.who, **facts)
 
 
-def _began_right(model: Model, waiter: Waiter) -> bool:
+def _began_right(model: Model, waiter: Waiter, place: Place) -> bool:
     """Whether the group has waited for phase 0 of another barrier of the array. Then it flips too often."""
-    same = (
-        p for p in model.histories if p != waiter.place and model.array(p[1]) == model.array(waiter.place[1])
-    )
+    same = (p for p in model.histories if p != place and model.array(p[1]) == model.array(place[1]))
     waits = (model.histories[p].waits.get(warp) for p in same for warp in waiter.lanes)
     return any(w is not None and w.fresh is None for w in waits)
 

@@ -196,6 +196,16 @@ class Model:
             self._reach[id(waiter)] = set().union(*rows)
         return self._reach[id(waiter)]
 
+    def able(self, waiter: Waiter, rows: set[int], place: tuple[int, int]) -> set[int]:
+        """Of rows that signal an array, those at which a group may still signal this element."""
+        ahead = rows & self.reach(waiter)
+        return ahead if waiter.cta == place[0] else {row for row in ahead if not self.at_home(row)}
+
+    def at_home(self, row: int) -> bool:
+        """Whether a row can only signal its own CTA: an mbarrier instruction not on .shared::cluster."""
+        instr = self.program.instrs[row]
+        return instr.op == "mbarrier" and "shared::cluster" not in instr.mods
+
     def rows_for(self, place: tuple[int, int]) -> set[int]:
         """Rows that signal barriers of the same array, by the program's text. Where the text gives only the
         buffer, which may hold several arrays, rows that have signalled other arrays alone do not count.
@@ -275,7 +285,7 @@ class Model:
             helpers += self._agents(how, row, lanes)
         if all(helper.done for helper in helpers):
             rows = self.rows_for(waiter.place)
-            able = {id(w): rows & self.reach(w) for w in self.waiters}
+            able = {id(w): self.able(w, rows, waiter.place) for w in self.waiters}
             others = [w for w in self.waiters if w is not waiter and able[id(w)]]
             others = others or ([] if helpers else [waiter])
             helpers += [self._would(w, able[id(w)]) for w in others if able[id(w)]]
