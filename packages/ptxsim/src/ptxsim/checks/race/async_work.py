@@ -72,12 +72,12 @@ class Transfers:
 
     def find(self, queue: int, epoch: int, row: int, other: Issued | None = None) -> Issued | None:
         """The transfer or MMA of a queue with this epoch and row, if it is recent and not `other`."""
-        known = self.of_queue.get(queue)
-        if known is None:
-            return None
-        return next(
-            (op for at, op in reversed(known) if at == epoch and op.row == row and op is not other), None
-        )
+        return next((op for op in self.all_of(queue, epoch, row) if op is not other), None)
+
+    def all_of(self, queue: int, epoch: int, row: int) -> list[Issued]:
+        """The recent ones of a queue with this epoch and row, the last first."""
+        known = reversed(self.of_queue.get(queue, ()))
+        return [op for at, op in known if at == epoch and op.row == row]
 
 
 def byte_ranges(span: SharedSpan, window: int) -> np.ndarray:

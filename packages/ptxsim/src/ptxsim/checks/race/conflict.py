@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.async_work import Issued
+from ptxsim.checks.race.async_work import Issued, byte_ranges
 from ptxsim.checks.race.shadow_order import (
     AGENT,
     AGENT_SHIFT,
@@ -95,14 +97,14 @@ class AccessPair:
         key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
         known = races.history.pairs.get(key)
         if known is not None:
-            known.met(races, line, clock, second.issuer(races, None, detail))
+            known.met(races, line, clock, detail)
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
             if known.elsewhere is not None:  # the worst case counts: no fence at all
                 known.elsewhere = _fenced_elsewhere(races, space, line, clock)
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
-        pair.met(races, line, clock, second.issuer(races, None, detail))
+        pair.met(races, line, clock, detail)
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
@@ -141,21 +143,26 @@ class AccessPair:
             if self.early is None and first.kind == "thread" and first.verb == "read" and now is not None:
                 self.early = races.handshakes.handed_before(first, warps[1], now)
 
-    def met(self, races, line: list[int], clock, by: int | None) -> None:
+    def met(self, races, line: list[int], clock, op) -> None:
         """Records one more conflict: the reading side, whether a lane of the later one's warp knew of the
         earlier one, or a warp of its warpgroup, and whether a lane has handed the place back for its warp.
         """
         if self.handed_back or not self.count:
-            found = _handed_for_warp(races, line, clock, by)
+            found = _handed_for_warp(races, line, clock, self.second.issuer(races, None, op))
             self.handed_back = found and (self.handed_back or found)
         self.of_warp = self.of_warp and _of_one_warp(races, line)
         self.met_in_group = self.met_in_group and _known_in_group(races, line)
         now, self.in_warp = races.history.now, self.in_warp and _known_in_warp(races, line)
-        if line[CODE] == WRITE_READ:
-            self.readers.add((line[ROW], line[AGENT]))
-        elif line[CODE] == READ_WRITE:
-            agent = line[PREVIOUS] >> AGENT_SHIFT if line[PREVIOUS_CLUSTER] in (0, now) else -1
-            self.readers.add((line[PREVIOUS] & ROW_MASK, agent))
+        agent = line[PREVIOUS] >> AGENT_SHIFT if line[PREVIOUS_CLUSTER] in (0, now) else -1
+        before = agent, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK, line[PREVIOUS] & ROW_MASK
+        after = line[AGENT], line[EPOCH], line[ROW]
+        if line[CODE] in (WRITE_READ, READ_WRITE):
+            reader, writer = (after, before) if line[CODE] == WRITE_READ else (before, after)
+            agents = {reader[0]}
+            if reader[0] >= 0 and races.clocks.kind_of(reader[0]) == "wgmma":
+                written = _written(races, writer, line[POSITION], op if writer is after else None)
+                agents = races.wgmma.readers(*reader[:2], written)
+            self.readers |= {(reader[2], agent) for agent in agents}
 
     def add_issuers(self, races, *agents: int | None) -> None:
         """Adds agents of the same CTA that issue this line too."""
@@ -178,6 +185,20 @@ def _known_in_warp(races, line: list[int]) -> bool:
         return False
     lanes = clocks.agents_of(clocks.warp_of(me), WHOLE_WARP)
     return bool(clocks.clock[lanes, agent].max() >= epoch)
+
+
+def _written(races, writer: tuple[int, int, int], position: int, op) -> np.ndarray | None:
+    """The bytes of shared memory that one side of a conflict writes, as spans; None: not known."""
+    agent, epoch, row = writer
+    if 0 <= agent < races.clocks.threads:
+        return np.array([[position, position + 1]])
+    window, known = (
+        races.history.window,
+        [op] if op is not None else races.transfers.all_of(agent, epoch, row),
+    )
+    copies = [one.copy for one in known if one.copy is not None]
+    spans = [byte_ranges(target, window) for copy in copies for target in copy.targets]
+    return np.concatenate(spans) if spans else None
 
 
 def _handed_for_warp(races, line: list[int], clock, by: int | None) -> tuple | None:

@@ -45,26 +45,36 @@ class IdleLoads(Observer):
 
     def in_vain(self, row: int, agent: int) -> bool:
         """Whether nothing that depends on the load at `row` was stored by this thread."""
-        stores = self.stores.get(row)
+        stores, program = self.stores.get(row), self.races.launch.program
         if stores is None or self.races.clocks.threads_per_agent > 1:
             return False
-        return not self.stored[self.number[sorted(stores)], agent].any()
+        lanes = slice(agent, agent + (32 if _multiplies(program.instrs[row]) else 1))
+        return not self.stored[self.number[sorted(stores)], lanes].any()
 
 
 @functools.lru_cache(maxsize=16)
 def guarded_stores(program) -> dict[int, frozenset[int]]:
-    """Row of a plain load -> the guarded stores that its value reaches, if it reaches nothing else."""
+    """Row of a plain load -> the guarded stores that its value reaches, if it reaches nothing else; row of a
+    wgmma -> the stores that its result reaches, guarded or not: a branch may lead round them.
+    """
     found = {}
     for row, instr in enumerate(program.instrs):
-        if instr is not None and instr.op == "ld" and not (ASKS | {"param", "volatile"}) & set(instr.mods):
-            stores = _ends(program, frozenset(targets(instr)))
+        if instr is None:
+            continue
+        loads = instr.op == "ld" and not (ASKS | {"param", "volatile"}) & set(instr.mods)
+        if loads or _multiplies(instr):
+            stores = _ends(program, frozenset(targets(instr)), loads)
             if stores:
                 found[row] = stores
     return found
 
 
+def _multiplies(instr: Instr) -> bool:
+    return instr.op == "wgmma" and instr.mods[0] == "mma_async"
+
+
 @functools.lru_cache(maxsize=256)
-def _ends(program, registers: frozenset[str]) -> frozenset[int] | None:
+def _ends(program, registers: frozenset[str], guarded: bool) -> frozenset[int] | None:
     """Stores that the values of these registers reach; None if they reach anything else."""
     stores = set()
     known, left = set(registers), list(registers)
@@ -75,11 +85,11 @@ def _ends(program, registers: frozenset[str]) -> frozenset[int] | None:
                 more = [name for name in targets(instr) if name not in known]
                 known.update(more)
                 left += more
-            elif _stores_value(instr, known):
+            elif _stores_value(instr, known, guarded):
                 stores.add(row)
             else:
                 return None
-    whole = all(_stores_value(program.instrs[row], known) for row in stores)
+    whole = all(_stores_value(program.instrs[row], known, guarded) for row in stores)
     return frozenset(stores) if whole else None
 
 
@@ -99,10 +109,11 @@ def _computes(program, row: int) -> bool:
     return op >= FIRST_SCALAR or op in (CALL, COLD)
 
 
-def _stores_value(instr: Instr, known: set[str]) -> bool:
-    """Whether this is a guarded plain store whose value, but not its address or guard, comes from the
-    registers.
+def _stores_value(instr: Instr, known: set[str], guarded: bool) -> bool:
+    """Whether this is a plain store, perhaps a guarded one, whose value, but not its address or guard, comes
+    from the registers.
     """
-    if instr.op != "st" or instr.pred is None or "async" in instr.mods or not _TOLD & set(instr.mods):
+    if instr.op not in ("st", "stmatrix") or "async" in instr.mods or not _TOLD & set(instr.mods):
         return False
-    return instr.pred.reg.name not in known and not known & set(registers_of(instr.operands[:1]))
+    guard = {instr.pred.reg.name} if instr.pred is not None else set()
+    return bool(guard or not guarded) and not known & (guard | set(registers_of(instr.operands[:1])))

@@ -96,7 +96,8 @@ def _loads_for_nobody(races, pair: AccessPair) -> bool:
 
 def _loads_in_vain(races, pair: AccessPair) -> bool:
     """Whether no thread that reads stores anything that depends on its load."""
-    if not pair.readers or not pair.first.kind == pair.second.kind == "thread":
+    kinds = {pair.first.kind, pair.second.kind}
+    if not pair.readers or not (kinds == {"thread"} or "wgmma" in kinds):
         return False
     return all(agent >= 0 and races.idle_loads.in_vain(row, agent) for row, agent in pair.readers)
 

@@ -18,6 +18,7 @@ from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
 _IN_FLIGHT = 64  # wgmma instructions of a warpgroup that can be waited for
+_SHARES = 256  # wgmma instructions of a warpgroup whose operands are remembered
 _NOTHING = np.zeros(0, np.int32)
 
 
@@ -150,6 +151,7 @@ class Wgmma(Observer):
         self.issued: dict[int, int] = {}  # warp -> wgmma instructions issued
         self.reached: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> thread_clock of those who issued it
         self.known: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> their clock
+        self.shares: dict[tuple, dict[int, np.ndarray]] = {}  # (queue, epoch) -> bytes that each warp reads
 
     def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int) -> Issued:
         """One warp's share: it comes after what any lane knows, because all lanes have reached it
@@ -179,7 +181,14 @@ class Wgmma(Observer):
         known = self.spans.get(span)
         if known is None:
             known = self.spans[span] = byte_ranges(span, self.history.window)
+        self.shares.setdefault((token.queue, token.epoch), {})[token.thread] = known
+        self.shares.pop((token.queue, token.epoch - _SHARES), None)
         self.history.spans(SHARED, known, False, token)
+
+    def readers(self, queue: int, epoch: int, written: np.ndarray | None) -> set[int]:
+        """The first agent of each warp whose share reads some of these bytes; -1: nobody knows."""
+        shares = self.shares.get((queue, epoch), {}) if written is not None else {}
+        return {agent for agent, own in shares.items() if _overlap(own, written)} or {-1}
 
     def wgmma_wait(self, cluster: Cluster, split: Split, token: Issued) -> None:
         """All warps of the group have reached the instruction, but that hands over no memory access."""
@@ -188,3 +197,8 @@ class Wgmma(Observer):
         reached = self.reached.get((token.queue, token.epoch))
         if reached is not None:
             self.clocks.acquire(agents, Stamp(_NOTHING, reached))
+
+
+def _overlap(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two lists of spans have a byte in common."""
+    return bool(((one[:, :1] < other[:, 1]) & (one[:, 1:] > other[:, 0])).any())
