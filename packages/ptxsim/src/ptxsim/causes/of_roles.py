@@ -156,6 +156,13 @@ OF_ROLES = (
         "that, which orders no memory, although chips that we know keep the order",
     ),
     Cause(
+        "peers-unasked",
+        165,
+        "who loads into several CTAs must wait for the readers in each: let them arrive on the barrier of "
+        "the CTA that loads, too (mapa), and let its init count them",
+        text="who reads here arrives on {name}{line}, but CTA {cta} loads, and waits for {other}",
+    ),
+    Cause(
         "role-by-turns",
         215,
         "let one warp go round a ring from its first round to its last; or, if a role goes from warp to "

@@ -9,6 +9,26 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
 
 
+def peers_unasked(races, pair: AccessPair) -> Edge | None:
+    """A load from another CTA overwrites what a warp reads: its thread has waited for its own CTA's barrier,
+    on which nobody who reads here arrives; these arrive on the same barrier of their own CTA alone.
+    """
+    reader, load, per_cta = pair.first, pair.second, races.cluster.warps_per_cta
+    warp, issuer = reader.warp(races), load.warp(races)
+    if (reader.verb, load.kind) != ("read", "bytes") or warp is None or issuer is None:
+        return None
+    cta, other = warp // per_cta, issuer // per_cta
+    handed = races.handshakes.handed.get(warp, {})
+    if cta == other or any(rank != cta for rank, _ in handed):
+        return None
+    for place in handed:
+        answer = other, place[1]
+        if (issuer, answer) in pair.seen:
+            names = {"name": barrier_of(races, place), "other": barrier_of(races, answer)}
+            return edge("peers-unasked", line=line_text(races, handed[place].row), cta=other, **names)
+    return None
+
+
 def freed_early(races, pair: AccessPair) -> Edge | None:
     """A buffer was passed on while it was still being read, by the very barrier that was waited for."""
     waited = pair.early is not None and newest_wait(races, pair)[1] == pair.early[0]

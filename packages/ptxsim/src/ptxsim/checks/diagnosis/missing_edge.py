@@ -20,7 +20,7 @@ from ptxsim.checks.diagnosis.carriers import (
     own_signals,
 )
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
-from ptxsim.checks.diagnosis.handed_back import freed_early, handed_back_early
+from ptxsim.checks.diagnosis.handed_back import freed_early, handed_back_early, peers_unasked
 from ptxsim.checks.diagnosis.in_memory import (
     columns_stay,
     load_outside,
@@ -382,6 +382,7 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Edge | None], ...] = (  # the firs
     cleared_unordered,
     _by_thread,
     freed_early,
+    peers_unasked,
     other_slot,
     no_barrier,
     passed_at_once,

@@ -76,8 +76,8 @@ class Transfers:
 
     def all_of(self, queue: int, epoch: int, row: int) -> list[Issued]:
         """The recent ones of a queue with this epoch and row, the last first."""
-        known = reversed(self.of_queue.get(queue, ()))
-        return [op for at, op in known if at == epoch and op.row == row]
+        known = self.of_queue.get(queue, deque())
+        return [op for at, op in reversed(known) if at == epoch and op.row == row]
 
 
 def byte_ranges(span: SharedSpan, window: int) -> np.ndarray:

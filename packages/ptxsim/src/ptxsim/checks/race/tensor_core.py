@@ -187,7 +187,9 @@ class Wgmma(Observer):
 
     def readers(self, queue: int, epoch: int, written: np.ndarray | None) -> set[int]:
         """The first agent of each warp whose share reads some of these bytes; -1: nobody knows."""
-        shares = self.shares.get((queue, epoch), {}) if written is not None else {}
+        if written is None:
+            return {-1}
+        shares = self.shares.get((queue, epoch), {})
         return {agent for agent, own in shares.items() if _overlap(own, written)} or {-1}
 
     def wgmma_wait(self, cluster: Cluster, split: Split, token: Issued) -> None:
