@@ -1,5 +1,6 @@
 """Stores that a wgmma of another warp reads with no barrier between: each wgmma waits for its four warps, so
-an H200 reads what these stored before it (research/chip/wgmma_stores.cu).
+an H200 reads what these stored before it (research/chip/wgmma_stores.cu). Whoever has waited for it also
+comes after what they read before it.
 """
 
 from __future__ import annotations
@@ -63,3 +64,17 @@ def test_a_store_by_another_warpgroup_is_a_race(order):
     other = f"sub.u32 %x1, %x1, 2048; {FILL} bra END;"
     found = told(STORES.text.replace("bra END; // the other warpgroup", other), order)
     assert ("race", "error") in [f[:2] for f in found]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_store_over_what_was_read_before_a_product(order):
+    """Warp 3 reads, all multiply, and warp 0, which has waited for the product, writes."""
+    read = "setp.ge.u32 %q, %t, 96; and.b32 %x5, %t, 31; shl.b32 %x5, %x5, 2; add.u32 %x5, %x5, %sm;"
+    read += "@%q ld.shared.u32 %x6, [%x5+4096]; @%q st.global.u32 [%myout], %x6; wgmma.fence.sync.aligned;"
+    done, write = "wgmma.wait_group.sync.aligned 0;", "@%w0 st.shared.u32 [%x5+4096], %x4;"
+    fill = "st.shared.v4.b32 [%x1+4096], {%x4, %x4, %x4, %x4};"
+    text = STORES.text.replace(BARRIER, fill + BARRIER).replace("wgmma.fence.sync.aligned;", read)
+    ((kind, severity, message),) = told(text.replace(done, done + write), order)
+    assert (kind, severity) == ("race", "review") and "which the later one has waited for" in message
+    early = text.replace("wgmma.commit_group.sync", write + "wgmma.commit_group.sync")
+    assert ("race", "error") in [f[:2] for f in told(early, order)]

@@ -74,7 +74,9 @@ class AccessPair:
     readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent); agent -1: in another cluster
     at: int = -1  # steps on barriers so far, when the accesses met
     position: int = 0  # of the place, in the shadow
-    met_in_group: bool = True  # each time, the later is a wgmma, which a warp issued after the earlier
+    met_in_group: bool = (
+        True  # each time, a wgmma that a warp issued after the earlier is the later, or done by it
+    )
     of_warp: bool = True  # each time they met, both were by threads of one warp
     relaxed: int | None = None  # row of a relaxed arrival at the cluster's barrier between the two
     handed_back: tuple | None = None  # each time they met, a lane had arrived for its warp: (barrier, row)
@@ -151,7 +153,7 @@ class AccessPair:
             found = _handed_for_warp(races, line, clock, self.second.issuer(races, None, op))
             self.handed_back = found and (self.handed_back or found)
         self.of_warp = self.of_warp and _of_one_warp(races, line)
-        self.met_in_group = self.met_in_group and _known_in_group(races, line)
+        self.met_in_group = self.met_in_group and _known_in_group(races, line, clock)
         now, self.in_warp = races.history.now, self.in_warp and _known_in_warp(races, line)
         agent = line[PREVIOUS] >> AGENT_SHIFT if line[PREVIOUS_CLUSTER] in (0, now) else -1
         before = agent, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK, line[PREVIOUS] & ROW_MASK
@@ -211,12 +213,18 @@ def _handed_for_warp(races, line: list[int], clock, by: int | None) -> tuple | N
     return races.handshakes.handed_for_warp((agent, epoch, line[PREVIOUS] & ROW_MASK), by, now)
 
 
-def _known_in_group(races, line: list[int]) -> bool:
-    """Whether a wgmma reads what a thread wrote before a warp of that warpgroup issued its own share."""
+def _known_in_group(races, line: list[int], clock) -> bool:
+    """Whether a wgmma reads what a thread wrote before a warp of that warpgroup issued its own share; or a
+    thread writes what another one read before a warp issued its share of a wgmma that this thread waited for.
+    """
     agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
     ours = line[PREVIOUS_CLUSTER] in (0, races.history.now) and agent < races.clocks.threads
-    if line[CODE] != WRITE_READ or not ours:
+    if not ours or line[CODE] not in (WRITE_READ, READ_WRITE):
         return False
+    if line[CODE] == READ_WRITE:
+        by = line[AGENT]
+        now = races.clocks.clock[by] if by < races.clocks.threads and clock is None else clock
+        return by < races.clocks.threads and races.wgmma.all_passed(by, agent, epoch, now)
     return races.wgmma.all_knew(line[AGENT], line[EPOCH], agent, epoch)
 
 

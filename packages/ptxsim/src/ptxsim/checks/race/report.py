@@ -108,6 +108,8 @@ def _harmless(races, pair: AccessPair, kind: str) -> str:
         return "; nothing reads what it loads"
     if carried(races, pair):
         return "; what it stores comes from what was read"
+    if kind == "race" and pair.met_in_group and pair.code == READ_WRITE:
+        return "; all four warps have issued a wgmma between, which the later one has waited for"
     if kind == "race" and pair.met_in_group:
         return "; each wgmma waits for all four warps, and an H200 reads what they stored before it"
     if kind == "race" and _loads_in_vain(races, pair):

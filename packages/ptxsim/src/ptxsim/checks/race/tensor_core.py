@@ -177,6 +177,14 @@ class Wgmma(Observer):
         known = self.known.get((queue, epoch))
         return known is not None and agent < len(known) and bool(known[agent] >= then)
 
+    def all_passed(self, by: int, agent: int, then: int, clock) -> bool:
+        """Whether a thread has waited for a wgmma that a warp of its group issued after an access. `clock`:
+        what it knows.
+        """
+        warp, per_cta = self.clocks.warp_of(by), self.races.cluster.warps_per_cta
+        queue = self.clocks.columns.get(("wgmma", warp - warp % per_cta % 4))
+        return queue is not None and self.all_knew(queue, int(clock[queue]), agent, then)
+
     def wgmma_read(self, cluster: Cluster, token: Issued, span: SharedSpan) -> None:
         known = self.spans.get(span)
         if known is None:
