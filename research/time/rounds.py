@@ -1,4 +1,4 @@
-"""rounds.csv, the table of all times on an H200: round, kernel, predicted in advance, measured.
+"""rounds.csv.xz, the table of all times on an H200: round, kernel, predicted in advance, measured.
 
 python -m research.time.rounds N PREDICTED.json TIMED.json      adds a round that was timed
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import csv
 import json
+import lzma
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-TABLE = Path(__file__).with_name("rounds.csv")
+TABLE = Path(__file__).with_name("rounds.csv.xz")
 CALIBRATION = 0  # the round whose times the model was first fitted on
 _TIMED = {"measured": "ms", "spread": "spread", "tflops": "tflops", "mhz": "clock_mhz", "watts": "watts"}
 _HEAD = ["round", "kernel", "predicted", "predicted_mhz", *_TIMED, "why_not"]  # the last if there is one
@@ -32,7 +33,7 @@ class Timed:
 
 def rows(number: int) -> list[Timed]:
     """The rows of a round."""
-    with TABLE.open(newline="") as file:
+    with lzma.open(TABLE, "rt", newline="") as file:
         lines = csv.DictReader(line for line in file if not line.startswith("#"))
         return [_timed(line) for line in lines if int(line["round"]) == number]
 
@@ -44,7 +45,7 @@ def _timed(line: dict[str, str]) -> Timed:
 
 def newest() -> int:
     """The last round that has been timed."""
-    with TABLE.open(newline="") as file:
+    with lzma.open(TABLE, "rt", newline="") as file:
         lines = csv.DictReader(line for line in file if not line.startswith("#"))
         return max(int(line["round"]) for line in lines)
 
@@ -55,7 +56,7 @@ def add(number: int, predicted: dict, timed: dict) -> None:
     after = {row["kernel"]: row for row in timed["rows"]}
     about = f"# round {number}: {timed['gpu']}, {timed['date']}; {timed['method']}; predicted with h200.toml "
     *comments, head, body = TABLE.read_text().partition(",".join(_HEAD) + "\n")
-    with TABLE.open("w", newline="") as file:
+    with lzma.open(TABLE, "wt", newline="") as file:
         file.write("".join(comments) + f"{about}{predicted['h200.toml']}\n" + head + body)
         table = csv.writer(file, lineterminator="\n")
         for kernel in dict.fromkeys([*before, *after]):

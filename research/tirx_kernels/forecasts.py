@@ -1,6 +1,6 @@
 """`python forecasts.py write ROWS` / `fit` / `compare`: predicted and published times of workloads on a B200.
 
-`write` puts the times that forecast_one.py left in ROWS into library_b200.csv next to this file; rows that
+`write` puts the times that forecast_one.py left in ROWS into library_b200.csv.xz next to this file; rows that
 ROWS lacks stay. A hash of a row's name put it into one of two halves, until both had been looked at; a row
 that was added later is `new`, or `seen` if it has been looked at since. A `fresh` row was predicted before it
 was compared, and nothing has been fitted or fixed since. `fit` shows the first half and the times that the
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import csv
 import json
+import lzma
 import statistics
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-TABLE = Path(__file__).parent / "library_b200.csv"
+TABLE = Path(__file__).parent / "library_b200.csv.xz"
 FIELDS = ("kernel", "config", "half", "launches", "model_us", "bound", "published_us")
 LONG = 10.0  # us: shorter kernels are mostly launch
 
@@ -35,7 +36,7 @@ def published() -> dict[tuple[str, str], float]:
 
 def write(folder: Path) -> None:
     known, lines = published(), []
-    with TABLE.open() as file:
+    with lzma.open(TABLE, "rt") as file:
         before = {(row["kernel"], row["config"]): row for row in csv.DictReader(file)}
     for (kernel, config), us in sorted(known.items()):
         old = before.get((kernel, config))
@@ -49,7 +50,7 @@ def write(folder: Path) -> None:
             lines.append((kernel, config, part, len(launches), model, bound, round(us, 3)))
         elif old:
             lines.append(tuple(old.values()))
-    with TABLE.open("w", newline="") as file:
+    with lzma.open(TABLE, "wt", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([FIELDS, *lines])
 
 
@@ -88,7 +89,7 @@ def main() -> None:
     if what not in ("fit", "compare"):
         print(__doc__, file=sys.stderr)
         sys.exit(2)
-    with TABLE.open() as file:
+    with lzma.open(TABLE, "rt") as file:
         rows = list(csv.DictReader(file))
     for part in ("fit", "unseen", "new", "seen", "fresh") if what == "compare" else ("fit",):
         show([row for row in rows if row["half"] == part], part)
