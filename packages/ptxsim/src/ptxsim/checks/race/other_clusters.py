@@ -8,6 +8,8 @@ what follows a read of one of its flags, even one without acquire (8.9.2, 8.9.5)
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from ptxsim.checks.race.clock_rows import joined
@@ -15,7 +17,7 @@ from ptxsim.checks.race.vector_clocks import VectorClocks
 from ptxsim.isa.memory_access import Ordering
 
 AGENT, EPOCH, ACQUIRED, ADDRESS, LENGTH, OLDER, TAG = range(7)  # columns of an event; ADDRESS: of its row
-_NOTHING, _NEVER = np.zeros(0, np.int32), 1 << 62
+_NOTHING, _NO_EVENTS, _NEVER = np.zeros(0, np.int32), np.zeros(0, np.int64), 1 << 62
 
 Rows = dict[int, np.ndarray]  # tag of a cluster -> what is known of its agents
 
@@ -27,6 +29,25 @@ def _join(rows: Rows, tag: int, row: np.ndarray) -> bool:
         return False
     rows[tag] = row if known is None else joined(known, row)
     return True
+
+
+@dataclass
+class _Passed:
+    """What a thread has passed on when it released last."""
+
+    row: np.ndarray = field(default_factory=lambda: _NOTHING)
+    used: int = 1  # events that there were then
+    mine: np.ndarray = field(default_factory=lambda: _NO_EVENTS)  # its own that the row did not cover
+    left: list[np.ndarray] = field(default_factory=list)  # those of others
+    rows: Rows = field(default_factory=dict)  # what it knows by all that were covered
+
+    def waiting(self, row: np.ndarray, agent: int, fresh: np.ndarray) -> np.ndarray:
+        """The events that a new row may cover; those of others, if it knows more of others than before."""
+        grown = len(row) != len(self.row) or set(np.flatnonzero(row != self.row).tolist()) - {agent}
+        if not grown:
+            return np.concatenate((self.mine, fresh))
+        left, self.left = self.left, []
+        return np.sort(np.concatenate((*left, self.mine, fresh)))
 
 
 class OtherClusters:
@@ -46,10 +67,9 @@ class OtherClusters:
         self.rows = [_NOTHING]  # of the events
         self.known: dict[tuple[int, bool], Rows] = {}  # (agent, whether acquired) -> what it has learnt
         self.pending: dict[int, Rows] = {}  # agent -> what it has read without acquire
-        self.added: dict[
-            int, int
-        ] = {}  # global place -> times that this cluster has passed something on there
+        self.added: dict[int, int] = {}  # global place -> times that this cluster has passed something on
         self.looked: dict[tuple[int, int, bool], int] = {}  # (agent, place, acquires) -> `added` then
+        self.passed: dict[tuple[int, bool], _Passed] = {}  # (agent, whether it released by itself)
 
     def read(self, clocks: VectorClocks, agent: int, place: int, how: Ordering) -> None:
         """A thread reads a flag."""
@@ -82,12 +102,27 @@ class OtherClusters:
             self.latest[tag] = self.used
             self.used += 1
 
-    def write(self, place: int, row: np.ndarray) -> None:
-        """A thread writes a flag, and so releases what this row knows."""
+    def write(self, place: int, agent: int, row: np.ndarray, released: bool) -> None:
+        """A thread writes a flag, and so releases what this row knows: by itself, or by a fence before."""
         flag = self.flags.setdefault(place, {})
         _join(flag, self.now, row)
         if self.used > 1 and len(row):
-            events = self.events[: self.used]
-            told = np.flatnonzero(row[events[:, AGENT]] >= events[:, EPOCH]).tolist()
-            more = [_join(flag, int(events[i, TAG]), self.rows[i]) for i in told]
+            more = [_join(flag, tag, known) for tag, known in self._passed_on((agent, released), row).items()]
             self.added[place] = self.added.get(place, 0) + any(more)
+
+    def _passed_on(self, by: tuple[int, bool], row: np.ndarray) -> Rows:
+        """What one that knows this row has learnt of other clusters. The rows that a thread releases only
+        grow. So do those that it learns: of its events, the newest says all.
+        """
+        passed = self.passed.setdefault(by, _Passed())
+        waiting = passed.waiting(row, by[0], np.arange(passed.used, self.used))
+        events = self.events[waiting]
+        told = row[events[:, AGENT]] >= events[:, EPOCH]
+        columns = (events[told, column].tolist() for column in (AGENT, ACQUIRED, TAG))
+        newest = dict(zip(zip(*columns, strict=True), waiting[told].tolist(), strict=True))
+        for (_, _, tag), i in newest.items():
+            _join(passed.rows, tag, self.rows[i])
+        mine = events[~told, AGENT] == by[0]
+        passed.mine, passed.used, passed.row = waiting[~told][mine], self.used, row
+        passed.left.append(waiting[~told][~mine])
+        return passed.rows

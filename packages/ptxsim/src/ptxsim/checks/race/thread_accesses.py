@@ -91,4 +91,4 @@ class ThreadAccesses(Observer):
         stamp = self.released.release(agent, place, how, same)
         if is_global(place) and not how.near:
             stamp = stamp if how.releases else self.clocks.relaxed.get(agent, Relaxed()).wide
-            self.others.write(place, stamp.clock)
+            self.others.write(place, agent, stamp.clock, how.releases)
