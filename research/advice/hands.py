@@ -1,4 +1,4 @@
-"""Mistakes in kernels by other authors: the kernels in other_hands are right, and mistakes.toml changes them.
+"""Mistakes in kernels by other authors: those in other_hands are right, and mistakes.toml.xz changes them.
 
 Slips are planted in the reference, whose names and structure the advice may be fitted to. These files have
 other names, barriers without the classes of the lab, other roles, rings and loops.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from research import packed
 from research.advice.mistakes import Mistake, first_difference
 from research.mutation.sources import Source
 from tirxlab.rubric import tomllib
@@ -17,8 +18,8 @@ FOLDER = Path(__file__).with_name("other_hands")
 
 
 def planted(hands: Collection[str] = ()) -> list[Mistake]:
-    """Each entry of mistakes.toml, in its file; only those of the given hands, if any are given."""
-    entries = tomllib.loads((FOLDER / "mistakes.toml").read_text())["slip"]
+    """Each entry of mistakes.toml.xz, in its file; only those of the given hands, if any are given."""
+    entries = tomllib.loads(packed.read(FOLDER / "mistakes.toml.xz"))["slip"]
     return [_mistake(**entry) for entry in entries if not hands or entry["hand"] in hands]
 
 
@@ -29,7 +30,7 @@ def _mistake(hand: str, step: int, family: str, what: str, edits: list[list[str]
     text = right = (FOLDER / f"{hand}.py").read_text()
     for old, new in edits:
         if text.count(old) != 1:
-            raise ValueError(f"mistakes.toml: {hand}.py has this text {text.count(old)} times: {old}")
+            raise ValueError(f"mistakes.toml.xz: {hand}.py has this text {text.count(old)} times: {old}")
         text = text.replace(old, new)
     n, before, after = first_difference(right, text)
     source = Source(f"step {step}", f"{hand}.py", f"hgemm_v{step}", ())
