@@ -74,9 +74,8 @@ class AccessPair:
     readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent); agent -1: in another cluster
     at: int = -1  # steps on barriers so far, when the accesses met
     position: int = 0  # of the place, in the shadow
-    met_in_group: bool = (
-        True  # each time, a wgmma that a warp issued after the earlier is the later, or done by it
-    )
+    # each time, a wgmma that a warp issued after the earlier one is the later one, or is done by then
+    met_in_group: bool = True
     of_warp: bool = True  # each time they met, both were by threads of one warp
     relaxed: int | None = None  # row of a relaxed arrival at the cluster's barrier between the two
     handed_back: tuple | None = None  # each time they met, a lane had arrived for its warp: (barrier, row)
