@@ -14,12 +14,23 @@ ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%bar];"
 LATE = f"@!%w0 bra LATE; {wait(0)} @%lead mbarrier.arrive.shared::cta.b64 _, [%bar+8]; bra PRODUCT;"
 
 
+START = (
+    "setp.ne.u32 %p, %t, %t; mov.u32 %x4, 0; mov.b64 %y2, 4611686293305360448;",
+    *(f"mov.f32 %f{i}, 0f00000000;" for i in range(4)),
+)
+
+
+def deadlock_of(name: str, text: str, order):
+    rule = Rule(name, text, threads=160, target="sm_90a")
+    (found,) = [f for f in run_rule(rule, text, order).findings if f.kind == "deadlock"]
+    return found
+
+
 def deadlock(late: str, order) -> str:
     """Warp 4 completes two phases, the second when warp 0 has seen the first; then warps 1 to 3 may go on."""
     text = lines(
         *(f"@%lead mbarrier.init.shared::cta.b64 [%bar+{at}], 1;" for at in (0, 8, 16, 24)),
-        "setp.ne.u32 %p, %t, %t; mov.u32 %x4, 0; mov.b64 %y2, 4611686293305360448;",
-        *(f"mov.f32 %f{i}, 0f00000000;" for i in range(4)),
+        *START,
         "bar.sync 0; setp.eq.u32 %q, %t, 128; @%q bra SIGNALS; @%w4 bra END;",
         LATE,
         f"LATE: {late}",
@@ -27,9 +38,7 @@ def deadlock(late: str, order) -> str:
         f"SIGNALS: {ARRIVE} {wait(0, 8)} {ARRIVE} mbarrier.arrive.shared::cta.b64 _, [%bar+16];",
         "END:",
     )
-    rule = Rule("lost-phase", text, threads=160, target="sm_90a")
-    (found,) = [f for f in run_rule(rule, text, order).findings if f.kind == "deadlock"]
-    return found.message
+    return deadlock_of("lost-phase", text, order).message
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -51,9 +60,8 @@ def test_a_warp_that_has_passed_a_fresh_barrier_is_the_cause(order):
     """The load begins when warp 0 has passed its wait; warps 1 to 3 come to that wait when it has ended."""
     text = lines(
         *(f"@%lead mbarrier.init.shared::cta.b64 [%bar+{at}], 1;" for at in (0, 8, 16)),
-        "@%lead fence.mbarrier_init.release.cluster; mov.u32 %x4, 0; mov.b64 %y2, 4611686293305360448;",
-        "setp.ne.u32 %p, %t, %t;",
-        *(f"mov.f32 %f{i}, 0f00000000;" for i in range(4)),
+        "@%lead fence.mbarrier_init.release.cluster;",
+        *START,
         "bar.sync 0; setp.eq.u32 %q, %t, 128; @%q bra LOADS; @%w4 bra END;",
         f"@%w0 bra DATA; {wait(0, 8)}",
         f"DATA: {wait(1)} @%lead mbarrier.arrive.shared::cta.b64 _, [%bar+16];",
@@ -62,6 +70,5 @@ def test_a_warp_that_has_passed_a_fresh_barrier_is_the_cause(order):
         f"{wait(0)} mbarrier.arrive.shared::cta.b64 _, [%bar+8];",
         "END:",
     )
-    rule = Rule("fresh-in-group", text, threads=160, target="sm_90a")
-    (found,) = [f for f in run_rule(rule, text, order).findings if f.kind == "deadlock"]
+    found = deadlock_of("fresh-in-group", text, order)
     assert found.evidence["cause"] == "fresh-wait" and "warp 0 waited for the wrong" in found.message

@@ -10,13 +10,13 @@ import functools
 import re
 from pathlib import Path
 
+from ptxsim.checks.barrier_arrays import BARRIER
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr
-from ptxsim.report.sources import SourcePlace
+from ptxsim.report.sources import SourcePlace, told_place
 
-BARRIER = 8  # bytes
 _ELEMENT = re.compile(r"(\w+(?:(?:\.|->)\w+)*)\s*\[")  # `s.full[i]`
 _ALONE = re.compile(r"&\s*(\w+(?:(?:\.|->)\w+)*)")  # `&s.done`
 _MOST = 1 << 22  # bytes of a source file that is looked into
@@ -26,17 +26,13 @@ class BarrierNames(Observer):
     """Gives the reporter the names as barriers are initialised. First of the checks."""
 
     def __init__(self, launch: Launch, reporter):
-        self.reporter = reporter
-        inits = (i for i in launch.program.instrs if i is not None and i.name.startswith("mbarrier.init"))
-        self.trusted = not any(instr.at.unsure for instr in inits)
+        self.reporter, self.program = reporter, launch.program
         self.said: dict[int, str] = {}  # row of an init -> the name in its source line
         self.elements: dict[str, set[int]] = {}  # name -> window offsets
 
     def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place: Place) -> None:
-        if not self.trusted:
-            return
         if split.row not in self.said:
-            self.said[split.row] = self._said_at(cluster.program.instrs[split.row])
+            self.said[split.row] = self._said_at(self.program.instrs[split.row])
         name, offset = self.said[split.row], place[1]
         elements = self.elements.setdefault(name, set())
         if name and offset not in elements and not self._is_declared(offset):
@@ -45,8 +41,16 @@ class BarrierNames(Observer):
 
     def _said_at(self, instr: Instr | None) -> str:
         sources = self.reporter.sources
-        told = sources.told(instr) if sources is not None and instr is not None else None
-        return _name_in(_line_of(told)) if told is not None else ""
+        told = told_place(instr, sources.chain(instr)) if sources is not None and instr is not None else None
+        return _name_in(_line_of(told)) if told is not None and self._tells_apart else ""
+
+    @functools.cached_property
+    def _tells_apart(self) -> bool:
+        """Whether the text says of each init from where it was called."""
+        inits = (
+            i for i in self.program.instrs if i is not None and i.op == "mbarrier" and i.mods[0] == "init"
+        )
+        return not any(instr.at.unsure for instr in inits)
 
     def _is_declared(self, offset: int) -> bool:
         """Whether a variable of barriers holds it, which has a name of its own."""

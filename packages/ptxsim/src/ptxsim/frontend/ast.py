@@ -112,6 +112,13 @@ class Inlined(NamedTuple):
     outer: Inlined | None = None  # the call of the function that this call is in
     others: tuple[Inlined | None, ...] = ()  # that it may be in as well: the text does not tell
 
+    def chain(self) -> Iterator[Inlined]:
+        """This call, and those that it is in."""
+        call: Inlined | None = self
+        while call is not None:
+            yield call
+            call = call.outer
+
 
 @dataclass(eq=False)
 class Location:
@@ -124,10 +131,7 @@ class Location:
 
     def calls(self) -> Iterator[Inlined]:
         """The calls that led here, from the innermost."""
-        call = self.inlined
-        while call is not None:
-            yield call
-            call = call.outer
+        return self.inlined.chain() if self.inlined is not None else iter(())
 
     def places(self) -> list[tuple[int, int]]:
         """(file, line) of the .loc, then of each call that led to it."""

@@ -201,8 +201,8 @@ class _Body:
         counts = self.counts[call[1:]].setdefault(place, [0, 0])
         counts[1] += 1
         inlined = Inlined(*call)
-        if _holds(outer, call[1:]):  # a function inlined in itself has no end
-            return inlined
+        if outer is not None and any(one[1:4] == call[1:] for one in outer.chain()):
+            return inlined  # a function inlined in itself has no end
         return inlined._replace(outer=outer, others=tuple(others) if counts[1] > max(1, counts[0]) else ())
 
     def _variable(self, var: Var) -> None:
@@ -354,12 +354,6 @@ class _Body:
             parts.append(self._operand(op, depth + 1))
         tokens.expect("]")
         return Mem(base, offset, tuple(parts))
-
-
-def _holds(inlined: Inlined | None, place: tuple) -> bool:
-    while inlined is not None and inlined[1:4] != place:
-        inlined = inlined.outer
-    return inlined is not None
 
 
 def location(tokens: Tokens) -> tuple[tuple[int, int, int], tuple[str, int, int, int] | None]:

@@ -43,8 +43,8 @@ def _sure(at: Location, places: list[_Place]) -> list[_Place]:
     """The places that are in all chains of calls that may have led there."""
     for depth, call in enumerate(at.calls()):
         for other in call.others:
-            chain = Location(None, None, (call.file, call.line, call.column), other).places()
-            places = places[: depth + 2] + [place for place in places[depth + 2 :] if place in chain]
+            around = [(one.file, one.line) for one in other.chain()] if other is not None else []
+            places = places[: depth + 2] + [place for place in places[depth + 2 :] if place in around]
     return places
 
 

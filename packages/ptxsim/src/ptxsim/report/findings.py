@@ -27,7 +27,7 @@ from ptxsim.isa.address_map import (
 )
 from ptxsim.report.merging import SEVERITIES, Appeared
 from ptxsim.report.names import brief, brief_text, local_place, variable
-from ptxsim.report.sources import Sources, place_text
+from ptxsim.report.sources import Sources, place_text, told_place
 
 if TYPE_CHECKING:  # avoids numpy, which a command that only shows findings need not load
     from ptxsim.events.views import Cluster, Split
@@ -253,10 +253,11 @@ class Reporter:
         if instr is None:
             return {}
         place: dict = {"line": instr.src, "ptx_line": instr.line, "ptx": instr.text}
-        told = self.sources.told(instr) if self.sources is not None else None
-        if self.sources is not None and told is not None:
+        chain = self.sources.chain(instr) if self.sources is not None else []
+        told = told_place(instr, chain)
+        if told is not None:
             place |= {"kernel": cluster.program.name, "source_file": told.file, "source_line": told.line}
-            place["source"] = [tuple(at) for at in self.sources.chain(instr)]
+            place["source"] = [tuple(at) for at in chain]
         return place
 
     def row_place(self, cluster: Cluster, rank: int, row: int) -> dict:

@@ -42,12 +42,6 @@ class Sources:
         known = itertools.takewhile(lambda one: one[0][0] in self.module.files, places)
         return [SourcePlace(self.module.files[at[0]], at[1], name) for at, name in known][:_MOST]
 
-    def told(self, instr) -> SourcePlace | None:
-        """The place by which messages name an instruction; None if unknown."""
-        chain, name = self.chain(instr), (instr.at.file, instr.src)
-        named = [at for at in chain if (PurePath(at.file).name, at.line) == name]
-        return next(iter(named or chain), None)
-
     @property
     def language(self) -> str:
         """ "cuda", "python" (Triton and similar), or "" if the PTX names no files."""
@@ -60,6 +54,13 @@ def _language(files: frozenset[str]) -> str:
     if kinds & {".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp"}:
         return "cuda"
     return "python" if ".py" in kinds else ""
+
+
+def told_place(instr, chain: list[SourcePlace]) -> SourcePlace | None:
+    """The place of the chain by which messages name an instruction; None if it is empty."""
+    name = instr.at.file, instr.src
+    named = (at for at in chain if (PurePath(at.file).name, at.line) == name)
+    return next(named, next(iter(chain), None))
 
 
 def place_text(places: list, told: tuple[str, int]) -> str:

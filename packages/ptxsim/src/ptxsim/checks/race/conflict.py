@@ -153,10 +153,8 @@ class AccessPair:
             self.handed_back = found and (self.handed_back or found)
         self.of_warp = self.of_warp and _of_one_warp(races, line)
         self.met_in_group = self.met_in_group and _known_in_group(races, line, clock)
-        now, self.in_warp = races.history.now, self.in_warp and _known_in_warp(races, line)
-        agent = line[PREVIOUS] >> AGENT_SHIFT if line[PREVIOUS_CLUSTER] in (0, now) else -1
-        before = agent, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK, line[PREVIOUS] & ROW_MASK
-        after = line[AGENT], line[EPOCH], line[ROW]
+        self.in_warp = self.in_warp and _known_in_warp(races, line)
+        before, after = _earlier(races, line), (line[AGENT], line[EPOCH], line[ROW])
         if line[CODE] in (WRITE_READ, READ_WRITE):
             reader, writer = (after, before) if line[CODE] == WRITE_READ else (before, after)
             agents = {reader[0]}
@@ -172,17 +170,22 @@ class AccessPair:
         self.issuers = sorted({*self.issuers, *more})
 
 
+def _earlier(races, line: list[int]) -> tuple[int, int, int]:
+    """Agent, epoch and row of the earlier access of a conflict; agent -1: in another cluster."""
+    agent = line[PREVIOUS] >> AGENT_SHIFT if line[PREVIOUS_CLUSTER] in (0, races.history.now) else -1
+    return agent, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK, line[PREVIOUS] & ROW_MASK
+
+
 def _of_one_warp(races, line: list[int]) -> bool:
-    clocks, agents = races.clocks, (line[PREVIOUS] >> AGENT_SHIFT, line[AGENT])
-    same_cluster = line[PREVIOUS_CLUSTER] in (0, races.history.now)
-    return same_cluster and max(agents) < clocks.threads and len({*map(clocks.warp_of, agents)}) == 1
+    clocks, agents = races.clocks, (_earlier(races, line)[0], line[AGENT])
+    threads = all(0 <= agent < clocks.threads for agent in agents)
+    return threads and len({*map(clocks.warp_of, agents)}) == 1
 
 
 def _known_in_warp(races, line: list[int]) -> bool:
     """Whether both accesses are by threads and a lane of the later one's warp knows of the earlier one."""
-    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
-    clocks, me = races.clocks, line[AGENT]
-    if line[PREVIOUS_CLUSTER] not in (0, races.history.now) or max(agent, me) >= clocks.threads:
+    (agent, epoch, _), clocks, me = _earlier(races, line), races.clocks, line[AGENT]
+    if agent < 0 or max(agent, me) >= clocks.threads:
         return False
     lanes = clocks.agents_of(clocks.warp_of(me), WHOLE_WARP)
     return bool(clocks.clock[lanes, agent].max() >= epoch)
@@ -204,21 +207,19 @@ def _written(races, writer: tuple[int, int, int], position: int, op) -> np.ndarr
 
 def _handed_for_warp(races, line: list[int], clock, by: int | None) -> tuple | None:
     """Where another lane of a reading thread's warp has told the writer that the place is free, if so."""
-    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
-    ours = line[PREVIOUS_CLUSTER] in (0, races.history.now) and agent < races.clocks.threads
-    if line[CODE] != READ_WRITE or not ours or by is None:
+    read = _earlier(races, line)
+    if line[CODE] != READ_WRITE or not 0 <= read[0] < races.clocks.threads or by is None:
         return None
     now = clock if clock is not None else races.clocks.clock[by]
-    return races.handshakes.handed_for_warp((agent, epoch, line[PREVIOUS] & ROW_MASK), by, now)
+    return races.handshakes.handed_for_warp(read, by, now)
 
 
 def _known_in_group(races, line: list[int], clock) -> bool:
     """Whether a wgmma reads what a thread wrote before a warp of that warpgroup issued its own share; or a
     thread writes what another one read before a warp issued its share of a wgmma that this thread waited for.
     """
-    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
-    ours = line[PREVIOUS_CLUSTER] in (0, races.history.now) and agent < races.clocks.threads
-    if not ours or line[CODE] not in (WRITE_READ, READ_WRITE):
+    agent, epoch, _ = _earlier(races, line)
+    if not 0 <= agent < races.clocks.threads or line[CODE] not in (WRITE_READ, READ_WRITE):
         return False
     if line[CODE] == READ_WRITE:
         by = line[AGENT]

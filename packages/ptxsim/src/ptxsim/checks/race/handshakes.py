@@ -106,12 +106,11 @@ class Handshakes(Observer):
         """
         if clock[read.agent] != read.epoch - 1:
             return None
-        program, histories = self.races.launch.program, history_of(self.races.cluster)
-        signals = self.handed.get(self.clocks.warp_of(read.agent), {})
-        found = [p for p in signals if p in histories and guest in histories[p].waits]
-        found.sort(key=lambda place: place != self.newest.get(guest))
-        early = (p for p in found if way_without_barrier(program, signals[p].row, read.row))
-        return next(((place, signals[place].row) for place in early), None)
+        program = self.races.launch.program
+        signals = [(p, handed.row) for p, handed in self._signals(self.clocks.warp_of(read.agent), guest)]
+        signals.sort(key=lambda signal: signal[0] != self.newest.get(guest))
+        early = ((p, row) for p, row in signals if way_without_barrier(program, row, read.row))
+        return next(early, None)
 
     def handed_for_warp(self, read: tuple[int, int, int], by: int, clock) -> tuple[Place, int] | None:
         """(barrier, row) of an arrival by another lane of the warp of a reading thread, if all its lanes met
