@@ -137,6 +137,13 @@ OF_PLACES = (
         ".relaxed",
     ),
     Cause(
+        "beside-tile",
+        230,
+        "nothing to mend if the instruction has more rows or columns than the tile; else look for what "
+        "should store these",
+        text="this part of the operand lies beside the tile: no thread stores what comes of it",
+    ),
+    Cause(
         "phase-lost",
         185,
         "whoever signals for the next phase must have waited for these warps: if one lane arrives for its "

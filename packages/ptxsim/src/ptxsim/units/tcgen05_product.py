@@ -6,6 +6,7 @@ A Product is made once for each combination of operand values, and shared by all
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,9 @@ from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
 from ptxsim.isa.layouts import sparsity
 from ptxsim.isa.layouts.block_scale import decode_block_scaled
 from ptxsim.isa.layouts.descriptors import InstructionDescriptor, decode_instruction_descriptor
-from ptxsim.isa.layouts.tmem import data_path, operand_layout
+from ptxsim.isa.layouts.tmem import data_path, operand_layout, result_layout
 from ptxsim.isa.number_formats import DECODERS
-from ptxsim.machine.tensor_memory import LANES, split_address
+from ptxsim.machine.tensor_memory import COLUMNS, LANES, split_address
 from ptxsim.units.matrix_operands import K_BYTES, operand_chunks
 from ptxsim.units.tcgen05_columns import ColumnMask, column_mask
 from ptxsim.units.tcgen05_result import result_blocks
@@ -165,6 +166,29 @@ def _span(
     index = operand_chunks((bits,), rows, width, mn, k_bytes=k_bytes).index
     index = mask.chunks(index, per) if mask else index
     return SharedSpan(rank, index, int(index.min()) * 16, int(index.max()) * 16 + 15) if index.size else None
+
+
+def elements_fed(product: Product, counts: Callable[[SharedSpan], np.ndarray]) -> tuple[np.ndarray, ...]:
+    """(CTA, lane, column) of the elements of D that depend on the chunks of shared memory that count."""
+    shape = product.shape
+    rows, columns = _lines_fed(product, "a", counts), _lines_fed(product, "b", counts)
+    place = result_layout(shape.m, shape.n, product.group, product.ws)
+    cta, lane, column = (axis[rows[:, None] | columns] for axis in place)
+    lane, column = lane + product.lane, column + product.column
+    inside = (lane < LANES) & (column < COLUMNS)
+    return np.array(product.ranks)[cta[inside]], lane[inside], column[inside]
+
+
+def _lines_fed(product: Product, side: str, counts: Callable[[SharedSpan], np.ndarray]) -> np.ndarray:
+    """bool: the rows of A, or columns of B, over all CTAs, that have a chunk that counts."""
+    _, each, mn, *_ = side_of(product, side)
+    found = []
+    for rank in product.ranks:
+        span = _operand_span(product, rank, side)
+        lines = np.zeros(1, bool) if span is None else np.any(counts(span), axis=0 if mn else 1)
+        exact = len(lines) > 1 and not product.columns
+        found.append(lines.repeat(each // len(lines)) if exact else np.full(each, lines.any()))
+    return np.concatenate(found)
 
 
 def _cells_of_a(product: Product, rank: int) -> list[Rectangle]:

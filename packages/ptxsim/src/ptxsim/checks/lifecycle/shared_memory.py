@@ -6,13 +6,17 @@ One that a thread loads is a `review`: compilers may load early what a predicate
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of, never_waited
 from ptxsim.checks.lifecycle.written_parts import told_of
+from ptxsim.checks.race.async_work import spans_of
+from ptxsim.checks.race.idle_results import idle_results
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import BulkCopy, SharedSpan
+from ptxsim.events.records import BulkCopy, SharedSpan, TensorWork
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
@@ -56,6 +60,15 @@ def follow_log(log, written, found):
     return count
 
 
+@dataclass
+class Unread:
+    """Tensor cores or TMA that read unwritten bytes, in one cluster."""
+
+    finding: Finding
+    shares: set[tuple[int, int]] = field(default_factory=set)  # as for IdleResults.in_vain
+    results: np.ndarray | None = None  # cells of tensor memory that depend on them
+
+
 class SharedMemory(Observer):
     def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
@@ -65,11 +78,13 @@ class SharedMemory(Observer):
         self.full = np.ones(16, np.uint8).view(np.complex128)[0]
         self.found = np.zeros((_LIMIT, 2), np.int64)
         self.good: set[SharedSpan] = set()  # known to be written
+        self.matters: list[Finding] = []  # in some cluster, what was read is of use
 
     def start(self, cluster: Cluster) -> None:
         self.written[:] = 0
         self.good.clear()
-        self.unread: list[Finding] = []
+        self.unread: list[Unread] = []
+        self.results = idle_results(cluster)
 
     # ---- writes ----
 
@@ -118,14 +133,15 @@ class SharedMemory(Observer):
         if bad.any():
             first = int(np.argmax(bad)) * width
             byte = int(span.chunks.reshape(-1)[first // 16]) * 16 + first % 16
-            self._unread(token, "a TMA store", (int(bad.sum()) * width, bad.size * width), (span.rank, byte))
+            missing_of = int(bad.sum()) * width, bad.size * width
+            self._unread(token, "a TMA store", missing_of, (span.rank, byte)).shares.add((token.row, -1))
 
     def tensor_execute(self, cluster: Cluster, works: list) -> None:
         for work in works:
             who = "the tensor core" if work.footprint.tile else work.name
             for span in work.footprint.reads:
                 if span not in self.good and span.last < self.written.shape[1]:
-                    self.chunks_read(work.where, span, who)
+                    self.chunks_read(work.where, span, who, work)
 
     def wgmma_issue(self, cluster: Cluster, split: Split, columns: int, depth: int):
         return split.at()
@@ -134,18 +150,24 @@ class SharedMemory(Observer):
         if span not in self.good:
             self.chunks_read(token, span, "the tensor core")
 
-    def chunks_read(self, where, span: SharedSpan, who: str) -> None:
+    def chunks_read(self, where, span: SharedSpan, who: str, work: TensorWork | None = None) -> None:
         flags = self.chunks[span.rank][span.chunks].view(np.uint8).reshape(-1)
         if flags.all():
             self.good.add(span)
             return
         first = int(np.argmin(flags))
         byte = int(span.chunks.reshape(-1)[first // 16]) * 16 + first % 16
-        self._unread(where, who, (int((flags == 0).sum()), len(flags)), (span.rank, byte))
+        found = self._unread(where, who, (int((flags == 0).sum()), len(flags)), (span.rank, byte))
+        if work is None or self.results is None:
+            found.shares.add((where.row, where.warp * 32 if where.instr.op == "wgmma" else -1))
+            return
+        bare = span.chunks.reshape(-1)[flags.reshape(-1, 16).min(1) == 0]
+        cells = self.results.fed([work], spans_of(bare, span.rank * self.written.shape[1]))
+        found.results = cells if found.results is None else found.results | cells
 
     # ---- findings ----
 
-    def _unread(self, where, who: str, missing_of: tuple[int, int], place: tuple[int, int]) -> None:
+    def _unread(self, where, who: str, missing_of: tuple[int, int], place: tuple[int, int]) -> Unread:
         """missing_of: (bytes not written, bytes of the operand); place: (rank, offset) of the first one
         missing.
         """
@@ -163,16 +185,34 @@ class SharedMemory(Observer):
             _ELSEWHERE if elsewhere and flags.any() else _WRITE_FIRST, where, key=("shared", buffer),
             buffer=buffer, reader=who,
         )  # fmt: skip
-        if found not in self.unread:
-            self.unread.append(found)
+        known = next((one for one in self.unread if one.finding is found), None)
+        if known is None:
+            known = Unread(found)
+            self.unread.append(known)
+        return known
 
     def finish(self, cluster: Cluster) -> None:
-        """Names a barrier that nobody waits for as the cause: the data may arrive there."""
+        """Finds reads that change nothing. For others, names a barrier that nobody waits for as the cause:
+        the data may arrive there.
+        """
         names = never_waited(cluster, history_of(cluster), self.reporter) if self.unread else []
-        for found in self.unread if names else ():
-            if "cause" not in found.evidence:
+        for one in self.unread:
+            found = one.finding
+            if self._in_vain(one):
+                found.severity = "review"
+                cause = CAUSES["beside-tile"]
+                self.reporter.blame(found, cause, f"{found.message}; {cause.text}")
+            elif names and "cause" not in found.evidence:
                 told = f"{found.message}, and nobody waits for {' or '.join(names)}"
                 self.reporter.blame(found, CAUSES["read-unawaited"], told)
+
+    def _in_vain(self, one: Unread) -> bool:
+        if any(one.finding is known for known in self.matters):
+            return False
+        if self.results is not None and self.results.in_vain(one.shares, one.results):
+            return one.finding.severity == "error"
+        self.matters.append(one.finding)
+        return False
 
     def _loaded(self, cluster: Cluster, entry: np.ndarray, byte: int) -> None:
         thread, row = int(entry[_THREAD]), int(entry[_ROW])

@@ -30,6 +30,7 @@ from ptxsim.checks.race.shadow_order import (
     OBSERVES,
     POSITION,
     PREVIOUS,
+    ROW,
     SERIAL,
     STORE,
     STRONG,
@@ -213,6 +214,8 @@ class AccessHistory(Observer):
                 pair = AccessPair.of(self.races, line, space, clock, detail)
                 known[alike] = self.pairs.setdefault(pair.key, pair)
             known[alike].count += 1
+            if out[0, 0] > MAX_CONFLICTS and known[alike].multiplies:  # what else it reads, is not known
+                known[alike].readers.add((line[ROW], -1))
         out[0, 0] = 0
 
     def _same_copy(self, previous: int, agent: int, epoch: int) -> bool:

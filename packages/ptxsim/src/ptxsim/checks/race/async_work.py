@@ -7,6 +7,7 @@ completion come after it: through the mbarrier it reports to, a commit, or a wai
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +37,7 @@ class Issued:
     stores: int = 0  # stores that threads of the cluster had made at issue
     columns: tuple[int, int] | None = None  # columns of tensor memory that an MMA writes: from, to
     descriptors: tuple[int, ...] = ()  # matrix descriptors of an MMA
+    works: Sequence = ()  # MMAs that read shared memory as one, of which it is the last
     at: int = -1  # steps on barriers before its issue; -1: not noted
     map_clock: np.ndarray | None = None  # what its read of a tensor map in global memory comes after
 

@@ -72,6 +72,7 @@ class AccessPair:
     early: tuple | None = None  # (barrier, row) of a signal before the reading access was done
     issued: tuple[Issued | None, Issued | None] = None, None  # asynchronous work of the two
     readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent); agent -1: in another cluster
+    results: np.ndarray | None = None  # cells of tensor memory that depend on what MMAs read there
     at: int = -1  # steps on barriers so far, when the accesses met
     position: int = 0  # of the place, in the shadow
     # each time, a wgmma that a warp issued after the earlier one is the later one, or is done by then
@@ -121,6 +122,10 @@ class AccessPair:
         pair.after_issue = pair.first.kind != "source" or _comes_after_issue(races, pair, clock)
         return pair
 
+    @property
+    def multiplies(self) -> bool:
+        return not {"wgmma", "mma"}.isdisjoint((self.first.kind, self.second.kind))
+
     def learn(self, races, first: Access, second: Access, clock, op) -> None:
         """Records who issued the two, and what they had waited for and signalled when they met."""
         earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
@@ -157,11 +162,24 @@ class AccessPair:
         before, after = _earlier(races, line), (line[AGENT], line[EPOCH], line[ROW])
         if line[CODE] in (WRITE_READ, READ_WRITE):
             reader, writer = (after, before) if line[CODE] == WRITE_READ else (before, after)
-            agents = {reader[0]}
-            if reader[0] >= 0 and races.clocks.kind_of(reader[0]) == "wgmma":
+            written, work = None, op if reader is after else races.transfers.find(*reader)
+            kind = races.clocks.kind_of(reader[0]) if reader[0] >= 0 else "other"
+            if kind in ("wgmma", "mma") and self.space == "shared":
                 written = _written(races, writer, line[POSITION], op if writer is after else None)
+            agents = {reader[0]}
+            if kind == "wgmma":
                 agents = races.wgmma.readers(*reader[:2], written)
+            elif kind == "mma":
+                agents = self._multiplied(races, work, written)
             self.readers |= {(reader[2], agent) for agent in agents}
+
+    def _multiplied(self, races, work: Issued | None, written: np.ndarray | None) -> set[int]:
+        """Adds the results of MMAs that read what is written; {-1}: they are not known."""
+        if work is None or not work.works or written is None:
+            return {-1}
+        cells = races.results.fed(work.works, written)
+        self.results = cells if self.results is None else self.results | cells
+        return set()
 
     def add_issuers(self, races, *agents: int | None) -> None:
         """Adds agents of the same CTA that issue this line too."""

@@ -18,6 +18,7 @@ from ptxsim.checks.race.cta_barrier_phases import CtaBarrierPhases
 from ptxsim.checks.race.early_copies import EarlyCopies
 from ptxsim.checks.race.handshakes import Handshakes
 from ptxsim.checks.race.idle_loads import IdleLoads
+from ptxsim.checks.race.idle_results import IdleResults
 from ptxsim.checks.race.missed_phases import MissedPhases
 from ptxsim.checks.race.proxy_fences import ProxyFences
 from ptxsim.checks.race.synchronization import Synchronization
@@ -44,13 +45,13 @@ class RaceDetector(Observer):
         self.tensor_memory = TensorMemoryAccesses(self)
         self.bulk = BulkCopyOrder(self)
         self.copies = ThreadCopies(self)
-        self.idle_loads = IdleLoads(self)
+        self.idle_loads, self.results = IdleLoads(self), IdleResults(self)
         self.wgmma = Wgmma(self)
         self.parts = (
             self.barrier_init, self.handshakes, CtaBarrierPhases(self), LoadUses(self), self.synchronization,
             MissedPhases(self), EarlyCopies(self), self.fences, self.threads,
             self.bulk, self.copies, self.tensor_memory, Tcgen05(self), self.wgmma, self.record,
-            self.idle_loads, self.history,
+            self.idle_loads, self.results, self.history,
         )  # fmt: skip
 
     def start(self, cluster: Cluster) -> None:

@@ -28,11 +28,11 @@ class IdleLoads(Observer):
     def __init__(self, races):
         self.races = races
         # stores to variables of the module are not logged
-        rows = races.launch.memory.rows
+        rows, program = races.launch.memory.rows, races.launch.program
         variables = any(base >= GLOBAL_BASE and not logged for base, _, _, logged in rows)
-        self.stores = {} if variables else guarded_stores(races.launch.program)
-        watched = sorted(set().union(*self.stores.values()))
-        self.number = np.full(len(races.launch.program.instrs), -1)
+        self.stores = {} if variables else guarded_stores(program)
+        watched = sorted(set().union(*self.stores.values(), () if variables else _after_tmem(program)))
+        self.number = np.full(len(program.instrs), -1)
         self.number[watched] = np.arange(len(watched))
 
     def start(self, cluster: Cluster) -> None:
@@ -43,13 +43,16 @@ class IdleLoads(Observer):
             numbers = self.number[log[:, LOG_ROW]]
             self.stored[numbers[numbers >= 0], log[numbers >= 0, LOG_THREAD]] = True
 
-    def in_vain(self, row: int, agent: int) -> bool:
-        """Whether nothing that depends on the load at `row` was stored by this thread."""
-        stores, program = self.stores.get(row), self.races.launch.program
-        if stores is None or self.races.clocks.threads_per_agent > 1:
+    def in_vain(self, row: int, agents: np.ndarray, registers: frozenset[str] = frozenset()) -> bool:
+        """Whether nothing that depends on the load at `row` was stored by these threads. registers: those of
+        the load that count, if not all do.
+        """
+        program = self.races.launch.program
+        stores = _ends(program, registers, False) if registers else self.stores.get(row)
+        if stores is None or self.races.clocks.threads_per_agent > 1 or self.races.cluster.stuck:
             return False
-        lanes = slice(agent, agent + (32 if _multiplies(program.instrs[row]) else 1))
-        return not self.stored[self.number[sorted(stores)], lanes].any()
+        numbers = self.number[sorted(stores)]
+        return bool((numbers >= 0).all()) and not self.stored[np.ix_(numbers, agents)].any()
 
 
 @functools.lru_cache(maxsize=16)
@@ -67,6 +70,15 @@ def guarded_stores(program) -> dict[int, frozenset[int]]:
             if stores:
                 found[row] = stores
     return found
+
+
+@functools.lru_cache(maxsize=16)
+def _after_tmem(program) -> list[int]:
+    """All plain stores of a program that loads from tensor memory."""
+    instrs = program.instrs
+    if not any(i is not None and i.op == "tcgen05" and i.mods[0] == "ld" for i in instrs):
+        return []
+    return [row for row, i in enumerate(instrs) if i is not None and _stores_value(i, set(), False)]
 
 
 def _multiplies(instr: Instr) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
+
 from ptxsim.checks.diagnosis.missing_edge import missing, unwritten_reads
+from ptxsim.checks.diagnosis.unseen_arrival import edge as named
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.carried_values import carried
@@ -36,8 +39,9 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
         unread = kind == "race" and _loads_for_nobody(races, pair)
         guess, harmless = guessed(races, pair), _harmless(races, pair, kind)
         told = kind == "race" and told_by_exchange(races, pair)
-        severity = "review" if guess or harmless or told else severity
-        edge = missing(races, pair)
+        beside = kind == "race" and _multiplied_in_vain(races, pair)
+        severity = "review" if guess or harmless or told or beside else severity
+        edge = named("beside-tile") if beside else missing(races, pair)
         earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
         what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
         if kind == "proxy-fence":
@@ -96,10 +100,15 @@ def _loads_for_nobody(races, pair: AccessPair) -> bool:
 
 def _loads_in_vain(races, pair: AccessPair) -> bool:
     """Whether no thread that reads stores anything that depends on its load."""
-    kinds = {pair.first.kind, pair.second.kind}
-    if not pair.readers or not (kinds == {"thread"} or "wgmma" in kinds):
+    if not pair.readers or not pair.first.kind == pair.second.kind == "thread":
         return False
-    return all(agent >= 0 and races.idle_loads.in_vain(row, agent) for row, agent in pair.readers)
+    return all(a >= 0 and races.idle_loads.in_vain(row, np.array([a])) for row, a in pair.readers)
+
+
+def _multiplied_in_vain(races, pair: AccessPair) -> bool:
+    """Whether tensor cores read, and no thread stores anything that depends on what they got there."""
+    known = pair.multiplies and (pair.readers or pair.results is not None)
+    return bool(known) and races.results.in_vain(pair.readers, pair.results)
 
 
 def _harmless(races, pair: AccessPair, kind: str) -> str:

@@ -94,6 +94,7 @@ class Tcgen05(Observer):
         start = 0
         for i in range(1, len(works) + 1):
             if i == len(works) or not _alike(items[start], items[i]):
+                items[i - 1].works = works[start:i]
                 self._reads(works[start:i], items[i - 1])
                 start = i
         written = works[0].footprint.cells_written
