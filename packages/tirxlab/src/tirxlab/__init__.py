@@ -15,7 +15,7 @@ def _settings() -> None:
     if os.environ.get("LAB_JOBS"):
         os.environ.setdefault("PTXSIM_JOBS", os.environ["LAB_JOBS"])
     with contextlib.suppress(ImportError, OSError):
-        from tirxlab.toolchain.cache import root
+        from tirxlab.cache_folder import root
 
         os.environ.setdefault("PTXSIM_CACHE", str(root() / "ptxsim"))
 

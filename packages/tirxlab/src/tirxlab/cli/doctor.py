@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 
 import typer
 
+from tirxlab.cache_folder import root
 from tirxlab.checkout import environment
 from tirxlab.cli.common import JsonOption, output, print_json
-from tirxlab.toolchain.cache import root
 
 GOOD, MISSING, OPTIONAL = "ok", "missing", "not here"
 PACKAGES = {  # on the package index -> what is imported of it

@@ -1,30 +1,21 @@
 """Compiled artifacts on disk, keyed by everything that determines them.
 
-The folder is $LAB_CACHE, or the user's cache folder (Linux: `~/.cache/tirx-lab`); deleting it is always safe.
-A broken entry counts as missing.
+Deleting their folder is always safe. A broken entry counts as missing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
+from tirxlab import cache_folder
 from tirxlab.artifact import FORMAT, Artifact, ArtifactError
-
-
-def root() -> Path:
-    """The folder for everything that can be regenerated: $LAB_CACHE, or the user's cache folder."""
-    import platformdirs  # not at the top: commands that report a missing package must run without any
-
-    given = os.environ.get("LAB_CACHE")
-    return Path(given) if given else platformdirs.user_cache_path("tirx-lab", appauthor=False)
 
 
 def folder() -> Path:
     """The folder for artifacts."""
-    return root() / "artifacts"
+    return cache_folder.root() / "artifacts"
 
 
 def key(**parts) -> str:
