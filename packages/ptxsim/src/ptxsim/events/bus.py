@@ -40,35 +40,37 @@ class Bus(Observer):
         whole = [listener for listener in listeners if listener.on]
         self.observers = [observer for one in whole for observer in (one, *one.parts)]
         self.in_place = in_place
-        for name, parameters in EVENTS.items():
-            setattr(self, name, _spread(name, parameters, self.observers))
+        for name, hearers, text in _routes(tuple(map(type, self.observers))):
+            calls = {f"call{i}": getattr(self.observers[i], name) for i in hearers}
+            setattr(self, name, written_out(name, text, calls) if text else next(iter(calls.values())))
 
 
-def _spread(name: str, parameters: list[str], observers: list[Observer]) -> Callable:
-    """The function that passes event `name` on to the observers that override it. It is generated code: a
-    kernel makes some ten thousand events a second, and a loop over listeners with *args would take twice as
-    long.
+@functools.lru_cache(maxsize=64)
+def _routes(kinds: tuple[type[Observer], ...]) -> list[tuple[str, list[int], str]]:
+    """For each event: its name, the indices of the observers that override it, and the source of the function
+    that passes it on to them; "" if the only one's own method will do.
     """
-    calls = [
-        (i, getattr(o, name))
-        for i, o in enumerate(observers)
-        if getattr(type(o), name) is not getattr(Observer, name)
-    ]
-    plain = name not in MAKE_TOKENS and not {"token", "tokens"} & set(parameters)
-    if len(calls) == 1 and plain:
-        return calls[0][1]
-    made: list[str] = ["None"] * len(observers)
+    return [_route(name, parameters, kinds) for name, parameters in EVENTS.items()]
+
+
+def _route(name: str, parameters: list[str], kinds: tuple[type[Observer], ...]) -> tuple[str, list[int], str]:
+    """The function is generated code: a kernel makes some ten thousand events a second, and a loop over
+    listeners with *args would take twice as long.
+    """
+    hearers = [i for i, kind in enumerate(kinds) if getattr(kind, name) is not getattr(Observer, name)]
+    makes_tokens = name in MAKE_TOKENS
+    if len(hearers) == 1 and not makes_tokens and not {"token", "tokens"} & set(parameters):
+        return name, hearers, ""
+    made = ["None"] * len(kinds)
     lines = [f"def {name}({', '.join(parameters)}):", "    pass"]
-    for i, _ in calls:
+    for i in hearers:
         own = {"token": f"token[{i}]", "tokens": f"[token[{i}] for token in tokens]"}
-        call = f"call{i}({', '.join(own.get(p, p) for p in parameters)})"
-        if name in MAKE_TOKENS:
-            made[i] = call
-        else:
-            lines.append(f"    {call}")
-    if name in MAKE_TOKENS:
+        made[i] = f"call{i}({', '.join(own.get(p, p) for p in parameters)})"
+        if not makes_tokens:
+            lines.append(f"    {made[i]}")
+    if makes_tokens:
         lines.append(f"    return [{', '.join(made)}]")
-    return written_out(name, "\n".join(lines), {f"call{i}": call for i, call in calls})
+    return name, hearers, "\n".join(lines)
 
 
 @functools.lru_cache(maxsize=512)
