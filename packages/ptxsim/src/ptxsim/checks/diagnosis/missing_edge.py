@@ -97,9 +97,9 @@ def missing(races, pair: AccessPair) -> Edge:
     if guessed(races, pair):
         return edge("guess")
     if told_by_exchange(races, pair):
-        if pair.handed_back is None:
+        if pair.each_time.handed_back is None:
             return edge("by-exchange")
-        place, row = pair.handed_back
+        place, row = pair.each_time.handed_back
         return edge("handed-for-warp", name=barrier_of(races, place), line=line_text(races, row))
     if tried(races, pair):
         return edge("tried")
@@ -278,7 +278,8 @@ def _left_out(races, pair: AccessPair) -> Edge:
 
 def _within_warp(races, pair: AccessPair) -> bool:
     """Whether all conflicts in this buffer are between lanes of one warp: a barrier of the warp is enough."""
-    return all(other.of_warp for other in races.history.pairs.values() if other.buffer == pair.buffer)
+    here = (other for other in races.history.pairs.values() if other.buffer == pair.buffer)
+    return all(other.each_time.of_warp for other in here)
 
 
 def _one_group(races, first: Access, second: Access) -> bool:

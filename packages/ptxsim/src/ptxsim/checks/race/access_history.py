@@ -215,7 +215,7 @@ class AccessHistory(Observer):
                 known[alike] = self.pairs.setdefault(pair.key, pair)
             known[alike].count += 1
             if out[0, 0] > MAX_CONFLICTS and known[alike].multiplies:  # what else it reads, is not known
-                known[alike].readers.add((line[ROW], -1))
+                known[alike].each_time.readers.add((line[ROW], -1))
         out[0, 0] = 0
 
     def _same_copy(self, previous: int, agent: int, epoch: int) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.async_work import Issued, byte_ranges
+from ptxsim.checks.race.async_work import Issued
+from ptxsim.checks.race.meetings import Meeting, Meetings
 from ptxsim.checks.race.shadow_order import (
     AGENT,
     AGENT_SHIFT,
@@ -33,7 +32,6 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.wording import COPIES, coordinates, line_of, place_of_conflict
 from ptxsim.checks.static_flow import way_without_barrier
-from ptxsim.machine.register_files import WHOLE_WARP
 
 VERBS = {  # code -> (what the earlier access did, what the later one does)
     WRITE_WRITE: ("write", "write"),
@@ -71,16 +69,10 @@ class AccessPair:
     seen: dict = field(default_factory=dict)  # (warp, barrier) -> the warp's waits when the accesses met
     early: tuple | None = None  # (barrier, row) of a signal before the reading access was done
     issued: tuple[Issued | None, Issued | None] = None, None  # asynchronous work of the two
-    readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent); agent -1: in another cluster
-    results: np.ndarray | None = None  # cells of tensor memory that depend on what MMAs read there
     at: int = -1  # steps on barriers so far, when the accesses met
     position: int = 0  # of the place, in the shadow
-    # each time, a wgmma that a warp issued after the earlier one is the later one, or is done by then
-    met_in_group: bool = True
-    of_warp: bool = True  # each time they met, both were by threads of one warp
     relaxed: int | None = None  # row of a relaxed arrival at the cluster's barrier between the two
-    handed_back: tuple | None = None  # each time they met, a lane had arrived for its warp: (barrier, row)
-    in_warp: bool = True  # a lane of the later one's warp knew of the earlier one, each time they met
+    each_time: Meetings = field(default_factory=Meetings)  # what held whenever they met
 
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> AccessPair:
@@ -98,15 +90,16 @@ class AccessPair:
         place, buffer, cta = place_of_conflict(races, space, position)
         key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
         known = races.history.pairs.get(key)
+        meeting = Meeting.of(races, line, second.issuer(races, None, detail), detail, clock)
         if known is not None:
-            known.met(races, line, clock, detail)
+            known.each_time.note(races, meeting, space)
             if known.issuers:
                 known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
             if known.elsewhere is not None:  # the worst case counts: no fence at all
                 known.elsewhere = _fenced_elsewhere(races, space, line, clock)
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
-        pair.met(races, line, clock, detail)
+        pair.each_time.note(races, meeting, space)
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
@@ -149,101 +142,11 @@ class AccessPair:
             if self.early is None and first.kind == "thread" and first.verb == "read" and now is not None:
                 self.early = races.handshakes.handed_before(first, warps[1], now)
 
-    def met(self, races, line: list[int], clock, op) -> None:
-        """Records one more conflict: the reading side, whether a lane of the later one's warp knew of the
-        earlier one, or a warp of its warpgroup, and whether a lane has handed the place back for its warp.
-        """
-        if self.handed_back or not self.count:
-            found = _handed_for_warp(races, line, clock, self.second.issuer(races, None, op))
-            self.handed_back = found and (self.handed_back or found)
-        self.of_warp = self.of_warp and _of_one_warp(races, line)
-        self.met_in_group = self.met_in_group and _known_in_group(races, line, clock)
-        self.in_warp = self.in_warp and _known_in_warp(races, line)
-        before, after = _earlier(races, line), (line[AGENT], line[EPOCH], line[ROW])
-        if line[CODE] in (WRITE_READ, READ_WRITE):
-            reader, writer = (after, before) if line[CODE] == WRITE_READ else (before, after)
-            written, work = None, op if reader is after else races.transfers.find(*reader)
-            kind = races.clocks.kind_of(reader[0]) if reader[0] >= 0 else "other"
-            if kind in ("wgmma", "mma") and self.space == "shared":
-                written = _written(races, writer, line[POSITION], op if writer is after else None)
-            agents = {reader[0]}
-            if kind == "wgmma":
-                agents = races.wgmma.readers(*reader[:2], written)
-            elif kind == "mma":
-                agents = self._multiplied(races, work, written)
-            self.readers |= {(reader[2], agent) for agent in agents}
-
-    def _multiplied(self, races, work: Issued | None, written: np.ndarray | None) -> set[int]:
-        """Adds the results of MMAs that read what is written; {-1}: they are not known."""
-        if work is None or not work.works or written is None:
-            return {-1}
-        cells = races.results.fed(work.works, written)
-        self.results = cells if self.results is None else self.results | cells
-        return set()
-
     def add_issuers(self, races, *agents: int | None) -> None:
         """Adds agents of the same CTA that issue this line too."""
         cta = self.issuers[0] // races.clocks.per_cta
         more = {a for a in agents if a is not None and a // races.clocks.per_cta == cta}
         self.issuers = sorted({*self.issuers, *more})
-
-
-def _earlier(races, line: list[int]) -> tuple[int, int, int]:
-    """Agent, epoch and row of the earlier access of a conflict; agent -1: in another cluster."""
-    agent = line[PREVIOUS] >> AGENT_SHIFT if line[PREVIOUS_CLUSTER] in (0, races.history.now) else -1
-    return agent, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK, line[PREVIOUS] & ROW_MASK
-
-
-def _of_one_warp(races, line: list[int]) -> bool:
-    clocks, agents = races.clocks, (_earlier(races, line)[0], line[AGENT])
-    threads = all(0 <= agent < clocks.threads for agent in agents)
-    return threads and len({*map(clocks.warp_of, agents)}) == 1
-
-
-def _known_in_warp(races, line: list[int]) -> bool:
-    """Whether both accesses are by threads and a lane of the later one's warp knows of the earlier one."""
-    (agent, epoch, _), clocks, me = _earlier(races, line), races.clocks, line[AGENT]
-    if agent < 0 or max(agent, me) >= clocks.threads:
-        return False
-    lanes = clocks.agents_of(clocks.warp_of(me), WHOLE_WARP)
-    return bool(clocks.clock[lanes, agent].max() >= epoch)
-
-
-def _written(races, writer: tuple[int, int, int], position: int, op) -> np.ndarray | None:
-    """The bytes of shared memory that one side of a conflict writes, as spans; None: not known."""
-    agent, epoch, row = writer
-    if 0 <= agent < races.clocks.threads:
-        return np.array([[position, position + 1]])
-    window, known = (
-        races.history.window,
-        [op] if op is not None else races.transfers.all_of(agent, epoch, row),
-    )
-    copies = [one.copy for one in known if one.copy is not None]
-    spans = [byte_ranges(target, window) for copy in copies for target in copy.targets]
-    return np.concatenate(spans) if spans else None
-
-
-def _handed_for_warp(races, line: list[int], clock, by: int | None) -> tuple | None:
-    """Where another lane of a reading thread's warp has told the writer that the place is free, if so."""
-    read = _earlier(races, line)
-    if line[CODE] != READ_WRITE or not 0 <= read[0] < races.clocks.threads or by is None:
-        return None
-    now = clock if clock is not None else races.clocks.clock[by]
-    return races.handshakes.handed_for_warp(read, by, now)
-
-
-def _known_in_group(races, line: list[int], clock) -> bool:
-    """Whether a wgmma reads what a thread wrote before a warp of that warpgroup issued its own share; or a
-    thread writes what another one read before a warp issued its share of a wgmma that this thread waited for.
-    """
-    agent, epoch, _ = _earlier(races, line)
-    if not 0 <= agent < races.clocks.threads or line[CODE] not in (WRITE_READ, READ_WRITE):
-        return False
-    if line[CODE] == READ_WRITE:
-        by = line[AGENT]
-        now = races.clocks.clock[by] if by < races.clocks.threads and clock is None else clock
-        return by < races.clocks.threads and races.wgmma.all_passed(by, agent, epoch, now)
-    return races.wgmma.all_knew(line[AGENT], line[EPOCH], agent, epoch)
 
 
 def _met_since(races, pair: AccessPair, clock) -> bool:

@@ -100,15 +100,15 @@ def _loads_for_nobody(races, pair: AccessPair) -> bool:
 
 def _loads_in_vain(races, pair: AccessPair) -> bool:
     """Whether no thread that reads stores anything that depends on its load."""
-    if not pair.readers or not pair.first.kind == pair.second.kind == "thread":
+    if not pair.each_time.readers or not pair.first.kind == pair.second.kind == "thread":
         return False
-    return all(a >= 0 and races.idle_loads.in_vain(row, np.array([a])) for row, a in pair.readers)
+    return all(a >= 0 and races.idle_loads.in_vain(row, np.array([a])) for row, a in pair.each_time.readers)
 
 
 def _multiplied_in_vain(races, pair: AccessPair) -> bool:
     """Whether tensor cores read, and no thread stores anything that depends on what they got there."""
-    known = pair.multiplies and (pair.readers or pair.results is not None)
-    return bool(known) and races.results.in_vain(pair.readers, pair.results)
+    known = pair.multiplies and (pair.each_time.readers or pair.each_time.results is not None)
+    return bool(known) and races.results.in_vain(pair.each_time.readers, pair.each_time.results)
 
 
 def _harmless(races, pair: AccessPair, kind: str) -> str:
@@ -117,9 +117,9 @@ def _harmless(races, pair: AccessPair, kind: str) -> str:
         return "; nothing reads what it loads"
     if carried(races, pair):
         return "; what it stores comes from what was read"
-    if kind == "race" and pair.met_in_group and pair.code == READ_WRITE:
+    if kind == "race" and pair.each_time.in_group and pair.code == READ_WRITE:
         return "; all four warps have issued a wgmma between, which the later one has waited for"
-    if kind == "race" and pair.met_in_group:
+    if kind == "race" and pair.each_time.in_group:
         return "; each wgmma waits for all four warps, and an H200 reads what they stored before it"
     if kind == "race" and _loads_in_vain(races, pair):
         return "; the threads that read there store nothing that depends on it, so it changes nothing"

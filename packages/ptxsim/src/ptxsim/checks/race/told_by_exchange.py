@@ -30,9 +30,9 @@ _ACQUIRES = {"acquire", "acq_rel", "sc"}
 
 def told_by_exchange(races, pair: AccessPair) -> bool:
     """Whether a lane of the later side's warp knows of the earlier access, and an exchange hands that on."""
-    if pair.handed_back is not None:
+    if pair.each_time.handed_back is not None:
         return True
-    if not pair.in_warp or pair.code > READ_WRITE:
+    if not pair.each_time.in_warp or pair.code > READ_WRITE:
         return False
     program, (row, later) = races.launch.program, (pair.first.row, pair.second.row)
     if pair.first.warp(races) != pair.second.warp(races):
