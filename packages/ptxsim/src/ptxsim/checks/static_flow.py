@@ -8,8 +8,9 @@ signals.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
@@ -163,6 +164,30 @@ def reads(instr: Instr) -> frozenset:
     written = targets(instr)
     sources = instr.operands[1:] if written else instr.operands
     return frozenset(registers_of(sources))
+
+
+def follow(program, known: set[str], computes: Callable[[int], bool] = lambda row: True) -> Iterator[int]:
+    """Rows that read these registers, as a guard too, or what is computed from them, which `known` then holds
+    as well. computes: whether what the instruction at a row writes is computed from what it reads.
+    """
+    left = list(known)
+    while left:
+        for row in _readers(program).get(left.pop(), ()):
+            yield row
+            more = set(targets(program.instrs[row])) - known if computes(row) else ()
+            known.update(more)
+            left += more
+
+
+@functools.lru_cache(maxsize=16)
+def _readers(program) -> dict[str, list[int]]:
+    """Register -> rows that read it, as a guard too."""
+    found: dict[str, list[int]] = {}
+    for row, instr in enumerate(program.instrs):
+        if instr is not None:
+            for name in reads(instr) | ({instr.pred.reg.name} if instr.pred else set()):
+                found.setdefault(name, []).append(row)
+    return found
 
 
 def way_without_barrier(program, start: int, end: int) -> bool:

@@ -196,7 +196,7 @@ class ThreadCopies(Observer):
         first = clocks.first_agent(split.warp)
         rows = clocks.clock[first : clocks.first_agent(split.warp + 1)].copy()
         token = Copies(agents, first, clocks.clock[agents, agents], rows, queues, (reads, writes))
-        clocks.clock[agents, agents] += 1
+        clocks.begin_epochs(agents)
         self.last[agents] = token.epochs
         latest = self.latest.setdefault(first, deque(maxlen=_REMEMBERED))
         latest.append(Brought(agents, token.epochs, token.logs))
@@ -235,7 +235,7 @@ class ThreadCopies(Observer):
                 coming.setdefault(agent, deque()).append((after, brings, split.row))
             else:
                 self.told.setdefault((agent, place), deque()).append((self.clocks.epoch(agent), brings))
-                self.clocks.clock[agent, agent] += 1
+                self.clocks.begin_epochs(agent)
 
     def _copies_of(self, agent: int) -> np.ndarray:
         """A clock that knows of the copies that this agent has issued, and of nothing else."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from ptxsim.checks.race.idle_loads import users
-from ptxsim.checks.static_flow import targets
+from ptxsim.checks.static_flow import follow, targets
 from ptxsim.frontend.ast import Instr
 
 _NO_ORDER = {"volatile", "relaxed"}
@@ -30,13 +29,6 @@ def _strong_load(instr: Instr) -> bool:
 @functools.lru_cache(maxsize=256)
 def _decides(program, registers: frozenset[str]) -> bool:
     """Whether the values of these registers reach a guard or something that is not followed."""
-    known, left = set(registers), list(registers)
-    while left:
-        for row in users(program).get(left.pop(), ()):
-            instr = program.instrs[row]
-            if instr.pred is not None and instr.pred.reg.name in known or instr.op in ("call", "brx"):
-                return True
-            more = [name for name in targets(instr) if name not in known]
-            known.update(more)
-            left += more
-    return False
+    known = set(registers)
+    users = (program.instrs[row] for row in follow(program, known))
+    return any(i.op in ("call", "brx") or i.pred is not None and i.pred.reg.name in known for i in users)

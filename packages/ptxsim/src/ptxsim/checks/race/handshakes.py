@@ -1,4 +1,6 @@
-"""What the warps have signalled on mbarriers lately. Used to word race reports; it orders nothing."""
+"""What the warps have signalled on mbarriers lately, to word race reports. It orders nothing, but it begins
+epochs, so that what a thread did before a signal differs from what it does afterwards.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,8 @@ class Handshakes(Observer):
         agent = self.clocks.agent_of(split.warp * 32 + first)
         warp = self.clocks.agents_of(split.warp, WHOLE_WARP)
         epochs = self.clocks.clock[warp, warp]
-        if self.clocks.threads_per_agent == 1:  # later reads of its other lanes differ from earlier ones
-            self.clocks.clock[warp, warp] += 1
+        if self.clocks.threads_per_agent == 1:
+            self.clocks.begin_epochs(warp)
         handed = Handed(self.tick, agent, self.clocks.epoch(agent), split.row, epochs)
         self.handed.setdefault(split.warp, {})[arrival.place] = handed
 
@@ -68,7 +70,7 @@ class Handshakes(Observer):
         if relaxed:
             agents = self.clocks.agents(split)
             self.relaxed.append((most(self.clocks.clock, agents), split.row))
-            self.clocks.clock[agents, agents] += 1
+            self.clocks.begin_epochs(agents)
 
     def cluster_complete(self, cluster: Cluster) -> None:
         self.arrived, self.relaxed = self.relaxed, []

@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from ptxsim.checks.static_flow import reads, targets
+from ptxsim.checks.static_flow import follow, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Instr, registers_of
@@ -88,32 +88,14 @@ def _multiplies(instr: Instr) -> bool:
 @functools.lru_cache(maxsize=256)
 def _ends(program, registers: frozenset[str], guarded: bool) -> frozenset[int] | None:
     """Stores that the values of these registers reach; None if they reach anything else."""
-    stores = set()
-    known, left = set(registers), list(registers)
-    while left:
-        for row in users(program).get(left.pop(), ()):
-            instr = program.instrs[row]
-            if _computes(program, row):
-                more = [name for name in targets(instr) if name not in known]
-                known.update(more)
-                left += more
-            elif _stores_value(instr, known, guarded):
-                stores.add(row)
-            else:
-                return None
+    known, stores = set(registers), set()
+    for row in follow(program, known, lambda row: _computes(program, row)):
+        if _stores_value(program.instrs[row], known, guarded):
+            stores.add(row)
+        elif not _computes(program, row):
+            return None
     whole = all(_stores_value(program.instrs[row], known, guarded) for row in stores)
     return frozenset(stores) if whole else None
-
-
-@functools.lru_cache(maxsize=16)
-def users(program) -> dict[str, list[int]]:
-    """Register -> rows that read it, as a guard too."""
-    found: dict[str, list[int]] = {}
-    for row, instr in enumerate(program.instrs):
-        if instr is not None:
-            for name in reads(instr) | ({instr.pred.reg.name} if instr.pred else set()):
-                found.setdefault(name, []).append(row)
-    return found
 
 
 def _computes(program, row: int) -> bool:

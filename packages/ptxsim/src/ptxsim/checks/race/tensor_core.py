@@ -160,7 +160,7 @@ class Wgmma(Observer):
         """
         clocks, agents = self.clocks, self.clocks.agents(split)
         op = Issued("wgmma", split.row, int(agents[0]), most(clocks.clock, agents), _NOTHING, _NOTHING)
-        clocks.clock[agents, agents] += 1
+        clocks.begin_epochs(agents)
         op.queue = clocks.column("wgmma", split.warp - split.warp % cluster.warps_per_cta % 4)
         op.epoch = self.issued[split.warp] = self.issued.get(split.warp, 0) + 1
         known, reached = most(clocks.thread_clock, agents), self.reached.get((op.queue, op.epoch))

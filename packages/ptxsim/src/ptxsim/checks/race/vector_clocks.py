@@ -271,6 +271,10 @@ class VectorClocks:
         self.clock[agents, agents] += 1
         return stamp
 
+    def begin_epochs(self, agents) -> None:
+        """The next accesses of these threads belong to a new epoch, though they hand nothing over."""
+        self.clock[agents, agents] += 1
+
     def release_into(self, signal: Signal, agents: np.ndarray) -> None:
         """Adds what these threads hand over now to `gathered` of a barrier, in place where possible."""
         gathered = signal.gathered
@@ -346,7 +350,7 @@ class VectorClocks:
         epoch.
         """
         clocks = self.clock[agent].copy(), self.thread_clock[agent].copy(), self.tcgen05_clock[agent].copy()
-        self.clock[agent, agent] += 1
+        self.begin_epochs(agent)
         return clocks
 
     def learn(self, agents, column, epochs) -> None:
