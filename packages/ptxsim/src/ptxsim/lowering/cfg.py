@@ -20,6 +20,10 @@ class Block:
     end: int  # one past the last position
     next: list[int] = field(default_factory=list)  # successor blocks; EXIT if the kernel may end there
 
+    @property
+    def positions(self) -> range:
+        return range(self.start, self.end)
+
 
 EXIT = -1
 
@@ -152,7 +156,7 @@ def live_at_start(blocks: list[Block], uses: list[int], kills: list[int]) -> lis
     gen, kill = [], []
     for block in blocks:
         g = k = 0
-        for position in range(block.end - 1, block.start - 1, -1):
+        for position in reversed(block.positions):
             g = (g & ~kills[position]) | uses[position]
             k |= kills[position]
         gen.append(g)

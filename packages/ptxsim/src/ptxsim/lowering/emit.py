@@ -195,7 +195,7 @@ class _Emitter:
         for b, block in enumerate(self.blocks):
             if b in self.join_rows:
                 self._put(None, JOIN)
-            for position in range(block.start, block.end):
+            for position in block.positions:
                 row = self.rows[position]
                 with well_formed(row.instr):
                     self._emit_of[row.kind](row, block)
@@ -226,7 +226,7 @@ class _Emitter:
                 self.join_rows[b] = row
                 self.row_of[block.start] = row
                 row += 1
-            for position in range(block.start, block.end):
+            for position in block.positions:
                 self.row_of.setdefault(position, row)
                 row += self._lines(self.rows[position])
         self.rejoins = {

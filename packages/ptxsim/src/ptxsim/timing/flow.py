@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from ptxsim.lowering.cfg import EXIT, Block, build_blocks, dominators, jumps_of, reverse_postorder
 
+NOWHERE = -1  # stands for the header of the innermost loop outside of all loops
+
 
 @dataclass
 class Flow:
@@ -28,6 +30,14 @@ class Flow:
         while self.depth[b] > self.depth[a]:
             b = self.parent[b]
         return a == b
+
+    def innermost(self, block: int) -> int:
+        """The header of the innermost loop around a reachable block, or NOWHERE."""
+        return next(reversed(self.inside[block]), NOWHERE)
+
+    def block_of(self) -> dict[int, int]:
+        """Position of an instruction -> its block, if that is reachable."""
+        return {position: b for b in self.order for position in self.blocks[b].positions}
 
 
 def flow(program) -> Flow:

@@ -25,20 +25,10 @@ class PipeUse(NamedTuple):
     writes: tuple[str, ...]
 
 
-_NO_RESULT = (
-    "st",
-    "red",
-    "bar",
-    "barrier",
-    "stmatrix",
-    "bra",
-    "cp",
-    "prefetch",
-    "fence",
-    "membar",
-    "ret",
-    "exit",
-)
+_NO_RESULT = {
+    *("st", "red", "stmatrix", "cp", "prefetch", "bar", "barrier", "fence", "membar"),
+    *("bra", "ret", "exit"),
+}
 
 
 def describe(instr) -> PipeUse:
@@ -65,6 +55,13 @@ class Rows:
         instr = self.instrs[row]
         return describe(instr) if instr is not None else PipeUse("", "none", (), ())
 
+    def pipe(self, number: int) -> str:
+        """The pipe of the machine instructions that a row becomes; "none" if it becomes none."""
+        if not self.sass_counts[number]:
+            return "none"
+        found = self.row(number).pipe
+        return "either" if found == "none" else found
+
     def _run(self, first: int, last: int) -> tuple[float, dict[str, float], dict[str, float]]:
         """(issue slots, register from outside -> cycles until its first reader, written register -> cycles
         until its last value is ready). Cycles count from the first slot; instructions are in PTX order.
@@ -75,7 +72,7 @@ class Rows:
         slots = 0.0
         for number in range(first, last + 1):
             row, left = self.row(number), self.sass_counts[number]
-            name = "none" if not left else "either" if row.pipe == "none" else row.pipe
+            name = self.pipe(number)
             place = max(slots, *busy.values())
             slots += left
             for one, cycles in passes(name, left).items():
@@ -98,8 +95,7 @@ class Rows:
         ready: dict[str, float] = {}
         slots = now = 0.0
         for number, reads, writes in uses:
-            row, left = self.row(number), self.sass_counts[number]
-            name = "none" if not left else "either" if row.pipe == "none" else row.pipe
+            left, name = self.sass_counts[number], self.pipe(number)
             taken = passes(name, left)
             there = max((ready.get(r, 0.0) for r in reads), default=0.0)
             begin = max(now, there, *(free[one] for one in taken)) if left else max(now, there)

@@ -23,7 +23,7 @@ def variable_parts(program) -> dict[int, Part]:
     return {
         row: _part(values, found, b, instr.operands[1].base.name, row)
         for b in found.order
-        for row in range(found.blocks[b].start, found.blocks[b].end)
+        for row in found.blocks[b].positions
         if _loads(instr := program.instrs[row])
     }
 
@@ -35,8 +35,7 @@ def _loads(instr) -> bool:
 
 
 def _part(values: Values, graph: Flow, block: int, name: str, row: int) -> Part:
-    loops = graph.inside[block]
-    inner = graph.loops[loops[-1]] if loops else set()
+    inner = graph.loops.get(graph.innermost(block), set())
     sums: dict[int, int] = {}
     for number in values.reads.get(row, ())[-1:]:
         _add(values, number, 1, sums)

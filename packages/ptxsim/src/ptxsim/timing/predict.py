@@ -87,7 +87,7 @@ def sample(
     tape.refills = refills(cubin)
     arrays = launch.memory.arrays
     sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
-    count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
+    count = math.prod(launch.clusters)
     reads = {s: n for s, n in tape.reads.items() if s >= 0}
     groups = max(1, sms // launch.ctas_per_cluster)
     return Sample(

@@ -13,10 +13,9 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from ptxsim.frontend.ast import Instr
-from ptxsim.timing.flow import Flow, flow
+from ptxsim.timing.flow import NOWHERE, flow
 from ptxsim.timing.machine_code import NOTHING, Code
 
-NOWHERE = -1  # stands for the loop of code outside of all loops
 _SHARED = {"ld": {0x984}, "st": {0x388, 0x988}}  # LDS, STS
 _GLOBAL = {"ld": {0x981}, "st": {0x386, 0x986}}  # LDG, STG
 _COPIES = {0xFAE, 0x3B4, 0x5B4, 0x3B5}  # LDGSTS, UTMALDG, UTMASTG
@@ -49,7 +48,7 @@ class Counted:
 
     def __init__(self, program, code: Code):
         self.instrs, self.code, self.ptx = program.instrs, code, flow(program)
-        self.block = {r: b for b in self.ptx.order for r in _rows(self.ptx, b)}
+        self.block = self.ptx.block_of()
         first: dict[int, int] = {}
         for row in self.block:
             if self.instrs[row] is not None:
@@ -68,7 +67,7 @@ class Counted:
         code, found = self.code.flow, {}
         for header, body in code.loops.items():
             ends = [code.blocks[b].end - 1 for b in body if header in code.blocks[b].next]
-            own = [i for b in body if code.inside[b][-1] == header for i in _rows(code, b)]
+            own = [i for b in body if code.innermost(b) == header for i in code.blocks[b].positions]
             for some in (ends, own):
                 votes = Counter(loop for i in some if (loop := self._around(self.row[i])) != NOWHERE)
                 if votes:
@@ -78,16 +77,15 @@ class Counted:
 
     def _around(self, row: int) -> int:
         """The innermost PTX loop around a row."""
-        loops = self.ptx.inside[self.block[row]] if row >= 0 else []
-        return loops[-1] if loops else NOWHERE
+        return self.ptx.innermost(self.block[row]) if row >= 0 else NOWHERE
 
     def _sums(self, values: list[int]) -> dict[int, dict[int, Counter]]:
         """Row -> innermost loop of the machine code -> opcode -> sum of the values of these instructions."""
         code = self.code.flow
         found: dict[int, dict[int, Counter]] = defaultdict(lambda: defaultdict(Counter))
         for b in code.order:
-            loop = code.inside[b][-1] if code.inside[b] else NOWHERE
-            for i in _rows(code, b):
+            loop = code.innermost(b)
+            for i in code.blocks[b].positions:
                 if self.row[i] >= 0 and self.code.opcodes[i] != NOTHING:
                     found[self.row[i]][loop][self.code.opcodes[i]] += values[i]
         return found
@@ -127,8 +125,8 @@ class Counted:
 
     def _key(self, block: int) -> tuple[int, int]:
         """A key for what is unrolled together: an innermost loop, or a block outside of loops."""
-        loops = self.ptx.inside[block]
-        return (loops[-1], NOWHERE) if loops else (NOWHERE, block)
+        loop = self.ptx.innermost(block)
+        return (NOWHERE, block) if loop == NOWHERE else (loop, NOWHERE)
 
     def _each(self, sums: dict[int, dict[int, Counter]]) -> list[float]:
         """Row -> sum per execution of the row, from sums over the code (`_sums`)."""
@@ -148,8 +146,8 @@ class Counted:
         code, found, count = self.code.flow, {}, 0
         standing: dict[int, dict[int, list[tuple]]] = defaultdict(lambda: defaultdict(list))
         for b in code.order:
-            loop = code.inside[b][-1] if code.inside[b] else NOWHERE
-            for i in _rows(code, b):
+            loop = code.innermost(b)
+            for i in code.blocks[b].positions:
                 count += 1
                 if self.row[i] >= 0 and loop == self._place(self.row[i]):
                     standing[self.row[i]][b].append((count, self.code.opcodes[i]))
@@ -168,10 +166,6 @@ class Counted:
         stays = {self.loop.get(header) for header in around}
         left = [loop for loop in self.ptx.inside[self.block[row]] if loop not in stays]
         return self.ptx.blocks[self.ptx.parent[left[0]]].end - 1 if left else None
-
-
-def _rows(graph: Flow, block: int) -> range:
-    return range(graph.blocks[block].start, graph.blocks[block].end)
 
 
 def _marks(instr: Instr) -> set[int]:

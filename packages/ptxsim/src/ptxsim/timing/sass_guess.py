@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from ptxsim.frontend.ast import Imm
-from ptxsim.timing.flow import Flow, flow
+from ptxsim.timing.flow import NOWHERE, Flow, flow
 from ptxsim.timing.values import Values, children, pure
 
 _FREE = {"constant", "phi", "row", "special", "unset", "literal", "cut", "neg", "abs"}
@@ -46,7 +46,7 @@ class _Guess:
     def __init__(self, values: Values, graph: Flow):
         self.values, self.flow = values, graph
         self.slots = [int(instr is not None) for instr in values.instrs]
-        self.block = {r: b for b in graph.order for r in range(graph.blocks[b].start, graph.blocks[b].end)}
+        self.block = graph.block_of()
         self.gives = self._givers()
         self.needed = self._needed()
         self.readers = self._readers()
@@ -179,8 +179,8 @@ class _Guess:
 
     def _hoisted(self, row: int) -> bool:
         """Whether a row's value is invariant in the innermost loop around it."""
-        loops = self.flow.inside[self.block[row]]
-        return bool(loops) and self.values.home[self.gives[row][-1]] not in self.flow.loops[loops[-1]]
+        inner = self.flow.innermost(self.block[row])
+        return inner != NOWHERE and self.values.home[self.gives[row][-1]] not in self.flow.loops[inner]
 
     def _absorbed(self, row: int) -> bool:
         """Whether a row becomes part of the one instruction that reads it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter, defaultdict
 
 from ptxsim.events.observer import Observer
@@ -57,7 +58,7 @@ class FirstReads(Observer):
 
 def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, float]:
     """Array -> how many of the first `together` clusters read the same line at the same time."""
-    count = min(together, MOST, launch.clusters[0] * launch.clusters[1] * launch.clusters[2])
+    count = min(together, MOST, math.prod(launch.clusters))
     if not reads or listens(launch.program) or count < 2:
         return dict.fromkeys(reads, 1.0)
     observer = FirstReads(launch.memory, set(reads))

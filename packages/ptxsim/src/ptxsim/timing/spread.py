@@ -9,6 +9,7 @@ differ, one between them is run too, until the uncertainty is below CLOSE of the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -36,7 +37,7 @@ class Spread:
 
 def spread(launch: Launch) -> Spread:
     """Runs clusters without moving data. A grid whose clusters wait for each other counts as even."""
-    count = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
+    count = math.prod(launch.clusters)
     if count == 1 or listens(launch.program):
         return Spread(0, 1.0)
     run = cache(_counter(launch))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Paren, Pred, Reg, Vec
-from ptxsim.timing.flow import Flow
+from ptxsim.timing.flow import NOWHERE, Flow
 from ptxsim.timing.folding import RULES
 from ptxsim.timing.instructions import describe
 
@@ -39,7 +39,7 @@ class Values:
         self.instrs, self.flow = instrs, flow
         self.number: dict[tuple, int] = {}
         self.keys: list[tuple] = []
-        self.home: list[int] = []  # number -> header of the innermost loop in which it changes, or -1
+        self.home: list[int] = []  # number -> header of the innermost loop in which it changes, or NOWHERE
         self.rows: list[Any] = [describe(i) if i is not None else None for i in instrs]
         self.once: dict[str, int] = {}  # register that is written only once -> number
         self.often = self._often()
@@ -74,8 +74,8 @@ class Values:
 
     def _deepest(self, numbers) -> int:
         loops = self.flow.loops
-        homes = {self.home[n] for n in numbers} - {-1}
-        return min(homes, key=lambda h: len(loops[h]), default=-1)
+        homes = {self.home[n] for n in numbers} - {NOWHERE}
+        return min(homes, key=lambda h: len(loops[h]), default=NOWHERE)
 
     def constant(self, number: int) -> int | None:
         key = self.keys[number]
@@ -99,7 +99,7 @@ class Values:
     def _block(self, b: int) -> None:
         flow = self.flow
         self.now = {name: self._enters(b, name) for name in self.often}
-        for row in range(flow.blocks[b].start, flow.blocks[b].end):
+        for row in flow.blocks[b].positions:
             instr = self.instrs[row]
             if instr is not None and not (row and instr is self.instrs[row - 1]):
                 self._row(b, row, instr)
@@ -113,12 +113,12 @@ class Values:
         values = {self.leaves[p].get(name, -1) for p in known}
         if len(values) == 1 and not inner:
             (only,) = values
-            return only if only >= 0 else self.of("unset", name, home=-1)
-        home = b if b in flow.loops else next(iter(flow.inside[b][::-1]), -1)
+            return only if only >= 0 else self.of("unset", name, home=NOWHERE)
+        home = b if b in flow.loops else flow.innermost(b)
         return self.of("phi", b, name, home=home)
 
     def _writes(self, b: int) -> set[str]:
-        rows = range(self.flow.blocks[b].start, self.flow.blocks[b].end)
+        rows = self.flow.blocks[b].positions
         return {n for r in rows if self.instrs[r] for n in self.rows[r].writes}
 
     # ---- rows ----
@@ -136,7 +136,7 @@ class Values:
         self.reads[row] = guard + self._others(instr, targets)
         if guard and pure(instr):  # if the guard is false, the old values stay
             self.reads[row] += [self.register(name) for name in targets]
-        home = next(iter(self.flow.inside[b][::-1]), -1)
+        home = self.flow.innermost(b)
         for place, name in enumerate(targets):
             self._set(name, self.of("row", row, place, home=home))
 
@@ -169,10 +169,10 @@ class Values:
 
     def register(self, name: str) -> int:
         if name in self.often:
-            return self.now.get(name, -1) if name in self.now else self.of("unset", name, home=-1)
+            return self.now.get(name, -1) if name in self.now else self.of("unset", name, home=NOWHERE)
         found = self.once.get(name)
         if found is None:
-            return self.of("special" if name.startswith("%") else "unset", name, home=-1)
+            return self.of("special" if name.startswith("%") else "unset", name, home=NOWHERE)
         return found
 
     def operand(self, operand) -> int:
@@ -183,13 +183,13 @@ class Values:
             return self.of("not", ("pred",), inner) if operand.negated else inner
         if isinstance(operand, Imm) and operand.kind == "int":
             return self.of("constant", operand.bits & (1 << 64) - 1)
-        return self.of("literal", repr(operand), home=-1)
+        return self.of("literal", repr(operand), home=NOWHERE)
 
     def _expression(self, instr: Instr) -> int | None:
         if any(isinstance(o, Reg) and o.name.startswith(_VOLATILE) for o in instr.operands):
             return None
         if instr.op == "ld":
-            return self.of("param", repr(instr.operands[1]), instr.mods[-1], home=-1)
+            return self.of("param", repr(instr.operands[1]), instr.mods[-1], home=NOWHERE)
         if instr.op == "mov" and isinstance(instr.operands[1], Vec):
             return self.of("pack", instr.mods, *(self.operand(o) for o in instr.operands[1].items))
         if any(isinstance(o, Vec | Mem | Pair) for o in instr.operands[1:]):
