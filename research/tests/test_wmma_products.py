@@ -21,4 +21,5 @@ def test_products_are_counted_as_those_of_mma_sync(name, size, half, part, sms):
     found = predict(sample(launch, sms=sms), chip(part))
     assert found.script.product_flops == 2 * np.prod(size)
     assert found.script.half == half and found.cycles > 0
-    assert len(found.script.reads) == 2 and min(found.script.reads.values()) > 0  # A and B
+    reads = found.script.tape.reads
+    assert len(reads) == 2 and min(reads.values()) > 0  # A and B

@@ -96,7 +96,7 @@ def joined(width: int, kinds=None, branch: bool = False) -> int:
     """The number of loads left of two neighbours, in two rows of a program or in two iterations of one."""
     load = Instr(None, "ld", ("shared", "b32"), (Reg("%x"), Mem(Reg("%r"), 0, ())), 1, "")
     jump = Instr(None, "bra", (), (), 1, "")
-    tape = Tape([load, load, jump], 1, 1, [[]], sass_counts=[1, 1, 1], parts=kinds)
+    tape = Tape([load, load, jump], 1, 1, [[]], sass_counts=[1, 1, 1], parts=kinds or {})
     for number, at in enumerate((0, width)):
         row, lanes = 0 if branch else number, LANES.tobytes()
         tape.warps[0].append(MemoryAccess(row, True, False, 32 * width, 1, at=at, lanes=lanes, width=width))

@@ -34,7 +34,6 @@ def merged(steps: list, out: list[Step], made) -> list[Step | None]:
     """The costs `out` of a warp's `steps`, after merging. A merged load replaces the first of its loads; the
     others become None.
     """
-    parts = made.tape.parts or {}
     result: list[Step | None] = list(out)
     groups: dict[tuple, _Group] = {}
     known: dict[tuple, _Group] = {}
@@ -49,7 +48,7 @@ def merged(steps: list, out: list[Step], made) -> list[Step | None]:
             if words in known:
                 _again(known[words], place, step, result, made)
             else:
-                part, turning = parts.get(step.row, ((), False))
+                part, turning = made.tape.parts.get(step.row, ((), False))
                 known[words] = _join(groups, (part, branches if turning else 0), place, step, result, made)
     return result
 

@@ -27,7 +27,7 @@ from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.sass_count import Counted
 from ptxsim.timing.sass_guess import guess
 from ptxsim.timing.tape import MemoryAccess, Multiplied, Run, Tape, Transfer, Unit
-from ptxsim.trace.recorder import Recorder
+from ptxsim.trace.recorder import Recorder, bytes_of
 
 _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
 
@@ -64,18 +64,18 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
         raise Unpredictable(
             "the cluster does not run to its end by itself: a checked run reports what it waits for"
         )
-    recorder.tape.finished, recorder.tape.lanes = True, recorder.lanes()
     recorder.count_again()
-    recorder.tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
+    tape = recorder.tape
+    tape.lanes = recorder.lanes()
+    tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
+    tape.assembled = code is not None
     if code:
         made = Counted(launch.program, code)
-        recorder.tape.sass_counts, recorder.tape.places = made.counts, made.places
-        recorder.tape.stalls = made.stalls
+        tape.sass_counts, tape.places, tape.stalls = made.counts, made.places, made.stalls
     else:
-        recorder.tape.sass_counts = guess(launch.program)
-    recorder.tape.assembled = code is not None
-    recorder.tape.parts = variable_parts(launch.program)
-    return recorder.tape
+        tape.sass_counts = guess(launch.program)
+    tape.parts = variable_parts(launch.program)
+    return tape
 
 
 def _count(counts: dict[int, int], key: int, size: int) -> None:
@@ -154,7 +154,7 @@ class TapeRecorder(Recorder):
 
     def _access(self, row: int, log, warp: int) -> MemoryAccess:
         place = log[:, bytecode.LOG_PLACE]
-        size = (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
+        size = bytes_of(log)
         write, total = bool(log[0, bytecode.LOG_SIZE] & 1), int(size.sum())
         if is_shared(place[:1])[0]:
             plain = write and self.tape.instrs[row].op not in ("atom", "red")
@@ -288,8 +288,7 @@ class TapeRecorder(Recorder):
         number = super().cp_async_issue(cluster, split, reads, writes)
         if number is not None and len(reads):
             place = reads[:, bytecode.LOG_PLACE]
-            size = (reads[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
-            _, lines = global_sectors(place, size)
+            _, lines = global_sectors(place, bytes_of(reads))
             segment, first = self._array_at(int(place[0])), int(place[0])
             pieces, parted, passes = copied(place, _targets(reads, writes))
             self.tape.copies[number] = Transfer(

@@ -6,7 +6,7 @@ a run, which waits for a register when its first reader is due.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -53,7 +53,6 @@ class Script:
     product_flops: float = 0.0  # by mma.sync
     unit_flops: float = 0.0  # by wgmma and tcgen05.mma
     half: float = 0.0  # share of the tensor instructions with float16 operands
-    reads: dict[int, int] = field(default_factory=dict)
 
 
 def script(tape: Tape, chip: Chip) -> Script:
@@ -69,7 +68,7 @@ def script(tape: Tape, chip: Chip) -> Script:
             follows[number] = len(event.after)
             for other in event.after:
                 heirs[other].append(number)
-    made = Script(tape, [], late, follows, heirs, reads=dict(tape.reads))
+    made = Script(tape, [], late, follows, heirs)
     order = SassOrder(rows, tape.places, partial(_plain, tape, rows, chip))
     made.warps = [_warp(steps, tape, rows, chip, made, order) for steps in tape.warps]
     made.unit_flops = sum(2.0 * e.amount for e in tape.events if e.kind == "mma")

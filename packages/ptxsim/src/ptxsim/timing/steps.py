@@ -100,10 +100,6 @@ class Step(NamedTuple):
     def loads(self) -> bool:
         return type(self.does) in (Shared, Global) and not self.does.write
 
-    @property
-    def stores(self) -> bool:
-        return type(self.does) in (Shared, Global) and self.does.write
-
 
 class Move(NamedTuple):
     """A step as the replay plays it."""

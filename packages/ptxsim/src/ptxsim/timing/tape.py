@@ -97,11 +97,10 @@ class Tape:
     scattered: dict[int, int] = field(default_factory=dict)  # segment -> bytes of `reads` that gathers read
     patched: int = 0  # bytes of `writes` in sectors that are written only in part
     columns: int = 0  # columns of tensor memory that a CTA allocates
-    finished: bool = False
     sass_counts: Sequence[float] = ()  # row -> SASS instructions that it becomes
     stalls: Sequence[float] = ()  # row -> cycles for which these stall their warp, as encoded by ptxas
     places: dict = field(default_factory=dict)  # row -> sass_count.Place, if there is machine code
     assembled: bool = False  # the instructions were counted in machine code, spills included
-    parts: dict | None = None  # row of a load from shared memory -> neighbours.Part of its address
+    parts: dict = field(default_factory=dict)  # row of a load from shared memory -> neighbours.Part of its address
     refills: float = 0.0  # loads of spilled registers, as a share of all other instructions
     lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events

@@ -153,7 +153,7 @@ class Recorder(Observer):
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
         inside, write = is_shared(log[:, bytecode.LOG_PLACE]), log[:, bytecode.LOG_SIZE] & 1
         # By warp, within a warp in the order of _SPACES: a warp reads before it writes what it has read.
-        order, size = 4 * (log[:, bytecode.LOG_THREAD] // 32) + 2 * write + inside, _bytes(log)
+        order, size = 4 * (log[:, bytecode.LOG_THREAD] // 32) + 2 * write + inside, bytes_of(log)
         for one in (order[:1] if (order == order[:1]).all() else np.unique(order)).tolist():
             chosen, space = order == one, _SPACES[one % 4]
             at = cluster.splits[one // 4 * 32].at(row=int(log[chosen, bytecode.LOG_ROW][0]))
@@ -309,7 +309,7 @@ class Recorder(Observer):
     def cp_async_issue(self, cluster: Cluster, split: Split, reads: np.ndarray, writes: np.ndarray) -> int:
         self.role(split, "cp.async")
         issue = self.by_warp(split, "issue", "cp.async")
-        size = int(_bytes(reads).sum())
+        size = int(bytes_of(reads).sum())
         return self.note(split.cta, COPIES, "load", "cp.async", [issue], amount=size, line=split.instr.src)
 
     @_traced
@@ -352,7 +352,7 @@ class Recorder(Observer):
         return lane.cta, 2 * first, int(lane.lane.split()[1])
 
 
-def _bytes(log: np.ndarray) -> np.ndarray:
+def bytes_of(log: np.ndarray) -> np.ndarray:
     """Bytes of each access in a log."""
     return (log[:, bytecode.LOG_SIZE] & bytecode.LOG_SIZE_MASK) >> 1
 
