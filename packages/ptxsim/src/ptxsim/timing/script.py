@@ -7,7 +7,6 @@ a run, which waits for a register when its first reader is due.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ptxsim.timing.atomics import Atomic, played, whole_warps
@@ -57,7 +56,6 @@ class Script:
 
 def script(tape: Tape, chip: Chip) -> Script:
     """The tape of one cluster with this chip's costs."""
-    rows = Rows(tape.instrs, tape.sass_counts or [1] * len(tape.instrs), chip.alu_latency, tape.stalls)
     late: list[list[int]] = [[] for _ in tape.events]
     heirs: list[list[int]] = [[] for _ in tape.events]
     follows = [0] * len(tape.events)
@@ -69,11 +67,135 @@ def script(tape: Tape, chip: Chip) -> Script:
             for other in event.after:
                 heirs[other].append(number)
     made = Script(tape, [], late, follows, heirs)
-    order = SassOrder(rows, tape.places, partial(_plain, tape, rows, chip))
-    made.warps = [_warp(steps, tape, rows, chip, made, order) for steps in tape.warps]
+    writer = _Writer(made, chip)
+    made.warps = [writer.warp(steps) for steps in tape.warps]
     made.unit_flops = sum(2.0 * e.amount for e in tape.events if e.kind == "mma")
     made.half = _half_share(tape)
     return made
+
+
+class _Writer:
+    """Writes the steps of a script, and adds up in it what they take."""
+
+    def __init__(self, made: Script, chip: Chip):
+        tape = made.tape
+        self.made, self.tape, self.chip = made, tape, chip
+        counts = tape.sass_counts or [1] * len(tape.instrs)
+        self.rows = Rows(tape.instrs, counts, chip.alu_latency, tape.stalls)
+        self.order = SassOrder(self.rows, tape.places, self._plain)
+
+    def warp(self, steps: list) -> list[Move]:
+        """The steps of one warp in ptxas's order, without registers for which no step waits."""
+        steps = whole_warps(steps, self.tape.instrs)
+        out: list[Any] = [self._step(step) for step in steps]
+        places = set() if self.tape.places else joined(steps, self.rows.sass_counts)
+        for place in places:
+            out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
+        out = merged(steps, out, self.made)
+        if self.tape.places:
+            steps, out = self.order.reordered(steps, out)
+        out = [one for step, does in zip(steps, out, strict=True) for one in self._whole(step, does)]
+        out = renamed(out) if places else out
+        if not self.tape.refills:  # with spills there are no registers for early loads
+            out = among_products(out if self.tape.places else hoisted(out), self.tape.events)
+        read = {name for step in out for name in step.reads}
+        late = {name for step in out for name in step.writes if _is_late(step.does, name)}
+        wanted = read & late
+        return [_played(step, wanted) for step in out]
+
+    def _plain(self, uses: tuple, branches: bool) -> Stretch:
+        """The Stretch of plain rows in machine-code order; spills are among the counted instructions."""
+        slots, waits, needed, ready = self.rows.in_order(uses)
+        waits += slots * self.tape.refills * self.chip.l1_latency
+        return Stretch(slots, ready, branches, {}, waits, needed)
+
+    def _whole(self, step, does) -> list[Step]:
+        """The steps for one step: first the other instructions that ptxas made of its row, then its own.
+
+        does: its costs; None if it was merged into another. Those of an atomic are of all its instructions.
+        """
+        found = does if type(does) is list else [does] if does is not None else []
+        row = step.row if type(step) in (MemoryAccess, Unit) else -1
+        counted = row >= 0 and self.rows.row(row).name not in ("atom", "red")
+        more = self.rows.sass_counts[row] - 1 if counted else 0.0
+        if more < LEAST:
+            return found
+        self.made.slots += more
+        return [Step(Stretch(more, {})), *found]
+
+    def _step(self, step) -> Step | list[Step]:
+        if type(step) is Run:
+            slots, needed, ready = self.rows.run(step.first, step.last)
+            refills = slots * self.tape.refills
+            slots += 0.0 if self.tape.assembled else 2 * refills  # each comes with a store
+            self.made.slots += slots
+            last = self.tape.instrs[step.last]
+            branches = last is not None and last.op in ("bra", "brx")
+            roots = self.rows.roots(step.first, step.last)
+            does = Stretch(slots, ready, branches, roots, refills * self.chip.l1_latency, needed)
+            return Step(does, tuple(needed), tuple(ready))
+        if type(step) is Atomic:
+            self.made.slots += max(1, 5 * step.iterations)
+            self.made.shared_bytes += 128 * max(step.passes, (step.passes + 1) * step.iterations)
+            return played(step, self.rows.row(step.row), self.chip.shared_latency)
+        if type(step) is MemoryAccess:
+            row = self.rows.row(step.row)
+            self.made.slots += 1
+            return Step(self._access(step, row), row.reads, row.writes)
+        return self._unit(step)
+
+    def _access(self, step: MemoryAccess, row) -> Shared | Global:
+        if step.shared:
+            self.made.shared_bytes += 128 * step.passes
+            late = self.chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
+            return Shared(step.passes, late, step.write)
+        seen = step.lines, step.since, step.fetched
+        return Global(step.passes, step.cached, step.segment, step.write, *seen, row.name in ("atom", "red"))
+
+    def _unit(self, step) -> Step:
+        row = self.rows.row(step.row) if step.row >= 0 else None
+        self.made.slots += row is not None
+        if step.event < 0:
+            return self._other(step.row, row)
+        event = self.tape.events[step.event]
+        if event.kind in WAITS:
+            return Step(Wait(step.event, _wait_cost(event, self.chip)))
+        if event.kind in ("TMEM read", "TMEM write"):
+            return self._tensor_memory(step.event, event, row)
+        reads = row.reads if row and event.kind == "issue" and event.name != "wgmma" else ()
+        cost = 0 if step.event in self.tape.further else _issue_cost(event, self.chip)
+        return Step(Issue(step.event, cost), reads)
+
+    def _tensor_memory(self, number: int, event, row) -> Step:
+        """The step of a tcgen05.ld or st. Readers of its registers wait, with or without a wait::ld."""
+        write = event.kind == "TMEM write"
+        port, late = self.chip.tmem_costs(write)
+        reads, writes = (row.reads, row.writes) if row else ((), ())
+        if write:  # the first operand is the address
+            reads, writes = reads + writes, ()
+        return Step(Tmem(number, event.amount / port, late), reads, writes)
+
+    def _other(self, number: int, row) -> Step:
+        instr = self.tape.instrs[number]
+        name = instr.name
+        if name.startswith(_PRODUCTS):
+            macs = _macs(instr.mods)
+            self.made.product_flops += 2.0 * macs
+            cycles = self.chip.mma_sync_cycles * macs / 2048
+            return Step(Product(cycles, self.chip.mma_sync_latency), row.reads, row.writes)
+        if name.startswith("cp.async.commit"):
+            return Step(Stretch(1, {}))
+        if name.startswith("tcgen05.wait"):
+            return Step(TmemWait())
+        costs = (cost for start, *cost in self.chip.other_instructions if name.startswith(start))
+        slots, late = next(costs, (1, 0))
+        stays = not name.startswith(_ASYNC)
+        releases = {"acq_rel", "release"}.intersection(instr.mods)
+        if name.startswith("atom") and "gpu" in instr.mods and releases:
+            return Step(Other(slots, self.chip.release_latency, True))
+        if name.startswith(_FENCES):
+            return Step(Other(slots, late, True))
+        return Step(Other(slots, late, stays), row.reads, row.writes)
 
 
 def _half_share(tape: Tape) -> float:
@@ -86,51 +208,6 @@ def _half_share(tape: Tape) -> float:
 def _of_halves(instr) -> bool:
     """Whether a tensor instruction has float16 operands; such a wmma.mma names only the types of D and C."""
     return "f16" in instr.mods[-3:] or instr.op == "wmma" and instr.mods[-3][0] == "m"
-
-
-def _warp(steps: list, tape: Tape, rows: Rows, chip: Chip, made: Script, order: SassOrder) -> list[Move]:
-    """The steps of one warp in ptxas's order, without registers for which no step waits."""
-    steps = whole_warps(steps, tape.instrs)
-    out: list[Any] = [_step(step, tape, rows, chip, made) for step in steps]
-    places = set() if tape.places else joined(steps, rows.sass_counts)
-    for place in places:
-        out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
-    out = merged(steps, out, made)
-    if tape.places:
-        steps, out = order.reordered(steps, out)
-    out = [one for step, does in zip(steps, out, strict=True) for one in _whole(step, does, rows, made)]
-    out = renamed(out) if places else out
-    if not tape.refills:  # with spills there are no registers for early loads
-        out = among_products(out if tape.places else hoisted(out), tape.events)
-    read = {name for step in out for name in step.reads}
-    late = {name for step in out for name in step.writes if _is_late(step.does, name)}
-    wanted = read & late
-    return [_played(step, wanted) for step in out]
-
-
-def _plain(tape: Tape, rows: Rows, chip: Chip, uses: tuple, branches: bool) -> Stretch:
-    """The Stretch of plain rows in machine-code order; spills are among the counted instructions."""
-    slots, waits, needed, ready = rows.in_order(uses)
-    return Stretch(slots, ready, branches, {}, waits + slots * tape.refills * chip.l1_latency, needed)
-
-
-def _whole(step, does, rows: Rows, made: Script) -> list[Step]:
-    """The steps for one step: first the other instructions that ptxas made of its row, then its own costs
-    `does`.
-
-    does: None if the step was merged into another. Atomics have no other instructions: their costs are total.
-    """
-    found = does if type(does) is list else [does] if does is not None else []
-    counted = (
-        type(step) in (MemoryAccess, Unit)
-        and step.row >= 0
-        and rows.row(step.row).name not in ("atom", "red")
-    )
-    more = rows.sass_counts[step.row] - 1 if counted else 0.0
-    if more < LEAST:
-        return found
-    made.slots += more
-    return [Step(Stretch(more, {})), *found]
 
 
 def _is_late(does, name: str) -> bool:
@@ -151,62 +228,6 @@ def _played(step: Step, wanted: set[str]) -> Move:
     )
 
 
-def _step(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step | list[Step]:
-    if type(step) is Run:
-        slots, needed, ready = rows.run(step.first, step.last)
-        refills = slots * tape.refills
-        slots += 0.0 if tape.assembled else 2 * refills  # each comes with a store
-        made.slots += slots
-        last = tape.instrs[step.last]
-        branches = last is not None and last.op in ("bra", "brx")
-        roots = rows.roots(step.first, step.last)
-        does = Stretch(slots, ready, branches, roots, refills * chip.l1_latency, needed)
-        return Step(does, tuple(needed), tuple(ready))
-    if type(step) is Atomic:
-        made.slots += max(1, 5 * step.iterations)
-        made.shared_bytes += 128 * max(step.passes, (step.passes + 1) * step.iterations)
-        return played(step, rows.row(step.row), chip.shared_latency)
-    if type(step) is MemoryAccess:
-        row = rows.row(step.row)
-        made.slots += 1
-        return Step(_access(step, row, chip, made), row.reads, row.writes)
-    return _unit(step, tape, rows, chip, made)
-
-
-def _access(step: MemoryAccess, row, chip: Chip, made: Script) -> Shared | Global:
-    if step.shared:
-        made.shared_bytes += 128 * step.passes
-        late = chip.shared_latency + (10 if row.name == "ldmatrix" else 0)
-        return Shared(step.passes, late, step.write)
-    seen = step.lines, step.since, step.fetched
-    return Global(step.passes, step.cached, step.segment, step.write, *seen, row.name in ("atom", "red"))
-
-
-def _unit(step, tape: Tape, rows: Rows, chip: Chip, made: Script) -> Step:
-    row = rows.row(step.row) if step.row >= 0 else None
-    made.slots += row is not None
-    if step.event < 0:
-        return _other(step.row, row, tape, chip, made)
-    event = tape.events[step.event]
-    if event.kind in WAITS:
-        return Step(Wait(step.event, _wait_cost(event, chip)))
-    if event.kind in ("TMEM read", "TMEM write"):
-        return _tensor_memory(step.event, event, row, chip)
-    reads = row.reads if row and event.kind == "issue" and event.name != "wgmma" else ()
-    cost = 0 if step.event in tape.further else _issue_cost(event, chip)
-    return Step(Issue(step.event, cost), reads)
-
-
-def _tensor_memory(number: int, event, row, chip: Chip) -> Step:
-    """The step of a tcgen05.ld or st. Readers of loaded registers wait, with or without tcgen05.wait::ld."""
-    write = event.kind == "TMEM write"
-    port, late = chip.tmem_costs(write)
-    reads, writes = (row.reads, row.writes) if row else ((), ())
-    if write:  # the first operand is the address
-        reads, writes = reads + writes, ()
-    return Step(Tmem(number, event.amount / port, late), reads, writes)
-
-
 def _wait_cost(event, chip: Chip) -> float:
     plain = event.name.startswith(("wgmma", "wait_group", "cp.async", "cta_sync", "barrier ", "cluster_sync"))
     return 4 if plain else chip.wait_cost
@@ -218,28 +239,6 @@ def _issue_cost(event, chip: Chip) -> float:
     if event.name.startswith("arrive on"):
         return chip.arrive_cost
     return 4 if event.name in ("tcgen05.mma", "tcgen05.commit") else 2
-
-
-def _other(number: int, row, tape: Tape, chip: Chip, made: Script) -> Step:
-    instr = tape.instrs[number]
-    name = instr.name
-    if name.startswith(_PRODUCTS):
-        macs = _macs(instr.mods)
-        made.product_flops += 2.0 * macs
-        cycles = chip.mma_sync_cycles * macs / 2048
-        return Step(Product(cycles, chip.mma_sync_latency), row.reads, row.writes)
-    if name.startswith("cp.async.commit"):
-        return Step(Stretch(1, {}))
-    if name.startswith("tcgen05.wait"):
-        return Step(TmemWait())
-    costs = (cost for start, *cost in chip.other_instructions if name.startswith(start))
-    slots, late = next(costs, (1, 0))
-    stays = not name.startswith(_ASYNC)
-    if name.startswith("atom") and "gpu" in instr.mods and {"acq_rel", "release"}.intersection(instr.mods):
-        return Step(Other(slots, chip.release_latency, True))
-    if name.startswith(_FENCES):
-        return Step(Other(slots, late, True))
-    return Step(Other(slots, late, stays), row.reads, row.writes)
 
 
 def _macs(mods) -> float:

@@ -101,6 +101,6 @@ class Tape:
     stalls: Sequence[float] = ()  # row -> cycles for which these stall their warp, as encoded by ptxas
     places: dict = field(default_factory=dict)  # row -> sass_count.Place, if there is machine code
     assembled: bool = False  # the instructions were counted in machine code, spills included
-    parts: dict = field(default_factory=dict)  # row of a load from shared memory -> neighbours.Part of its address
+    parts: dict = field(default_factory=dict)  # row of a shared-memory load -> neighbours.Part of its address
     refills: float = 0.0  # loads of spilled registers, as a share of all other instructions
     lanes: list = field(default_factory=list)  # trace.schedule.Lane of every warp and unit with events
