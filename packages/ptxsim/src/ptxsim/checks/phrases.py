@@ -33,6 +33,13 @@ def spot(program, row: int) -> tuple[Hashable, ...]:
     return (instr.src, *instr.at.places()) if instr.src else (instr.line,)
 
 
+def copies_of(program, row: int) -> set[int]:
+    """The rows that unrolling made of one instruction of a source line, with this one."""
+    name, at = program.instrs[row].name, spot(program, row)
+    alike = (r for r, i in enumerate(program.instrs) if i is not None and i.name == name)
+    return {r for r in alike if spot(program, r) == at}
+
+
 def source_lines(program, first: int, last: int) -> str:
     """`lines 12 to 30`: the source lines of the instructions in rows first to last; "" if unknown.
 

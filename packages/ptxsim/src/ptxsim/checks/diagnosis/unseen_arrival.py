@@ -14,7 +14,7 @@ from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.phrases import source_line, spot
+from ptxsim.checks.phrases import copies_of, source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
@@ -95,9 +95,7 @@ def unguarded(races, pair: AccessPair, row: int) -> bool:
     program, later = races.launch.program, pair.second.warp(races)
     if later is None or later == pair.first.warp(races) or pair.second.kind != "thread":
         return False
-    place = spot(program, row)
-    alike = (r for r, i in enumerate(program.instrs) if i is not None and spot(program, r) == place)
-    return any(way_without_barrier(program, r, pair.second.row) for r in alike)
+    return any(way_without_barrier(program, r, pair.second.row) for r in copies_of(program, row))
 
 
 def stored_by_another_group(races, pair: AccessPair) -> Edge | None:

@@ -14,7 +14,7 @@ from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.nameless import nameless_arrays
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
-from ptxsim.checks.phrases import load_unit, source_line, spot
+from ptxsim.checks.phrases import copies_of, load_unit, source_line, spot
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.events.views import Cluster
 from ptxsim.jit import bytecode
@@ -295,14 +295,6 @@ class Model:
         what = f"{other.who} would signal it ({self.line(min(rows))})"
         return Helper(what, f"{agree(other.who, 'waits')} for {other.object}", other)
 
-    def _copies(self, row: int) -> set[int]:
-        """The rows that an unrolled line became."""
-        if self.program.instrs[row].src is None:
-            return {row}
-        name, at = self.program.instrs[row].name, self.spot(row)
-        alike = (r for r, i in enumerate(self.program.instrs) if i is not None and i.name == name)
-        return {r for r in alike if self.spot(r) == at}
-
     def line(self, row: int) -> str:
         return source_line(self.program, row)
 
@@ -329,7 +321,7 @@ class Model:
         return {(key[0], row): lanes for key, (row, lanes) in grouped.items()}
 
     def _agents(self, how: str, row: int, lanes: dict[int, int]) -> list[Helper]:
-        line, rows = self.line(row), self._copies(row)
+        line, rows = self.line(row), copies_of(self.program, row)
         unit = load_unit(self.program.instrs[row]) if how == "load" else ""
         verb = _VERBS[how] if unit in ("", "TMA load") else f"executes {unit}"
         by_waiter: dict[int, tuple] = {}
