@@ -20,6 +20,12 @@ def source_line(program, row: int) -> str:
     return lines_text([line_of(program, row)])
 
 
+def line_at(program, where: dict) -> SourceLine:
+    """The line by which messages name the place of a finding, which has a line."""
+    rows = (row for row, i in enumerate(program.instrs) if i is not None and i.line == where["ptx_line"])
+    return line_of(program, next(rows))
+
+
 def lines_text(lines: Sequence[SourceLine]) -> str:
     """`line 12`, `lines 12 and 15`, `gemm.cuh:12 and gemm.cuh:15`, `PTX lines 40 and 41`."""
     kind = "" if lines[0][0] else "PTX line" if lines[0][1] < 0 else "line"

@@ -5,6 +5,7 @@ the array that should have filled it.
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.phrases import SourceLine, line_at, line_of, lines_text
 from ptxsim.checks.race.across_processes import FIRST, WHAT, detector, summary
 from ptxsim.checks.race.shadow_bytes import MEMORY
 from ptxsim.checks.race.shadow_order import ROW_MASK
@@ -21,21 +22,22 @@ def exchanged_copies(cluster: Cluster, reporter) -> None:
     loads = [f for f in found if f.severity == "review" and f.evidence.get("buffer") in read]
     written = _written(cluster) if loads else {}
     for finding in loads:
-        line, buffer = finding.where["line"], finding.evidence["buffer"]
+        line, buffer = line_at(cluster.program, finding.where), finding.evidence["buffer"]
         if line in written:
             finding.severity = "error"
-            text = f"line {line} copies {buffer}, which nobody has written, into {written[line]}"
+            text = f"{lines_text([line])} copies {buffer}, which nobody has written, into {written[line]}"
             reporter.blame(finding, CAUSES["exchanged"], text)
 
 
-def _written(cluster: Cluster) -> dict[int, str]:
+def _written(cluster: Cluster) -> dict[SourceLine, str]:
     """Source line -> a global array that this cluster has written there."""
     races = detector(cluster.bus)
     if races is None:
         return {}
     arrays = {}
     for span in summary(cluster.bus, [cluster.index])["write"]:
-        instr = cluster.program.instrs[int(span[WHAT]) & ROW_MASK]
-        if instr is not None and instr.src and instr.src not in arrays:
-            arrays[instr.src] = place_of_conflict(races, MEMORY, int(span[FIRST]))[1]
+        row = int(span[WHAT]) & ROW_MASK
+        line = line_of(cluster.program, row)
+        if cluster.program.instrs[row].src and line not in arrays:
+            arrays[line] = place_of_conflict(races, MEMORY, int(span[FIRST]))[1]
     return arrays

@@ -69,7 +69,8 @@ def few(model: Model, waiter: Waiter) -> Blame | None:
         return None
     lucky = model.reporter.by_identity.get(("collective", ("luck", waiter.detail["number"])))
     if lucky is not None and lucky.where.get("line"):
-        return blame("arrived-again", waiter, state=waiter.state, line=f"line {lucky.where['line']}")
+        line = phrases.lines_text([phrases.line_at(model.program, lucky.where)])
+        return blame("arrived-again", waiter, state=waiter.state, line=line)
     return blame("few", waiter, state=waiter.state, line=model.line(waiter.row))
 
 
