@@ -22,10 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "instructor/tests"), str(ROOT / "instructor/tests/bugs")]
 
-import barriers  # noqa: E402
-import fences  # noqa: E402
-import phases  # noqa: E402
-from corpus import bug_source  # noqa: E402
+from corpus import bug_source, of_file  # noqa: E402
 from kernel_variants import REFERENCE, file_with, moved, solved, variants  # noqa: E402
 
 from instructor.exploits.catalogue import EXPLOITS  # noqa: E402
@@ -36,10 +33,8 @@ from tirxlab.steps import SKELETON, sections  # noqa: E402
 
 BUGS = [
     bug
-    for module in (barriers, fences, phases)
-    for group in vars(module).values()
-    if isinstance(group, tuple) and group and hasattr(group[0], "step")
-    for bug in group
+    for name in ("barriers", "fences", "phases")
+    for bug in of_file(name)
     if bug.ctas is None and bug.severity == "error" and bug.kind != "build"
 ]
 ENDLESS_KERNEL = sections(REFERENCE)[1].replace("Tx.cuda.cta_sync()", "while True: Tx.cuda.cta_sync()", 1)

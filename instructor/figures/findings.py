@@ -10,7 +10,6 @@ something else, the block is removed, so that no page shows what is not printed,
 
 from __future__ import annotations
 
-import importlib
 import re
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUGS = ROOT / "instructor" / "tests" / "bugs"
+CORPUS = ROOT / "instructor" / "tests" / "bugs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PLACE = r"<!-- finding: ({}) -->\n(?:```text\n.*?```\n)?"  # of one name
 SECONDS = 300  # for one run
@@ -28,11 +27,10 @@ LINES = 14  # shown for one mistake
 
 def all_bugs() -> dict[str, object]:
     """The corpus by name."""
-    sys.path.insert(0, str(BUGS))
-    files = [path for path in sorted(BUGS.glob("*.py")) if not path.stem.startswith("test_")]
-    modules = [importlib.import_module(path.stem) for path in files]
-    groups = [value for module in modules for value in vars(module).values() if isinstance(value, tuple)]
-    return {bug.name: bug for group in groups for bug in group if hasattr(bug, "edits")}
+    sys.path.insert(0, str(CORPUS))
+    from corpus import BUGS
+
+    return BUGS
 
 
 def said_about(bug) -> str:

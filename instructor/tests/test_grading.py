@@ -9,11 +9,8 @@ import random
 import tarfile
 from pathlib import Path
 
-import barriers
-import fences
-import phases
 import pytest
-from corpus import bug_source
+from corpus import bug_source, of_file
 from kernel_variants import EDITS, REFERENCE, file_with, moved, solved, variants
 
 from instructor.autograder import opening
@@ -138,10 +135,8 @@ def test_a_correct_kernel_that_is_built_otherwise_keeps_all_points(step, name):
 
 MUTANTS = {
     bug.name: bug
-    for module in (barriers, fences, phases)
-    for group in vars(module).values()
-    if isinstance(group, tuple) and group and hasattr(group[0], "step")
-    for bug in group
+    for name in ("barriers", "fences", "phases")
+    for bug in of_file(name)
     if bug.ctas is None and bug.severity == "error" and bug.kind != "build"
 }
 

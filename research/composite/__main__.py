@@ -3,9 +3,9 @@ why.
 
     python -m research.composite [first|second|all] [--only WORDS]
 
-Each mistake is built and run as `./lab check` does. For each, prints the outcome, whether the first finding
-(or the message of verify) has one of the words chosen in advance, and that text. Exit code 1 if one is
-missed.
+Each mistake of mistakes.toml is built and run as `./lab check` does. For each, prints the outcome, whether
+the first finding (or the message of verify) has one of the words chosen in advance, and that text. Exit code
+1 if one is missed.
 """
 
 from __future__ import annotations
@@ -18,27 +18,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "instructor" / "tests" / "bugs"))
 
-from corpus import bug_source  # noqa: E402
+from corpus import edit_of, edited  # noqa: E402
 
-from research.composite.first import FIRST  # noqa: E402
-from research.composite.second import SECOND  # noqa: E402
 from research.mutation.runner import Worker  # noqa: E402
 from research.mutation.sources import SOURCES  # noqa: E402
+from tirxlab.rubric import tomllib  # noqa: E402
+
+HALVES = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text(encoding="utf-8"))
+STEPS = {source.name: source for source in SOURCES}
 
 FOUND = ("error", "wrong numbers", "incomplete", "refused", "review")
-
-
-def source_of(mistake):
-    return next(s for s in SOURCES if s.name == f"step {mistake.step}")
-
-
-def text_of(mistake) -> str:
-    """The kernels' file with the mistake in it."""
-
-    class Bug:  # the attributes that bug_source needs
-        step, edits, ctas = mistake.step, mistake.edits, source_of(mistake).ctas or None
-
-    return bug_source(Bug)
 
 
 def said(outcome) -> str:
@@ -52,18 +41,20 @@ def said(outcome) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("half", choices=("first", "second", "all"), nargs="?", default="all")
+    parser.add_argument("half", choices=(*HALVES, "all"), nargs="?", default="all")
     parser.add_argument("--only", default="")
     given = parser.parse_args()
-    chosen = {"first": FIRST, "second": SECOND, "all": (*FIRST, *SECOND)}[given.half]
+    chosen = [one for half in HALVES if given.half in (half, "all") for one in HALVES[half]]
     worker, tally = Worker(), Counter()
-    for mistake in (m for m in chosen if given.only in m.name):
-        outcome = worker.run(source_of(mistake), text_of(mistake))
+    for mistake in (one for one in chosen if given.only in one["name"]):
+        name, step = mistake["name"], mistake["step"]
+        source = STEPS[f"step {step}"]
+        outcome = worker.run(source, edited(source.text(), step, tuple(map(edit_of, mistake["edits"]))))
         text = said(outcome)
-        named = any(word in text for word in mistake.words)
+        named = any(word in text for word in mistake["words"])
         tally[outcome.kind] += 1
         tally["cause named"] += named and outcome.kind in FOUND
-        print(f"step {mistake.step}: {mistake.name}: {outcome.kind}{', named' if named else ', NOT NAMED'}")
+        print(f"step {step}: {name}: {outcome.kind}{', named' if named else ', NOT NAMED'}")
         print(textwrap.indent(textwrap.fill(text[:600], 140), "    "), flush=True)
     worker.stop()
     print(dict(tally))

@@ -1,8 +1,9 @@
 """The bug corpus: reference kernels with one mistake each, and what a run must report about it.
 
-A `Bug` is an edit of one `hgemm_vN` of instructor/solutions/gemm_kernels.py. The expected finding was written
-down, and committed, before the checks were run on it. `build_bug` compiles the mutant or, with
-mutated=False, its correct twin at the same size; `run_bug` runs it on ptxsim with random data.
+A `Bug` is an edit of one `hgemm_vN` of instructor/solutions/gemm_kernels.py; the .toml files have them, in
+groups. The expected finding was written down, and committed, before the checks were run on it. `build_bug`
+compiles the mutant or, with mutated=False, its correct twin at the same size; `run_bug` runs it on ptxsim
+with random data.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tirxlab.rubric import tomllib
+
+FOLDER = Path(__file__).parent
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
 SCREEN = 30  # lines
@@ -36,6 +40,9 @@ class Bug:
     ctas: int | None = None  # persistent kernels: this many CTAs, so that each gets several tiles
     order: str | int = "program"
     severity: str = "error"
+    hint: str = ""  # wording.toml: in the finding's hint
+    statement: str = ""  # wording.toml: the finding's line begins with it
+    group: str = ""  # file and table of the TOML
 
 
 # ---- edits: functions from the lines of the kernel's builder to new lines ----
@@ -119,6 +126,29 @@ def _length(lines: Lines, indent: int) -> int:
     return len(lines)
 
 
+VERBS = {f.__name__: f for f in (replace, drop, guard, before, after, instead, unwrap, head)}
+
+
+def edit_of(entry: dict) -> Edit:
+    """An edit as a TOML file has it: { verb = [its texts], nth = .. }."""
+    (verb, texts), *more = entry.items()
+    return VERBS[verb](*texts, **dict(more))
+
+
+def of_file(name: str) -> list[Bug]:
+    """The bugs of NAME.toml, in its order."""
+    groups = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return [_bug(f"{name}.{group}", **entry) for group, entries in groups.items() for entry in entries]
+
+
+def _bug(group: str, size: list[int], edits: list[dict], **more) -> Bug:
+    return Bug(group=group, size=tuple(size), edits=tuple(map(edit_of, edits)), **more)
+
+
+FILES = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+BUGS = {bug.name: bug for name in FILES for bug in of_file(name)}
+
+
 # ---- sources, builds, runs ----
 
 
@@ -127,13 +157,16 @@ def bug_source(bug: Bug, mutated: bool = True) -> str:
     text = SOURCE.read_text()
     if bug.ctas:
         text = re.sub(r"^SM_COUNT = \d+", f"SM_COUNT = {bug.ctas}", text, count=1, flags=re.M)
-    if not mutated:
-        return text
-    start = text.index(f"def hgemm_v{bug.step}(")
+    return edited(text, bug.step, bug.edits) if mutated else text
+
+
+def edited(text: str, step: int, edits: tuple[Edit, ...]) -> str:
+    """The text of a kernels file with one step's builder edited. ValueError if an edit does not fit."""
+    start = text.index(f"def hgemm_v{step}(")
     end = text.find("\n\n\ndef ", start)
     end = len(text) if end < 0 else end
     lines = text[start:end].split("\n")
-    for edit in bug.edits:
+    for edit in edits:
         lines = edit(lines)
     return text[:start] + "\n".join(lines) + text[end:]
 

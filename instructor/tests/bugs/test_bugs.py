@@ -6,32 +6,14 @@ By default one twin, and one bug of each group that no other test runs whole; al
 
 from __future__ import annotations
 
-import barriers
-import causes
-import fences
-import issue
-import memory
-import phases
 import pytest
-import slips
-import variants
-import waits
-import walks
-import wording
-from corpus import Bug, bug_source, build_bug, matches, on_one_screen, run_bug, wrong_result
+from corpus import FILES, Bug, bug_source, build_bug, matches, of_file, on_one_screen, run_bug, wrong_result
 
-GROUPS = [
-    value
-    for module in (barriers, phases, memory, issue, waits, fences, variants, causes, slips, walks, wording)
-    for value in vars(module).values()
-    if isinstance(value, tuple) and value and isinstance(value[0], Bug)
-]
-ALL = {id(bug): bug for group in GROUPS for bug in group}  # modules import groups from each other
-BUGS = list(ALL.values())
+BUGS = [bug for name in FILES for bug in of_file(name)]
 WHOLE = {  # run by test_causes.py and test_wording.py
-    id(bug) for module in (causes, slips, walks, wording) for group in module.GROUPS for bug in group
+    bug.name for name in ("causes", "slips", "walks", "strays", "places", "wording") for bug in of_file(name)
 }
-FIRST = {group[0].name for group in GROUPS if id(group[0]) not in WHOLE}
+FIRST = set({bug.group: bug.name for bug in reversed(BUGS)}.values()) - WHOLE
 
 
 def _twins() -> list[Bug]:

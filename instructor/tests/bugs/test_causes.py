@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import causes
-import places
 import pytest
-import slips
-import strays
-import walks
-from corpus import build_bug, matches, on_one_screen, run_bug
+from corpus import build_bug, matches, of_file, on_one_screen, run_bug
 
 import utils
 
-FILES = (causes, slips, walks, strays, places)
-BUGS = [bug for file in FILES for group in file.GROUPS for bug in group]
+BUGS = [bug for name in ("causes", "slips", "walks", "strays", "places") for bug in of_file(name)]
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)

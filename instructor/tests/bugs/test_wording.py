@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import waits
-import wording
-from corpus import Bug, build_bug, matches, on_one_screen, replace, run_bug
-
-BUGS = [bug for group in wording.GROUPS for bug in group]
+from corpus import BUGS, Bug, build_bug, matches, of_file, on_one_screen, replace, run_bug
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", of_file("wording"), ids=lambda bug: bug.name)
 def test_the_first_finding_names_cause_remedy_and_line(bug):
     artifact = build_bug(bug)
     run = run_bug(bug, artifact)
     first = run.findings[0]
     assert matches(bug, first), [str(f).split("\n")[0] for f in run.findings]
     assert on_one_screen(run)
-    assert wording.HINTS.get(bug.name, "") in first.hint
+    assert bug.hint in first.hint
     text = artifact.source["text"].splitlines()[first.where["line"] - 1]
-    assert text.strip().startswith(wording.STATEMENTS.get(bug.name, ""))
+    assert text.strip().startswith(bug.statement)
 
 
 def test_a_role_that_never_leaves_its_loop_holds_its_own_warp_only():
-    bug = next(b for b in BUGS if b.name == "next-tile-forgotten-by-tma")
+    bug = BUGS["next-tile-forgotten-by-tma"]
     (found,) = run_bug(bug, build_bug(bug)).findings
     assert found.kind == "deadlock"
     assert "WG0, WG1 warps 0-2" in found.message and "224 of 256 threads arrived" in found.message
 
 
 def test_who_overwrites_is_the_one_to_wait_though_it_came_first():
-    bug = next(b for b in waits.DROPPED if b.name == "no-wait-ld2mma")
+    bug = BUGS["no-wait-ld2mma"]
     artifact = build_bug(bug)
     races = [f for f in run_bug(bug, artifact, "program").findings if f.kind == "race"]
     assert {f.evidence["first"]["kind"] for f in races} == {"mma", "ld"}  # either of the two came first
@@ -41,7 +37,7 @@ def test_who_overwrites_is_the_one_to_wait_though_it_came_first():
 
 
 def test_tma_boxes_are_told_as_slices_rows_first():
-    bug = next(b for b in BUGS if b.name == "no-sync-after-the-k-loop")
+    bug = BUGS["no-sync-after-the-k-loop"]
     wait = "Tx.ptx.mbarrier.try_wait(tma_bar.ptr_to([0]), phase)"
     bug = Bug("no-wait-tma", 4, bug.size, (replace(wait, "pass"),), "race", "tma_bar[0]", "")
     found = run_bug(bug, build_bug(bug)).findings

@@ -1,11 +1,11 @@
 """One table of what orders what: the handbook, the slides and the bug corpus agree with it."""
 
 import csv
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+from corpus import BUGS
 
 from instructor.figures.tables import FIGURES
 from tirxlab.explain.orders import load_orders, markdown
@@ -17,16 +17,6 @@ WITHOUT_MISTAKE = {
     ("TMA load writes SMEM", "threads read it"),
     ("tensor core writes TMEM", "tensor core adds to it"),
 }
-
-
-@pytest.fixture(scope="module")
-def bugs():
-    """The corpus by name."""
-    path = ROOT / "instructor" / "figures" / "findings.py"
-    spec = importlib.util.spec_from_file_location("findings", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.all_bugs()
 
 
 def test_the_handbook_shows_the_table():
@@ -52,10 +42,10 @@ def test_no_two_rows_are_about_the_same():
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: f"{order.first} - {order.then}")
-def test_the_simulator_reports_who_leaves_out_a_part(order, bugs):
+def test_the_simulator_reports_who_leaves_out_a_part(order):
     """The corpus runs each of these mistakes and requires its finding
     (instructor/tests/bugs/test_bugs.py).
     """
-    assert set(order.left_out) <= set(bugs)
-    assert {bugs[name].severity for name in order.left_out} <= {"error", "review"}
+    assert set(order.left_out) <= set(BUGS)
+    assert {BUGS[name].severity for name in order.left_out} <= {"error", "review"}
     assert bool(order.left_out) != ((order.first, order.then) in WITHOUT_MISTAKE)
