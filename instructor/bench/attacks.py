@@ -17,15 +17,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "instructor/tests"), *map(str, (ROOT / "pa
 from more_shows import MORE  # noqa: E402
 from shows import SHOWS  # noqa: E402
 
-from instructor.exploits.catalogue import EXPLOITS  # noqa: E402
 from instructor.exploits.escapes import ESCAPES  # noqa: E402
+from instructor.exploits.exploit import EXPLOITS  # noqa: E402
 from instructor.exploits.handins import HANDINS  # noqa: E402
 from instructor.exploits.leaks import LEAKS  # noqa: E402
 
 PAGE = ROOT / "instructor/exploits/attacks.md"
 KINDS = (  # file, test, what a naive grader does, what happens here
     (
-        "catalogue.py, tricks.py, damage.py",
+        "exploits.toml",
         "test_exploits.py",
         "gives what the exploit wants, in the same test",
         "no points (`work`: only those of a result; `speed`: none for speed), nothing shown, the next step is graded",

@@ -25,8 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "instructor/tests"), str(ROOT / "instructo
 from corpus import bug_source, of_file  # noqa: E402
 from kernel_variants import REFERENCE, file_with, moved, solved, variants  # noqa: E402
 
-from instructor.exploits.catalogue import EXPLOITS  # noqa: E402
-from instructor.exploits.exploit import NOISE, SPEED, WORK, honest_step, kernels_file  # noqa: E402
+from instructor.exploits.exploit import EXPLOITS, NOISE, SPEED, WORK, honest_step, kernels_file  # noqa: E402
 from tirxlab.cli.handin import write_tar  # noqa: E402
 from tirxlab.rubric import load_rubric  # noqa: E402
 from tirxlab.steps import SKELETON, sections  # noqa: E402
