@@ -99,12 +99,13 @@ def entry_of(module, entry: str, file: Path) -> str:
 def launched(module, name: str, values: list, options: dict):
     """The Result of the launch. Raises Bad for arguments that do not fit the kernel."""
     import ptxsim
+    from ptxsim.driver.device import Record
 
     try:
         return module.launch(name, args=values, **options)
     except (ptxsim.PtxError, ptxsim.Fault) as error:
-        finding = ptxsim.Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}")
-        return ptxsim.Result("incomplete", [finding], {"warp_instructions": 0, "ctas": 0, "seconds": 0.0})
+        findings = Record.refused(1, name, error).findings
+        return ptxsim.Result("incomplete", findings, {"warp_instructions": 0, "ctas": 0, "seconds": 0.0})
     except ValueError as error:
         raise Bad(str(error)) from None
 

@@ -36,6 +36,7 @@ def command(
 def kernel_lines(loaded, name: str) -> list[str]:
     """The lines that describe a kernel."""
     import ptxsim
+    from ptxsim.driver.device import shared_variables
 
     function = loaded.module.functions[name]
     lines = [f"kernel {readable(name)}"]
@@ -51,9 +52,7 @@ def kernel_lines(loaded, name: str) -> list[str]:
         program = loaded.programs[name]
     except ptxsim.PtxError as error:
         return [*lines, f"  refused: {error}"]
-    named = {key[1] for key in program.slots.fixed if key[0] == "sym"}
-    shared = [v for v in (*loaded.module.vars.values(), *program.function.vars)
-              if v.space == "shared" and (v.name in named or v in program.function.vars)]  # fmt: skip
+    shared = shared_variables(program, loaded.module)
     static = sum(v.size for v in shared if not v.extern)
     dynamic = " and a dynamic part" if any(v.extern for v in shared) else ""
     lines.append(f"  shared memory: {static} B{dynamic}; local memory: {program.local_bytes} B a thread")

@@ -20,9 +20,13 @@ class Chip:
     minor: int
     sms: int
     memory: int  # bytes
-    shared_per_sm: int  # bytes; a CTA can use 1 KB less
+    shared_per_sm: int  # bytes
     l2: int  # bytes
     cluster: bool
+
+    @property
+    def shared_per_cta(self) -> int:
+        return self.shared_per_sm - KB
 
     @property
     def capability(self) -> int:
@@ -44,7 +48,7 @@ def attributes(chip: Chip) -> dict[int, int]:
         **{12: 65536, 14: 512, 15: 1, 16: chip.sms, 19: 1, 30: 512, 31: 1, 32: 1, 37: 5120, 38: chip.l2},
         **{39: 2048, 40: 3, 41: 1, 51: 32, 75: chip.major, 76: chip.minor, 78: 1, 79: 1, 80: 1},
         **{81: chip.shared_per_sm, 82: 65536, 83: 1, 87: 2, 89: 1, 90: 1, 95: 1},
-        **{97: chip.shared_per_sm - KB, 99: 1, 106: 32, 108: chip.l2 * 3 // 4, 109: 1 << 27, 111: KB},
+        **{97: chip.shared_per_cta, 99: 1, 106: 32, 108: chip.l2 * 3 // 4, 109: 1 << 27, 111: KB},
         **{115: 1, 120: int(chip.cluster)},
         **{127: int(chip.cluster), 129: 1, 134: -1, 131: -1},
     }

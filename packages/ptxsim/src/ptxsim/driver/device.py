@@ -15,6 +15,7 @@ from ptxsim.driver import fatbin
 from ptxsim.driver.arena import Arena
 from ptxsim.driver.chips import Chip
 from ptxsim.driver.repeats import Repeats
+from ptxsim.frontend.ast import Var
 from ptxsim.machine.global_memory import shared_layout
 from ptxsim.report.findings import Finding
 
@@ -49,6 +50,13 @@ class Record:
     notes: list[str]
     stats: dict
     same_as: int = 0  # number of the earlier launch that this one repeats; 0: it was run itself
+
+    @classmethod
+    def refused(cls, number: int, kernel: str, why: object) -> Record:
+        """That a kernel cannot run."""
+        finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {kernel}: {why}")
+        none = (0, 0, 0)
+        return cls(number, kernel, none, none, none, "incomplete", [finding], [], {})
 
 
 @dataclass
@@ -125,34 +133,27 @@ class Device:
         except KeyError:
             raise CudaError(NOT_FOUND) from None
         except ptxsim.PtxError as error:
-            finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}")
-            self._refused(name, finding)
-            raise CudaError(UNSUPPORTED) from None
+            raise self._refused(name, error) from None
 
-    def _refused(self, name: str, finding: Finding) -> None:
-        if not any(record.kernel == name and record.findings == [finding] for record in self.records):
-            shape = (0, 0, 0)
-            self._record(name, shape, shape, shape, "incomplete", [finding], [], {})
+    def _refused(self, name: str, why: object) -> CudaError:
+        """Records that a kernel cannot run, once for each reason; the error to raise."""
+        made = Record.refused(len(self.records) + 1, name, why)
+        if not any(record.kernel == name and record.findings == made.findings for record in self.records):
+            self.records.append(made)
+        return CudaError(UNSUPPORTED)
 
     def facts(self, number: int, name: str) -> bytes:
         """The struct KernelFacts of driver/native/standin.h, then offsets and sizes of the parameters."""
         program = self.program(number, name)
         function, module = program.function, self.loaded(number).module
-        named, static = _named(program), static_shared(program, module)
+        named, static = program.slots.named, static_shared(program, module)
         constant = sum(v.size for v in module.vars.values() if v.space == "const" and v.name in named)
-        limit = function.directives.get("maxntid") or function.directives.get("reqntid")
         cluster = (*function.directives.get("reqnctapercluster", ()), 1, 1)[:3]
         cluster = cluster if "reqnctapercluster" in function.directives else (0, 0, 0)
         offsets, end = param_layout(function.params)
         sizes = [param.size for param in function.params]
-        registers = int((function.directives.get("maxnreg") or (min(255, program.slots.register_slots),))[0])
-        head = (
-            static,
-            constant,
-            program.local_bytes,
-            min(1024, math.prod(limit)) if limit else 1024,
-            registers,
-        )
+        registers = int((function.directives.get("maxnreg") or (guessed_registers(program),))[0])
+        head = static, constant, program.local_bytes, most_threads(program), registers
         words = struct.pack("<10Q", *head, *cluster, len(sizes), end)
         return words + struct.pack(f"<{2 * len(sizes)}I", *offsets, *sizes)
 
@@ -193,35 +194,46 @@ class Device:
         except ValueError as error:
             raise CudaError(INVALID_CONFIGURATION, f"{name}: {error}") from None
         except ptxsim.Fault as error:
-            self._refused(name, Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {error}"))
-            raise CudaError(UNSUPPORTED) from None
+            raise self._refused(name, error) from None
         told = result.verdict, result.findings, result.notes, result.stats
         record = self._record(name, grid, block, cluster, *told)
-        printed = "".join(getattr(line, "raw", f"{line}\n") for line in result.printed)
+        printed = printed_text(result)
         if not code(result.findings):
             self._repeats.keep(key, (record, printed), held, result.stats["seconds"])
         return code(result.findings), printed
 
-    def _record(
-        self, name, grid, block, cluster, verdict, findings, notes, stats, same_as: int = 0
-    ) -> Record:
-        number = len(self.records) + 1
-        told = verdict, findings, notes, stats, same_as
-        self.records.append(Record(number, name, grid, block, cluster, *told))
+    def _record(self, *told) -> Record:
+        """Adds a Record. told: its fields after the number."""
+        self.records.append(Record(len(self.records) + 1, *told))
         return self.records[-1]
 
 
-def _named(program) -> set[str]:
-    """Names of the module's variables that a kernel uses."""
-    return {key[1] for key in program.slots.fixed if key[0] == "sym"}
+def most_threads(program) -> int:
+    """The most threads of a CTA that a kernel declares (.maxntid or .reqntid)."""
+    directives = program.function.directives
+    limit = directives.get("maxntid") or directives.get("reqntid")
+    return min(1024, math.prod(limit)) if limit else 1024
+
+
+def guessed_registers(program) -> int:
+    """An estimate of the registers that a thread of a kernel takes on a chip."""
+    return min(255, program.slots.register_slots)
+
+
+def printed_text(result) -> str:
+    """What the kernel of a launch has printed."""
+    return "".join(getattr(line, "raw", f"{line}\n") for line in result.printed)
+
+
+def shared_variables(program, module) -> list[Var]:
+    """The shared variables of a module that a kernel names, then the kernel's own."""
+    named = [v for v in module.vars.values() if v.name in program.slots.named]
+    return [v for v in (*named, *program.function.vars) if v.space == "shared"]
 
 
 def static_shared(program, module) -> int:
     """Bytes of static shared memory that a kernel uses."""
-    named = _named(program)
-    shared = [v for v in module.vars.values() if v.space == "shared" and v.name in named]
-    shared += [v for v in program.function.vars if v.space == "shared"]
-    return shared_layout(shared, 0)[2] - shared_layout([], 0)[2]
+    return shared_layout(shared_variables(program, module), 0)[2] - shared_layout([], 0)[2]
 
 
 def code(findings: list[Finding]) -> int:

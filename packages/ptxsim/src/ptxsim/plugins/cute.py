@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
 import os
 import re
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from ptxsim.driver.telling import Teller, announce_compilation, say
+from ptxsim.driver.telling import Teller, announce_compilation
 from ptxsim.plugins import bindings, torch_on_cpu
 from ptxsim.plugins.redirected import redirected
-from ptxsim.plugins.session import Session, chip_named, inside
+from ptxsim.plugins.session import Session, chip_named, inside, not_run
 
 _KEPT = re.compile(r"dump-ptx-path='?([^\s'}]+)")
 _TARGETS = {80: "sm_80", 90: "sm_90a", 100: "sm_100a"}
@@ -137,12 +137,8 @@ def _questions(chip) -> list:
     from cutlass.cute import testing as older
     from cutlass.utils import HardwareInfo
 
-    def not_run(*_, **__) -> float:
-        say("ptxsim: not run, as speed is not measured here: benchmark")
-        return math.nan
-
     return [
         *bindings.patches(chip),
         mock.patch.object(HardwareInfo, "get_max_active_clusters", lambda _, size, *__: chip.sms // size),
-        *(mock.patch.object(module, "benchmark", not_run) for module in (testing, older)),
+        *(mock.patch.object(m, "benchmark", partial(not_run, "benchmark")) for m in (testing, older)),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import ptxsim
-from ptxsim.driver.device import Record
+from ptxsim.driver.device import Record, printed_text
 from ptxsim.launch import LoadedModule
 from ptxsim.plugins.session import Session
 from ptxsim.report.findings import Finding
@@ -27,11 +27,9 @@ def load(session: Session, ptx: bytes, name: str) -> LoadedModule:
 
 def refused(session: Session, name: str, why: str) -> str:
     """Keeps a record of a kernel that cannot run, and returns its message."""
-    finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {name}: {why}")
-    none = (0, 0, 0)
-    number = len(session.launches) + 1
-    session.told(Record(number, name, none, none, none, "incomplete", [finding], [], {}))
-    return finding.message
+    record = Record.refused(len(session.launches) + 1, name, why)
+    session.told(record)
+    return record.findings[0].message
 
 
 def launch(
@@ -51,5 +49,5 @@ def launch(
     )  # fmt: skip
     told = (result.verdict, result.findings, result.notes, result.stats)
     session.told(Record(len(session.launches) + 1, name, grid, block, cluster, *told))
-    print(end="".join(getattr(line, "raw", f"{line}\n") for line in result.printed))
+    print(end=printed_text(result))
     return result.findings

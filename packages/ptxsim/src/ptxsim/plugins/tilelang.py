@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
-from ptxsim.driver.telling import Teller, announce_compilation, say
+from ptxsim.driver.telling import Teller, announce_compilation
 from ptxsim.plugins import bindings, torch_on_cpu
-from ptxsim.plugins.session import Session, chip_named, inside
+from ptxsim.plugins.session import Session, chip_named, inside, not_run
 
 _SETTINGS = {"TILELANG_EXECUTION_BACKEND": "nvrtc", "TILELANG_DISABLE_CACHE": "1"}
 
@@ -83,12 +83,8 @@ def _to_ptx(libgen, capability: int) -> list:
 
 
 def _no_speed(profiler) -> list:
-    def not_run(*_, **__) -> float:
-        say("ptxsim: not run, as speed is not measured here: do_bench")
-        return math.nan
-
     places = (profiler, "do_bench"), (profiler.Profiler, "do_bench")
-    return [mock.patch.object(owner, name, not_run) for owner, name in places]
+    return [mock.patch.object(owner, name, partial(not_run, "do_bench")) for owner, name in places]
 
 
 def _driver(kernels) -> dict:

@@ -39,7 +39,7 @@ def patches(torch, chip: Chip, **more) -> list:
         multi_processor_count=chip.sms,
         warp_size=32,
         total_memory=chip.memory,
-        shared_memory_per_block_optin=chip.shared_per_sm - 1024,
+        shared_memory_per_block_optin=chip.shared_per_cta,
         L2_cache_size=chip.l2,
     )
     answers = {

@@ -7,7 +7,6 @@ tensors that it is given, each mapped once, at its own address. Imported only if
 from __future__ import annotations
 
 import gc
-import math
 import struct
 import time
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from triton.runtime import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ptxsim.arguments import param_layout
-from ptxsim.driver.device import OK, code
+from ptxsim.driver.device import OK, code, guessed_registers, most_threads
 from ptxsim.launch import LoadedModule
 from ptxsim.machine.tensor_map import SWIZZLES, TensorMap
 from ptxsim.plugins.running import launch, load
@@ -123,9 +122,7 @@ class Utilities:
         """(module, function, registers, spilled bytes, max threads per CTA); registers are an estimate."""
         module = load(driver.active.session, ptx, name)
         program = module.programs[name]
-        limit = program.function.directives.get("maxntid") or program.function.directives.get("reqntid")
-        threads = min(1024, math.prod(limit)) if limit else 1024
-        return module, Function(module, name), min(255, program.slots.register_slots), 0, threads
+        return module, Function(module, name), guessed_registers(program), 0, most_threads(program)
 
     def unload_module(self, module) -> None:
         pass
@@ -133,7 +130,7 @@ class Utilities:
     def get_device_properties(self, device) -> dict[str, int]:
         chip = self.chip
         return {
-            "max_shared_mem": chip.shared_per_sm - 1024,
+            "max_shared_mem": chip.shared_per_cta,
             "max_num_regs": 65536,
             "multiprocessor_count": chip.sms,
             "warpSize": 32,
