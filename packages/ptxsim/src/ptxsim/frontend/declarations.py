@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from math import prod
 
 import numpy as np
 
@@ -82,7 +81,7 @@ def _declarator(tokens: Tokens, shape: Var) -> list[Var]:
     else:
         names = [name]
     lanes, dims = shape.count, _dimensions(tokens)
-    count = lanes * prod(dims)
+    count = lanes * math.prod(dims)
     item = TYPE_BYTES[shape.type]
     align = shape.align or item * (lanes if not dims or lanes > 1 else 1)
     variable = Var(names[0] if names else "", shape.space, shape.type, align, count, count * item)
@@ -118,7 +117,7 @@ def _initialise(tokens: Tokens, variable: Var, dims: list[int], lanes: int) -> N
     values: dict[int, Imm | Sym] = {}
     used = _items(tokens, shape, 0, values)
     if dims and dims[0] == 0:
-        inner = prod(shape[1:])
+        inner = math.prod(shape[1:])
         variable.count = -(-used // inner) * inner
         variable.size = variable.count * item
     if variable.size > _MAX_INIT or (values and max(values) >= variable.count):
@@ -135,7 +134,7 @@ def _initialise(tokens: Tokens, variable: Var, dims: list[int], lanes: int) -> N
 def _numbers(tokens: Tokens, variable: Var, shape: list[int]) -> bool:
     """A fast path of `_initialise` for a flat list of numbers; returns False if it does not apply."""
     item, numbers = TYPE_BYTES[variable.type], tokens.values[tokens.i + 1].split(",")
-    room = len(numbers) if shape[:1] == [0] and len(shape) == 1 else prod(shape)
+    room = len(numbers) if shape[:1] == [0] and len(shape) == 1 else math.prod(shape)
     plain = variable.type[0] in "bsu" and item <= 8 and variable.type != "b128"
     if not shape or not plain or len(numbers) > room or tokens.values[tokens.i + 2] != "}":
         return False
@@ -155,7 +154,7 @@ def _items(tokens: Tokens, shape: list[int], first: int, values: dict) -> int:
     if not shape:
         raise tokens.error("more braces than dimensions")
     tokens.expect("{")
-    stride, position = max(1, prod(shape[1:])), first
+    stride, position = max(1, math.prod(shape[1:])), first
     while tokens.peek() != "}":
         nested = tokens.peek() == "{"
         after = _items(tokens, shape[1:], position, values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 
-from ptxsim.isa.memory_access import ASKS
+from ptxsim.isa.memory_access import ASKS, ELSEWHERE
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
@@ -17,16 +17,6 @@ from ptxsim.machine.tensor_memory import COLUMNS
 
 SMS = 148  # of a B200
 _LOOKS = ASKS | {"cv"}
-_INSIDE = {
-    "shared",
-    "shared::cta",
-    "shared::cluster",
-    "local",
-    "param",
-    "param::entry",
-    "param::func",
-    "const",
-}
 
 
 @functools.lru_cache(maxsize=16)
@@ -44,7 +34,7 @@ def _talks(op: str, mods: set[str]) -> bool:
         return "reduce" in mods
     if op == "ld" and not mods & _LOOKS:
         return False
-    return op in ("ld", "atom", "red") and not mods & _INSIDE
+    return op in ("ld", "atom", "red") and not mods & ELSEWHERE
 
 
 def fit(launch: Launch) -> int:
@@ -56,7 +46,6 @@ def get_on(first: Cluster) -> int:
     """How many clusters can hold tensor memory at the same time (ignoring the limit set by registers).
 
     An SM has 512 columns for all of its CTAs: if too few are free, tcgen05.alloc waits (9.7.16.7.1).
-
     """
     held = max((sum(memory.sizes.values()) for memory in first.tmem), default=0)
     by_columns = SMS * (COLUMNS // held) // first.launch.ctas_per_cluster if held else fit(first.launch)
@@ -66,10 +55,8 @@ def get_on(first: Cluster) -> int:
 def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
     """Continues a cluster that polls, together with the clusters of `rest`.
 
-    Returns (all Cluster objects used, how many clusters ended).
-
-    The clusters of `rest` are not checked; a finding says so.
-
+    Returns (all Cluster objects used, how many clusters ended). The clusters of `rest` are not checked; a
+    finding says so.
     """
     if first.bus.heard and rest:
         first.reporter.add(

@@ -87,7 +87,7 @@ def accept(instr: Instr) -> Instr:
     return instr
 
 
-_ELSEWHERE = {*SPACES, "param::entry", "param::func"} - {"global"}
+ELSEWHERE = {*SPACES, "param::entry", "param::func"} - {"global"}  # spaces other than global memory
 _SHARED = {"shared", "shared::cta", "shared::cluster"}
 _OPERATORS = {*_SETS["reading"].split(), *_SETS["writing"].split()}
 
@@ -96,7 +96,7 @@ def _misfit(instr: Instr) -> str:
     """Why modifiers that fit a syntax box are not legal together; "" if they are."""
     mods = set(instr.mods)
     cached = {mod for mod in mods if mod.startswith(("L1::", "L2::"))}
-    spaces = mods & _ELSEWHERE
+    spaces = mods & ELSEWHERE
     if spaces and cached:
         return f".{min(cached)} is for global memory"
     if spaces - _SHARED and STRONG & mods:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ptxsim.frontend.ast import Function, Instr, Label, LabelDef, Mem, Pair, PtxError, Reg, Sym, Vec
@@ -115,16 +116,15 @@ def jumps(
     falls: dict[int, bool] = {}
     for position, row in enumerate(rows):
         if row.kind == EXIT:
-            targets[position] = []
-            falls[position] = row.instr is not None and row.instr.pred is not None
+            names: Sequence = ()
         elif row.kind == BRA:
-            targets[position] = [jump_position(row.given, row.given.operands[0], labels)]
-            falls[position] = row.given.pred is not None
+            names = row.given.operands[:1]
         elif row.kind == BRX:
-            targets[position] = [
-                jump_position(row.given, t, labels) for t in branch_table(function, row.given)
-            ]
-            falls[position] = row.given.pred is not None
+            names = branch_table(function, row.given)
+        else:
+            continue
+        targets[position] = [jump_position(row.given, name, labels) for name in names]
+        falls[position] = row.instr is not None and row.instr.pred is not None
     return targets, falls
 
 

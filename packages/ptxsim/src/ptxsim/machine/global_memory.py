@@ -32,7 +32,7 @@ class GlobalMemory:
 
     def remember(self) -> None:
         """Remembers the contents of all arrays added so far."""
-        self.remembered = [array.copy() for array in self.arrays]
+        self.remembered = self.copies()
 
     def changed(self) -> list[str]:
         """Names of the arrays whose contents have changed since `remember`."""

@@ -147,13 +147,6 @@ class MBarrier(ctypes.Structure):
         if not legal_count(count):
             raise MBarrierError(f"initialised with count {count}; legal counts are 1 .. {MAX_COUNT}")
 
-    @classmethod
-    def with_count(cls, count: int) -> MBarrier:
-        """A barrier that belongs to no cluster."""
-        made = cls.at(np.zeros((1, bytecode.MB_COLUMNS), np.int64), 0)
-        made.begin(count)
-        return made
-
     def begin(self, count: int) -> None:
         self.require_legal(count)
         apply(BEGIN, self.address, count)

@@ -26,8 +26,8 @@ POISON = 0xFFFF_DEAD  # a NaN, so that reads of unwritten cells show
 
 
 class TensorMemory:
-    def __init__(self, neighbours: bool = False):
-        self.neighbours = neighbours
+    def __init__(self):
+        self.neighbours = False  # set for each launch
         self.cells = np.zeros((LANES, COLUMNS), np.uint32)
         self.floats = self.cells.view(np.float32)
         self.owner = np.zeros(COLUMNS, np.int32)  # number of the allocation that holds a column, 0: free

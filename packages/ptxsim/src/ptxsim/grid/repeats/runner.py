@@ -48,7 +48,6 @@ class Runner:
         """Runs cluster `index`, as Cluster.run does, unless an earlier cluster has taken it over.
 
         If clusters may help each other, none is compared (`comparable`).
-
         """
         if not self.cluster.launch.not_started.begin(index):
             return True
