@@ -94,12 +94,8 @@ def environment(folder: Path, program: Path) -> dict[str, str]:
         **os.environ,
         "LD_LIBRARY_PATH": ":".join(filter(None, paths)),
         "LD_PRELOAD": ":".join(filter(None, preload)),
-        "PTXSIM_CUDART": "12" if _needs(program, b"cudaGetDeviceProperties_v2") else "13",
+        "PTXSIM_CUDART": "12" if b"cudaGetDeviceProperties_v2" in program.read_bytes() else "13",
     }
-
-
-def _needs(program: Path, name: bytes) -> bool:
-    return name in program.read_bytes()
 
 
 def chip_for(program: Path) -> str:

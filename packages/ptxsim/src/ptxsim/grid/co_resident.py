@@ -9,14 +9,12 @@ from __future__ import annotations
 import functools
 from collections import deque
 
-from ptxsim.isa.memory_access import ASKS, ELSEWHERE
+from ptxsim.isa.memory_access import ELSEWHERE, LOOKS
+from ptxsim.isa.special_registers import SMS
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
 from ptxsim.machine.tensor_memory import COLUMNS
-
-SMS = 148  # of a B200
-_LOOKS = ASKS | {"cv"}
 
 
 @functools.lru_cache(maxsize=16)
@@ -32,7 +30,7 @@ def any_talks(instrs: list) -> bool:
 def _talks(op: str, mods: set[str]) -> bool:
     if op == "cp":
         return "reduce" in mods
-    if op == "ld" and not mods & _LOOKS:
+    if op == "ld" and not mods & LOOKS:
         return False
     return op in ("ld", "atom", "red") and not mods & ELSEWHERE
 

@@ -13,6 +13,7 @@ from ptxsim.isa.syntax import conform, syntax
 
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}  # strong operations (PTX ISA 8.4)
 ASKS = {"volatile", "relaxed", "acquire", "mmio"}  # loads that may poll what others write
+LOOKS = ASKS | {"cv"}  # the same, also those that only pass by the caches
 _ACCESSES = {  # opcode -> (its thread gets the value, it writes, it is always strong)
     "ld": (True, False, False),
     "st": (False, True, False),

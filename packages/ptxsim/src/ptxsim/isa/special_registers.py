@@ -11,6 +11,7 @@ from ptxsim.frontend.ast import PtxError
 RESERVED = {"%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 32}
 CLOCKS = ("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi")  # warp_ops
 _CHANGING = {"%ctaid", "%clusterid", "%smid"}
+SMS = 148  # of a B200
 _AXES = {"x": 0, "y": 1, "z": 2}
 _LANES = np.arange(32)
 
@@ -63,7 +64,7 @@ _VECTORS = {
 
 def _sm(launch, cluster, rank, warp) -> int:
     x, y, z = cluster.cta_ids[rank]
-    return (x + launch.grid[0] * (y + launch.grid[1] * z)) % 148
+    return (x + launch.grid[0] * (y + launch.grid[1] * z)) % SMS
 
 
 _SCALARS = {
@@ -71,7 +72,7 @@ _SCALARS = {
     "warpid": lambda launch, cluster, rank, warp: warp,
     "nwarpid": lambda *_: 64,
     "smid": _sm,
-    "nsmid": lambda *_: 148,
+    "nsmid": lambda *_: SMS,
     "gridid": lambda *_: 1,
     "cluster_ctarank": lambda launch, cluster, rank, warp: rank,
     "cluster_nctarank": lambda launch, *_: launch.ctas_per_cluster,

@@ -14,7 +14,7 @@ from collections import Counter
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.isa.memory_access import ASKS
+from ptxsim.isa.memory_access import LOOKS
 from ptxsim.jit import bytecode
 from ptxsim.machine.cluster_view import Cluster
 from ptxsim.report.findings import Finding
@@ -25,7 +25,6 @@ AGAIN = 3  # times that a state must recur
 AGAIN_AT_RANDOM = 100  # the same if splits run in random order: by then each has had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
 _ACTS = {"st", "atom", "red", "cp", "wgmma", "tcgen05", "mma", "bar", "barrier", "call"}  # more than polling
-_LOOKS = ASKS | {"cv"}
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
 
@@ -141,7 +140,7 @@ def polls(cluster: Cluster, livelock: Livelock) -> bool:
 def _polls(program, span: tuple[int, int]) -> bool:
     first, last = loop_around(program, *span)
     inside = filter(None, program.instrs[first : last + 1])
-    return any(instr.name.startswith(POLLS) or _LOOKS & set(instr.mods) for instr in inside)
+    return any(instr.name.startswith(POLLS) or LOOKS & set(instr.mods) for instr in inside)
 
 
 def hopeless(cluster: Cluster, livelock: Livelock) -> bool:

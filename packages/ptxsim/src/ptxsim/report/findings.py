@@ -126,11 +126,7 @@ _FAULTS: dict[int, tuple[str, str, Any]] = {  # fault of an address -> kind, mes
         "at an address in local memory",
         "only ld and st can access local memory: use an address in global or shared memory",
     ),
-    FAULT_BOUNDS: (
-        "out-of-bounds",
-        "out of bounds",
-        CAUSES["outside"],
-    ),
+    FAULT_BOUNDS: ("out-of-bounds", "out of bounds", CAUSES["outside"]),
 }
 _ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reduction", "cp": "cp.async"}
 

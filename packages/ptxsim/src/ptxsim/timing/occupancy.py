@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 
+from ptxsim.machine.occupancy import SM_CTAS, SM_THREADS
+from ptxsim.machine.tensor_memory import COLUMNS
 from ptxsim.timing.chip import Chip
 
-THREADS, CTAS, REGISTERS, COLUMNS = 2048, 32, 65536, 512  # of an SM (CUDA C++ guide, 9.0 and 10.0)
+REGISTERS = 65536  # of an SM (CUDA C++ guide, compute capabilities 9.0 and 10.0)
 RESERVED = 1024  # bytes of shared memory that the system reserves per CTA
 
 
 def resident(chip: Chip, threads: int, shared_bytes: int, registers: int, columns: int) -> int:
     """Resident CTAs of an SM. registers: per thread, 0 if unknown; columns: of TMEM that a CTA allocates."""
     warps = math.ceil(threads / 32)
-    limits = [CTAS, THREADS // (warps * 32), int(chip.shared_bytes) // (shared_bytes + RESERVED)]
+    limits = [SM_CTAS, SM_THREADS // (warps * 32), int(chip.shared_bytes) // (shared_bytes + RESERVED)]
     if registers:
         limits.append(REGISTERS // (warps * 32 * math.ceil(registers / 8) * 8))
     if columns:

@@ -59,7 +59,7 @@ class _Guess:
         for row in self._chosen():
             self.slots[row] = 1
         for row in range(len(self.slots)):
-            if self._repeated(row) or row in self.lazy and not self._read(row):
+            if not values.begins(row) or row in self.lazy and not self._read(row):
                 self.slots[row] = 0
 
     # ---- which row computes which value ----
@@ -159,11 +159,6 @@ class _Guess:
             and value.bits
             and (instr.operands[0].name, number) in parts
         ]
-
-    def _repeated(self, row: int) -> bool:
-        """Whether a row is a further row of the PTX instruction before it."""
-        instrs = self.values.instrs
-        return row > 0 and instrs[row] is not None and instrs[row] is instrs[row - 1]
 
     def _slots(self, row: int) -> int:
         if not self._wanted(row) or self._hoisted(row) or self._absorbed(row):

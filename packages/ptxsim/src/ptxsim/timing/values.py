@@ -9,6 +9,7 @@ Compiler Design, 12.4; Briggs, Cooper, Simpson: Value numbering, 1997.)
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Paren, Pred, Reg, Vec
@@ -53,13 +54,14 @@ class Values:
 
     def _often(self) -> set[str]:
         """Registers that are written more than once."""
-        count: dict[str, int] = {}
-        last = None
-        for instr, row in zip(self.instrs, self.rows, strict=True):
-            for name in row.writes if instr is not None and instr is not last else ():
-                count[name] = count.get(name, 0) + 1
-            last = instr
+        rows = filter(self.begins, range(len(self.instrs)))
+        count = Counter(name for row in rows for name in self.rows[row].writes)
         return {name for name, times in count.items() if times > 1}
+
+    def begins(self, row: int) -> bool:
+        """Whether a row is the first of a PTX instruction, which may have several."""
+        instr = self.instrs[row]
+        return instr is not None and not (row and instr is self.instrs[row - 1])
 
     # ---- keys ----
 
@@ -100,9 +102,8 @@ class Values:
         flow = self.flow
         self.now = {name: self._enters(b, name) for name in self.often}
         for row in flow.blocks[b].positions:
-            instr = self.instrs[row]
-            if instr is not None and not (row and instr is self.instrs[row - 1]):
-                self._row(b, row, instr)
+            if self.begins(row):
+                self._row(b, row, self.instrs[row])
         self.leaves[b] = self.now
 
     def _enters(self, b: int, name: str) -> int:

@@ -1,6 +1,6 @@
 """Address conversions as scalar operations: cvta, isspacep, mapa, getctarank, and packing moves.
 
-Windows and the rank field of shared addresses are those of jit/bytecode.py (PTX ISA 9.7.9.19 - 9.7.9.24).
+Windows and the rank field of shared addresses are those of isa/address_map.py (PTX ISA 9.7.9.19 - 9.7.9.24).
 """
 
 from __future__ import annotations

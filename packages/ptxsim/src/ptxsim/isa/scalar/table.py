@@ -12,21 +12,16 @@ import re
 from functools import cache
 
 from ptxsim.frontend.ast import Instr, Pair, PtxError, Vec
-from ptxsim.isa.scalar import compare as scalar_cmp
-from ptxsim.isa.scalar import convert as scalar_cvt
-from ptxsim.isa.scalar import floating as scalar_float
-from ptxsim.isa.scalar import half as scalar_half
-from ptxsim.isa.scalar import integer as scalar_int
-from ptxsim.isa.scalar import video as scalar_video
+from ptxsim.isa.scalar import compare, convert, floating, half, integer, video
 from ptxsim.isa.scalar.forms import Family, Form, Mods, ScalarOp
 
 FAMILIES: tuple[Family, ...] = (
-    *scalar_int.FAMILIES,
-    *scalar_float.FAMILIES,
-    *scalar_half.FAMILIES,
-    *scalar_cmp.FAMILIES,
-    *scalar_cvt.FAMILIES,
-    *scalar_video.FAMILIES,
+    *integer.FAMILIES,
+    *floating.FAMILIES,
+    *half.FAMILIES,
+    *compare.FAMILIES,
+    *convert.FAMILIES,
+    *video.FAMILIES,
 )
 OPCODES = frozenset(family.name for family in FAMILIES)
 
