@@ -29,3 +29,19 @@ def test_what_a_relaxed_arrival_does_not_order(order):
 def test_what_comes_after_it_is_not_its_fault(order):
     found = causes("", ".relaxed", STORE + READ, order)
     assert found and "relaxed-meeting" not in found
+
+
+ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%bar], 32;"
+FREE = "@%w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %x3, 32;"
+ADDRESS = lines("ld.shared.u32 %x3, [%bar];", FREE)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("between", ["", "bar.sync 0;", "fence.acq_rel.cluster;"])
+def test_the_address_that_alloc_writes(between, order):
+    """alloc writes it as its thread does: no ordering of its own (9.7.16.7.1)."""
+    text = lines(f"@%w0 {ALLOC}", f"{between} barrier.cluster.arrive.relaxed; barrier.cluster.wait;", ADDRESS)
+    found = run_rule(Rule("alloc", text, cluster=2), text, order).findings
+    races = [f.message for f in found if f.kind == "race"]
+    assert bool(races) is not bool(between)
+    assert all("the write by tcgen05.alloc of thread 0" in message for message in races)

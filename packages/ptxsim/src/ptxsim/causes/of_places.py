@@ -132,7 +132,8 @@ OF_PLACES = (
         "relaxed-meeting",
         170,
         "let the arrival release (cluster.sync(), cute::cluster_arrive()), or put fence.acq_rel.cluster "
-        "before it; fence.mbarrier_init hands on the inits of mbarriers alone",
+        "before it; inside a CTA, __syncthreads() does as well. fence.mbarrier_init hands on the inits of "
+        "mbarriers alone",
         text="the barrier of the cluster that stands between them orders no memory, as its arrival{line} is "
         ".relaxed",
     ),

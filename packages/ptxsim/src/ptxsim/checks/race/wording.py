@@ -27,8 +27,10 @@ def text_of(races, access: Access, name_issuer: bool = False) -> str:
     """`the write by TMA store of D at (0, 0) (line 12)`."""
     row, line = instr_of(races, access.row), line_text(races, access.row)
     if access.kind == "thread":
-        verb = "dealloc" if row is not None and row.mods[:1] == ("dealloc",) else access.verb
-        return f"the {verb} by {thread_of(races, access.agent)}{line}"
+        what = row.mods[:1] if row is not None else ()
+        verb = "dealloc" if what == ("dealloc",) else access.verb
+        unit = "tcgen05.alloc of " if what == ("alloc",) else ""
+        return f"the {verb} by {unit}{thread_of(races, access.agent)}{line}"
     if access.kind == "other":
         return f"the {access.verb} by {_elsewhere(races, access.cluster - 1)}{line}"
     if access.kind == "mma" and row is not None and row.mods[0] != "mma":
