@@ -33,7 +33,7 @@ def pipeline():
     return place, (cluster, histories, reporter)
 
 
-def found(renamed: dict[str, str], left_out: str = "", stands: bool = False, peeled: bool = False):
+def found(renamed: dict[str, str], left_out="", stands=False, peeled=False, often=4):
     """The finding if each wait for a key of `renamed` names its value instead; the wait may block forever
     there. peeled: each wait has a second line, as where a loop's first round stands before the loop.
     """
@@ -48,9 +48,15 @@ def found(renamed: dict[str, str], left_out: str = "", stands: bool = False, pee
             cluster.waits[32 * warp] = SimpleNamespace(kind="mbarrier", detail={"place": at})
             cluster.splits[32 * warp] = SimpleNamespace(row=ROW[name])
         else:
-            rows = histories[at].waits.setdefault(warp, Waits(0, 1, rows=set())).rows
+            rows = histories[at].waits.setdefault(warp, Waits(0, 1, rows=set(), count=often)).rows
             rows |= {ROW[name], ROW[name] + len(NAMES)} if peeled else {ROW[name]}
     return misnamed(cluster, histories, reporter)
+
+
+def test_a_wait_that_comes_once_is_not_for_what_is_signalled_in_every_round():
+    """In an attention kernel the loader and the MMAs wait once for Q; a wait in the loop is missing."""
+    assert found({"free": "full"}).cause.id == "misnamed"
+    assert found({"free": "full"}, often=1) is None
 
 
 RENAMED = [(a, b) for a in NAMES for b in NAMES if a != b]

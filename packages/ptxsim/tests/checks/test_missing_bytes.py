@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from truth import ORDERS, Rule, check_kept, lines, run_rule, wait
+
+from ptxsim.checks.barrier_history import BarrierHistory, Origin
+from ptxsim.checks.diagnosis.deadlock.missing_bytes import loads_of_each_place
 
 
 def copy(at: int) -> str:
@@ -178,3 +182,13 @@ def test_bytes_for_a_barrier_that_is_waited_for_are_not_misdirected(order):
     found = [str(f) for f in run_rule(Rule("both", BOTH, cluster=2), BOTH, order).findings]
     assert any("16 B too many" in f for f in found), found
     assert not any("where nobody waits" in f for f in found)
+
+
+def test_rows_of_one_gather_are_no_repetition():
+    """Four rows share the place of their copy, but each has a place of its own."""
+    rows = [Origin("load", 1, 0, 7, 0, 1024, 128, 1024 + 128 * row) for row in range(4)]
+    for copies in (1, 2):
+        barrier = SimpleNamespace(announced=512, delivered=512 * copies)
+        history = BarrierHistory(0, 0, 1, parts=rows * copies)
+        cluster = SimpleNamespace(mbarriers={(0, 0): barrier})
+        assert loads_of_each_place(cluster, (0, 0), history) == copies

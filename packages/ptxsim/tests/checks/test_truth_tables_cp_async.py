@@ -153,3 +153,12 @@ def test_another_threads_fence_is_remembered(more):
     text = lines("st.shared.u32 [%mine], %t;", "bar.sync 0;", fence, "bar.sync 1;", *[fence] * more, SENT)
     findings = run_rule(Rule("later", text), text, "program").findings
     assert [(f.kind, f.severity) for f in findings] == [("proxy-fence", "review")]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_copy_that_tells_a_barrier_needs_a_wait_for_that(order):
+    """Not for its group: the program has no groups."""
+    rule = Rule("told", lines(init(32), SETUP, COPY, NOINC, wait(0), SEES_COPY), (wait(0), ""))
+    races = [f for f in run_rule(rule, rule.broken, order).findings if f.kind == "race"]
+    assert races and all("wait_group" not in str(f) for f in races)
+    assert all("buffer + 8192 B was not waited for" in f.message for f in races)

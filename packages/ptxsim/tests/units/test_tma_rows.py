@@ -75,6 +75,19 @@ def test_rows(swizzle, order, rows):
         assert result.verdict == "clean"
 
 
+@pytest.mark.parametrize(("at", "verdict"), [(0, "clean"), (512, "clean"), (1024, "clean"), (256, "review")])
+def test_four_rows_may_start_in_the_middle_of_a_pattern(at, verdict):
+    """Of 128 bytes each: two copies fill the eight rows of a pattern."""
+    source = np.random.default_rng(0).integers(1, 1000, (20, 64)).astype(np.uint16)
+    target, raw = np.zeros_like(source), np.zeros(256, np.uint16)
+    maps = [ptxsim.TensorMap(a, box=(64, 1), swizzle=128) for a in (source, target)]
+    text = TEXT.replace("b8 tile[{size}]", "b8 tile[2048]").replace("u32 %r6, tile;", f"u32 %r6, tile+{at};")
+    result = ptxsim.load(text.format(size=512)).launch("k", args=[*maps, raw, 0, 3, 0, 17, 9])
+    assert result.verdict == verdict, result.findings
+    stored = raw.view(np.uint8)[swizzled(np.arange(at, at + 512), 128) - at]
+    np.testing.assert_array_equal(stored.view(np.uint16).reshape(4, 64), source[[3, 0, 17, 9]])
+
+
 def test_a_box_of_more_rows_is_refused():
     source = np.zeros((20, 128), np.uint16)
     wide = ptxsim.TensorMap(source, box=(32, 4))

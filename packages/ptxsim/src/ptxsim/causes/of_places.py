@@ -138,6 +138,14 @@ OF_PLACES = (
         ".relaxed",
     ),
     Cause(
+        "overtaken",
+        165,
+        "before the load, wait for the barrier of the commit that follows the last reader of what it "
+        "overwrites",
+        text="this load did not wait for {name}: the {work} still reads what another load{loaded} brought "
+        "there",
+    ),
+    Cause(
         "beside-tile",
         230,
         "nothing to mend if the instruction has more rows or columns than the tile; else look for what "

@@ -177,7 +177,8 @@ SHOWN = _ids(
     "warp-left-out commit-uncounted slot-by-cta same-tile-of-warps left-loop "
     "stores-diagonal by-exchange handed-for-warp "
     "relaxed-meeting peers-unasked variable-of-all other-cta hands-nothing-on "
-    "role-in-two-warps skips-element slot-of-others announced-besides beside-tile"
+    "role-in-two-warps skips-element slot-of-others announced-besides beside-tile "
+    "overtaken"
 )
 
 

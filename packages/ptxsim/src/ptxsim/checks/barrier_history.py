@@ -89,6 +89,7 @@ class Origin(NamedTuple):
     cta: int
     offset: int = 0  # of a load: where it writes in the shared memory window
     size: int = 0  # of a load: bytes per barrier that it signals
+    first: int = 0  # of a load: the first byte it writes; rows of one gather4 share their offset
 
 
 class History(Observer):
@@ -128,7 +129,9 @@ class History(Observer):
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> Origin:
         for place in copy.barriers:
             self._armed(cluster, split.warp, 1 << split.leader, place)
-        return Origin(copy.kind, split.warp, split.leader, split.row, split.cta, copy.offset, copy.size)
+        first = copy.targets[0].first if copy.targets else 0
+        issuer = split.warp, split.leader, split.row, split.cta
+        return Origin(copy.kind, *issuer, copy.offset, copy.size, first)
 
     def async_arrive(self, cluster: Cluster, place, token) -> None:
         if token is None or place not in self.barriers:

@@ -67,6 +67,12 @@ def times(number: int) -> str:
     return f"{number} time{'s' * (number != 1)}"
 
 
+def some_of(names: Sequence[str], most: int = 4) -> str:
+    """`a, b, c`, or `a, b, c, d and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def brings_bytes(instr) -> bool:
     """Whether an instruction's bytes count on an mbarrier: a copy, st.async, try_cancel."""
     return "mbarrier::complete_tx::bytes" in instr.mods

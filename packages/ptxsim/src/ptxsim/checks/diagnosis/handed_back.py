@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.carriers import own_signals
+from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.out_of_step import hands_back_more, newest_wait
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, arrives_alone, edge
 from ptxsim.checks.race.conflict import AccessPair
@@ -43,7 +43,11 @@ def handed_back_early(races, pair: AccessPair) -> Edge | None:
     reader, writer = pair.first, pair.second
     if writer.verb == "read":
         reader, writer = writer, reader
-    more = hands_back_more(races, reader.warp(races), place, own_signals(races, writer))
+    warp = reader.warp(races)
+    more = hands_back_more(races, warp, place, own_signals(races, writer))
+    if more is None and (reader.kind, writer.kind) == ("ld", "mma"):
+        done = set(carriers(races, writer)[:1])  # nobody hands tensor memory back before it has been used
+        more = hands_back_more(races, warp, place, done, in_advance=False)
     if more is not None:
         return more
     alone = arrives_alone(races, pair, place) if reader is pair.first and reader.kind == "thread" else None

@@ -15,6 +15,7 @@ from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_tmem import place_of
 from ptxsim.checks.race.wording import barrier_of, line_text, work_of
+from ptxsim.events.records import BulkCopy
 
 _FILLS = ("bytes", "mma", "wgmma")  # the accesses that bring operands and that consume them
 _WRITES_BACK = ("thread", "source")  # the accesses that store a result there and that take it
@@ -73,6 +74,33 @@ def loaded_too_soon(races, pair: AccessPair) -> Edge | None:
         return None
     waited, issued = line_text(races, before[-1].row), line_text(races, product.row)
     return edge("loaded-too-soon", name=barrier_of(races, place), waited=waited, issued=issued)
+
+
+def overtaken(races, pair: AccessPair) -> Edge | None:
+    """A load overwrites what a tensor core still reads: data that its thread has waited for, brought there by
+    another load that reports to another barrier.
+    """
+    product, load = _product_and_load(pair)
+    if product is None or load is None or load.copy is None or pair.space != "shared":
+        return None
+    warp, own = races.clocks.warp_of(product.thread), set(load.copy.barriers)
+    awaited = {p for w, p in pair.seen if w == warp}
+    others = [op for known in races.transfers.of_queue.values() for _, op in known]
+    meant = [
+        op for op in others if op.copy and awaited & {*op.copy.barriers} and _writes(races, op.copy, pair)
+    ]
+    done = carriers(races, pair.first if pair.first.kind == "mma" else pair.second)
+    if own & awaited or not meant or not done:
+        return None
+    facts = {"name": barrier_of(races, done[0]), "work": work_of(races, product.row)}
+    at = races.clocks.warp_of(load.thread), load.row
+    return edge("overtaken", at, loaded=line_text(races, meant[0].row), **facts)
+
+
+def _writes(races, copy: BulkCopy, pair: AccessPair) -> bool:
+    """Whether a copy writes the byte where two accesses meet."""
+    rank, offset = divmod(pair.position, races.history.window)
+    return any(s.rank == rank and s.first <= offset <= s.last for s in copy.targets)
 
 
 def product_unwaited(races, pair: AccessPair) -> Edge | None:

@@ -2,7 +2,8 @@
 lines wait for another (or signal it).
 
 A thread that signals the neglected barrier is not the one that should wait for it, and a thread that waits
-for its own signal waits for nothing. So the record often shows which of the two lines is wrong.
+for its own signal waits for nothing, unless that is a commit. So the record often shows which of the two
+lines is wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import never_waited, of_array
+from ptxsim.checks.barrier_history import never_waited, of_array, times_signalled, times_waited
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -40,9 +41,24 @@ def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | 
     for array in sorted(arrays):
         lines = _lines(cluster, histories, array, reporter)
         if len(lines) == 2:
-            wrong = _wrong(lines, set(_signals(histories, array, reporter)), set(signals))
+            own = set(_signals(histories, array, reporter, ("load", "commit")))
+            wrong = _wrong(lines, own, set(signals))
+            places = [p for p in histories if names(p[1]).partition("[")[0] == ignored]
+            wrong = [one for one in wrong if _as_often(cluster, histories, array, places, one, reporter)]
             return _told(cluster, array, ignored, signals, wrong) if wrong else None
     return None
+
+
+def _as_often(cluster: Cluster, histories: dict, array: str, ignored: list, line: Line, reporter) -> bool:
+    """Whether those who wait for this array at a line do so about as often as the ignored barriers are
+    signalled, as far as they have come.
+    """
+    mine = [p for p in histories if reporter.shared_array(p[1]) == array]
+    if any(w.kind == "mbarrier" and w.detail["place"] in mine for w in cluster.waits.values()):
+        return True
+    by = {warp for p in ignored for _, warp, _ in histories[p].sources}
+    signals = max((times_signalled(histories, ignored, warp) for warp in by), default=0)
+    return 2 * max(times_waited(histories, mine, warp) for warp in line.warps) >= signals
 
 
 def missent(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
@@ -75,10 +91,12 @@ def _array_of(names: list[str]) -> str:
     return names[0].partition("[")[0] if len(names) == 1 else ""
 
 
-def _signals(histories: dict, array: str, reporter: Reporter) -> dict[int, int]:
-    """Warp -> a row at which it signals an element of this array; loads are left out."""
+def _signals(
+    histories: dict, array: str, reporter: Reporter, but: tuple[str, ...] = ("load",)
+) -> dict[int, int]:
+    """Warp -> a row at which it signals an element of this array, by other means than these."""
     mine = of_array(histories, array, reporter.shared_array)
-    return {warp: row for h in mine for how, warp, row in h.sources if how != "load"}
+    return {warp: row for h in mine for how, warp, row in h.sources if how not in but}
 
 
 def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:

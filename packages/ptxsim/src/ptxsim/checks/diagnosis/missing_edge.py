@@ -27,6 +27,7 @@ from ptxsim.checks.diagnosis.in_memory import (
     loaded_too_soon,
     one_memory,
     other_columns,
+    overtaken,
     product_unwaited,
 )
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
@@ -50,6 +51,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
     arrives_alone,
     arrives_for_readers,
+    awaits_groups,
     cleared_unordered,
     edge,
     groups_pending,
@@ -58,6 +60,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
     others_waited,
     stored_by_another_group,
     unguarded,
+    unwritten_reads,
 )
 from ptxsim.checks.diagnosis.written_again import written_again
 from ptxsim.checks.race.access import Access
@@ -76,7 +79,6 @@ from ptxsim.checks.race.told_by_exchange import told_by_exchange
 from ptxsim.checks.race.wording import (
     UNITS,
     barrier_of,
-    line_of,
     line_text,
     threads_of,
     work_of,
@@ -111,7 +113,7 @@ def missing(races, pair: AccessPair) -> Edge:
     if first.kind == "other":
         return between_clusters(races, pair)
     if first.kind == "cp.async" and not pair.waited:
-        return _one_too_many(races, pair) or groups_pending(races.launch.program)
+        return _one_too_many(races, pair) or _copy_pending(races, pair)
     if first.kind == "wgmma" and not pair.waited:
         return edge("products-pending")
     only = _only_read(races, pair)
@@ -124,6 +126,16 @@ def missing(races, pair: AccessPair) -> Edge:
     if first.kind in ("ld", "st"):
         return Edge(_cause(races, pair), f"its warp has not executed tcgen05.wait::{first.kind}")
     return _store_pending(races, pair)
+
+
+def _copy_pending(races, pair: AccessPair) -> Edge:
+    """A cp.async that its thread has not waited for: by its group or, in a program without such waits, by the
+    mbarrier that it signals.
+    """
+    program, places = races.launch.program, carriers(races, pair.first)
+    if places and not awaits_groups(program):
+        return _not_waited_for(races, pair, places[0])
+    return groups_pending(program)
 
 
 def _store_pending(races, pair: AccessPair) -> Edge:
@@ -326,18 +338,6 @@ def _by_thread(races, pair: AccessPair) -> Edge | None:
     return None
 
 
-def unwritten_reads(races, pair: AccessPair) -> list:
-    """Findings that the reading side got unwritten bytes: then it came too early, not too late."""
-    line = next((line_of(races, a.row) for a in (pair.first, pair.second) if a.verb == "read"), None)
-    return [
-        identity
-        for identity, finding in races.reporter.by_identity.items()
-        if (finding.kind, finding.evidence.get("buffer")) == ("uninitialized", pair.buffer)
-        and line is not None
-        and (finding.where.get("line") or -finding.where.get("ptx_line", 0)) == line[1]
-    ]
-
-
 def _fence_of_some_lanes(races, first: Access) -> str:
     """Some lanes of a warp, but not all, have executed the fence after its tcgen05.ld or tcgen05.st."""
     if first.kind not in ("ld", "st"):
@@ -393,4 +393,5 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Edge | None], ...] = (  # the firs
     _one_too_many,
     handed_back_early,
     committed_early,
+    overtaken,
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of, ring_of, signals_by, times_signalled, times_waited
+from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.misnamed import missent
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
@@ -252,19 +253,22 @@ def waits_less(races, pair: AccessPair, place: Place) -> Edge | None:
     return edge("fewer-waits", name=barrier_of(races, place), phases=barrier.phase, waits=times(waits))
 
 
-def hands_back_more(races, warp: int | None, back: Place, ready: set[Place]) -> Edge | None:
+def hands_back_more(
+    races, warp: int | None, back: Place, ready: set[Place], in_advance: bool = True
+) -> Edge | None:
     """A reader signals "done" more often than it waits for its data, by whole rounds.
 
     warp: the reader's; back: the barrier by which it hands the buffer back; ready: the barriers by which the
-    other side reports that the buffer is full.
+    other side reports that the buffer is full; in_advance: whether it may signal once before the first round.
     """
-    histories, array_of = history_of(races.cluster), races.reporter.shared_array
+    histories = history_of(races.cluster)
+    array_of = array_names(races.cluster, histories, races.reporter)
     backs, readies = (_rings(histories, places, array_of) for places in ({back}, ready))
     waited = [p for p in readies if warp in histories[p].waits]
     if warp is None or not waited:
         return None
     signals, passed = times_signalled(histories, backs, warp), times_waited(histories, waited, warp)
-    if signals <= passed + len(backs):
+    if signals <= passed + len(backs) * in_advance:
         return None
     name = barrier_of(races, waited[0])
     counts = {"times": times(signals), "passed": times(passed)}

@@ -19,7 +19,7 @@ from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
-from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
+from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of
 from ptxsim.checks.static_flow import way_without_barrier
 from ptxsim.machine.register_files import WHOLE_WARP
 
@@ -79,10 +79,16 @@ def cleared_unordered(races, pair: AccessPair) -> Edge | None:
     return edge("cleared-unordered", who=thread_of(races, write.by), line=line)
 
 
+def awaits_groups(program) -> bool:
+    """Whether threads wait for groups of cp.async anywhere."""
+    waits = {"wait_group", "wait_all"}
+    return any(i is not None and i.op == "cp" and waits & set(i.mods) for i in program.instrs)
+
+
 def groups_pending(program) -> Edge:
     """cp.async copies that their thread has not waited for; perhaps nothing waits for any copy."""
-    waits = ("wait_group", "wait_all", "mbarrier")
-    if not any(i is not None and i.op == "cp" and any(m in waits for m in i.mods) for i in program.instrs):
+    signals = any(i is not None and i.op == "cp" and "mbarrier" in i.mods for i in program.instrs)
+    if not awaits_groups(program) and not signals:
         return edge("no-wait-at-all")
     text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
     return Edge(CAUSES["groups"], text)
@@ -296,3 +302,15 @@ def _waits_for_none(races, written, warp: int, place: tuple[int, int]) -> bool:
     histories, array_of = history_of(races.cluster), races.reporter.shared_array
     ring = [histories[p] for p in ring_of(histories, place, array_of)]
     return written.kind == "bytes" and not any(warp in history.waits for history in ring)
+
+
+def unwritten_reads(races, pair: AccessPair) -> list:
+    """Findings that the reading side got unwritten bytes: then it came too early, not too late."""
+    line = next((line_of(races, a.row) for a in (pair.first, pair.second) if a.verb == "read"), None)
+    return [
+        identity
+        for identity, finding in races.reporter.by_identity.items()
+        if (finding.kind, finding.evidence.get("buffer")) == ("uninitialized", pair.buffer)
+        and line is not None
+        and (finding.where.get("line") or -finding.where.get("ptx_line", 0)) == line[1]
+    ]

@@ -18,7 +18,7 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.excess_arrivals import announced_apart, announced_too_often, from_several_ctas
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.running_ahead import why
-from ptxsim.checks.phrases import line_of, source_line, times
+from ptxsim.checks.phrases import line_of, some_of, source_line, times
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
@@ -173,8 +173,8 @@ class Barriers(Observer):
             self._afterwards(cluster, "tx-count", "error", place, history, message, CAUSES["bytes-announced"])
         elif history.bytes_phase > history.seen:
             copies = history.parts or history.before
-            names = dict.fromkeys(self.reporter.shared_name(load.offset) for load in copies)
-            buffers = ", ".join(names) or "a buffer"
+            names = list(dict.fromkeys(self.reporter.shared_name(load.offset) for load in copies))
+            buffers = some_of(names) or "a buffer"
             state = f"{barrier.tx} B are outstanding" if barrier.tx else "nobody waits for it"
             waits = f"waited for up to phase {history.seen}" if history.seen >= 0 else "never waited for"
             message = (

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ptxsim.checks.diagnosis.missing_edge import missing, unwritten_reads
+from ptxsim.checks.diagnosis.missing_edge import missing
 from ptxsim.checks.diagnosis.unseen_arrival import edge as named
+from ptxsim.checks.diagnosis.unseen_arrival import unwritten_reads
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.carried_values import carried

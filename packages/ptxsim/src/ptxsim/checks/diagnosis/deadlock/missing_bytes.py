@@ -25,8 +25,8 @@ def missing_bytes(model: Model, waiter: Waiter) -> Blame | None:
 
 def loads_of_each_place(cluster: Cluster, place: tuple[int, int], history: BarrierHistory) -> int:
     """How often one thread loaded each place in this phase, if that makes the bytes too many; else 1."""
-    barrier, loads = cluster.mbarriers[place], Counter((x.cta, x.offset) for x in history.parts)
-    threads = {(x.cta, x.offset, x.warp, x.lane) for x in history.parts}
+    barrier, loads = cluster.mbarriers[place], Counter((x.cta, x.first) for x in history.parts)
+    threads = {(x.cta, x.first, x.warp, x.lane) for x in history.parts}
     each = min(loads.values()) if len({*loads.values()}) == 1 and len(threads) == len(loads) else 1
     return each if barrier.delivered == barrier.announced * each else 1
 

@@ -13,8 +13,9 @@ from ptxsim.events.views import Cluster
 
 def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], reporter) -> dict[int, str]:
     """Window offset -> name of the first barrier of its array, for barriers that are no variables of their
-    own. Those that one line waits for and one line has initialised form an array. One that nobody waits for
-    belongs to those that the same lines signal; if nobody signals it, to the first that its line initialised.
+    own. Those that one line waits for and one line has initialised form an array; compilers merge the lines
+    of unrolled inits, so neighbours need not share that one. A barrier that nobody waits for belongs to those
+    that the same lines signal; if nobody signals it, to the first that its line initialised.
     """
     lines: dict[int, set[Hashable]] = {}  # offset -> the lines that wait for it
     for place, history in histories.items():
@@ -30,18 +31,21 @@ def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], re
             offset: at for offset, at in lines.items() if not _only_barriers(reporter, offset, histories)
         }
     nameless = {p: h for p, h in histories.items() if p[1] in lines}
-    made = {p[1]: instrs[h.row].src and spot(cluster.program, h.row) for p, h in nameless.items()}
+    made = {p[1]: (h.count, instrs[h.row].src and spot(cluster.program, h.row)) for p, h in nameless.items()}
     signals: dict[int, set[Hashable]] = {}  # offset -> the lines that signal it
     for place, history in nameless.items():
         rows = {row for _, _, row in history.sources}
         signals.setdefault(place[1], set()).update(spot(cluster.program, row) for row in rows)
-    groups: dict[Hashable, set[int]] = {}
-    for offset in sorted(lines):
+    before: dict[int, int] = {}  # offset -> a barrier of its array, nearer to the first
+    for offset in lines:
         same = [o for o in lines if made[o] == made[offset]]
-        own = [o for o in same if lines[o] & lines[offset]]
-        own = own or [o for o in same if signals[o] & signals[offset]] or [o for o in same if lines[o]]
-        groups.setdefault((made[offset], min(own, default=offset)), set()).add(offset)
-    return {o: reporter.shared_name(min(group)) for group in groups.values() for o in group}
+        own = [o for o in lines if lines[o] & lines[offset] and (o in same or abs(o - offset) == 8)]
+        own = own or [o for o in lines if signals[o] & signals[offset]]
+        before[offset] = min(own or [o for o in same if lines[o]] or same)
+    for offset in lines:
+        while before[before[offset]] != before[offset]:
+            before[offset] = before[before[offset]]
+    return {offset: reporter.shared_name(first) for offset, first in before.items()}
 
 
 def array_names(cluster: Cluster, histories: dict[tuple, BarrierHistory], reporter) -> Callable[[int], str]:
