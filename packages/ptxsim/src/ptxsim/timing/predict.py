@@ -99,8 +99,7 @@ def sample(
 
 def _registers(launch: Launch) -> int:
     """Registers per thread that the PTX declares by .maxnreg; 0 if it does not."""
-    found = launch.program.function.directives.get("maxnreg")
-    return int(found[0] if isinstance(found, list | tuple) else found) if found else 0
+    return int((launch.program.function.directives.get("maxnreg") or (0,))[0])
 
 
 @only_new_garbage()
@@ -109,34 +108,23 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
     made = script(taken.tape, chip)
     groups = max(1, int(chip.sms) // taken.ctas)
     slots = resident(chip, taken.threads, taken.shared_bytes, taken.registers, taken.columns)
-    working = min(groups, taken.clusters)
-    each = math.ceil(taken.clusters / groups)
-    near = locality(
-        chip, working * taken.ctas, taken.tape.reads, taken.sizes, taken.sharers, taken.clusters,
-        min(taken.clusters, groups * min(slots, each)),
-        tiles_of(taken.tape), taken.mean, _gathered(taken.tape),
-    )  # fmt: skip
-    near.once = _once(taken)
-    near.patched = taken.tape.patched / max(1, sum(taken.tape.writes.values()))
-    near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
-    near.slots = min(slots, each)
-    near.l1_bytes = chip.l1_whole - near.slots * (taken.shared_bytes + RESERVED)
-    written = sum(taken.tape.writes.values()) * taken.clusters * taken.mean
-    near.evicted = evicted(chip, _missed(taken, near), written)
+    working, each = min(groups, taken.clusters), math.ceil(taken.clusters / groups)
+    near = _near(taken, chip, groups, slots)
     work = _work(made, taken, near)
+    start = start_clock(work, chip)
     ghz = settled = _likely_clock(work, made, chip, each)
     cycles = 0.0
-    for _ in range(2):
+    for _ in range(2):  # time and clock depend on each other: at most one correction
         cycles, played = _play(made, chip, near, ghz, each, slots)
         cycles = max(cycles, _ahead(made, chip, near, ghz, each))
         cycles *= stretch(taken.shares, groups, slots, partial(_together, made, chip, near, ghz))
         seconds = cycles / ghz / 1e9
-        settled = settled_clock(work, seconds * ghz / start_clock(work, chip), start_clock(work, chip), chip)
+        settled = settled_clock(work, seconds * ghz / start, start, chip)
         if abs(settled / ghz - 1) < 0.05:
             break
         ghz = settled
-    ghz, seconds = settled, cycles / settled / 1e9
-    total = max(seconds + chip.launch, chip.launch_floor)
+    ghz = settled
+    total = max(cycles / ghz / 1e9 + chip.launch, chip.launch_floor)
     return Prediction(
         total, cycles, ghz, chip.idle_power + sum(watts(work, total, ghz, chip)),
         _tensor_cycles(made, chip) * taken.clusters * taken.mean / working / (total * ghz * 1e9),
@@ -144,6 +132,25 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         working * taken.ctas, work, near, played, made, _shares(taken, played, chip),
         [COUNTED if taken.tape.assembled else GUESSED],
     )  # fmt: skip
+
+
+def _near(taken: Sample, chip: Chip, groups: int, slots: int) -> Locality:
+    """The Locality of a launch on `groups` groups of SMs, each with room for `slots` clusters at a time."""
+    tape, each = taken.tape, math.ceil(taken.clusters / groups)
+    sms = min(groups, taken.clusters) * taken.ctas
+    together = min(taken.clusters, groups * min(slots, each))
+    written = sum(tape.writes.values())
+    near = locality(
+        chip, sms, tape.reads, taken.sizes, taken.sharers, taken.clusters, together,
+        tiles_of(tape), taken.mean, _gathered(tape),
+    )  # fmt: skip
+    near.once = _once(taken)
+    near.patched = tape.patched / max(1, written)
+    near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
+    near.slots = min(slots, each)
+    near.l1_bytes = chip.l1_whole - near.slots * (taken.shared_bytes + RESERVED)
+    near.evicted = evicted(chip, _missed(taken, near), written * taken.clusters * taken.mean)
+    return near
 
 
 def _behind(clusters: int, groups: int, each: int) -> float:
