@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ptxsim.frontend.ast import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sink, Sym, Vec
+from ptxsim.frontend.ast import Function, Instr, Mem, Module, Pair, PtxError, Reg, Sym, Vec
 from ptxsim.isa.address_map import PARAM_WINDOW
 from ptxsim.isa.memory_access import STRONG, access_form
-from ptxsim.isa.operands import CARRY, SINK, TYPE_BITS, type_bits
+from ptxsim.isa.operands import CARRY, TYPE_BITS, type_bits
 from ptxsim.isa.scalar import address
 from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.syntax import explain_newer
@@ -334,13 +334,8 @@ class _Emitter:
         assert row.op is not None
         for target, kind in zip(targets, row.op.dst, strict=False):
             self._require_width(target, kind, row.given)
-        second = self._destination(targets[1]) if len(targets) > 1 else 0
-        return self._destination(targets[0]), second
-
-    def _destination(self, operand) -> int:
-        if isinstance(operand, Sink):
-            return SINK
-        return self.slots.destination(operand)
+        second = self.slots.destination(targets[1]) if len(targets) > 1 else 0
+        return self.slots.destination(targets[0]), second
 
     def _source(self, operand, kind: str, instr: Instr) -> int:
         self._require_width(operand, kind, instr)
@@ -378,9 +373,8 @@ class _Emitter:
         if len(items) != count:
             raise PtxError(f"expected {count} registers, found {len(items)}", instr.line, instr.text)
         start = len(self.lists)
-        kind = _value_type(instr)
-        for item in items:
-            self.lists.append(self._destination(item) if destination else self.slots.value(item, kind, instr))
+        kind, slots = _value_type(instr), self.slots
+        self.lists += [slots.destination(i) if destination else slots.value(i, kind, instr) for i in items]
         return start
 
     def _address(self, instr: Instr, operand, space: int) -> tuple[int, int, int]:

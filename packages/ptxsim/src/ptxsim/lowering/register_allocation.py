@@ -100,6 +100,8 @@ class RegisterAllocator:
         return type_bits(self.function.regs.get(reg.name, "b64"))
 
     def destination(self, operand) -> int:
+        if isinstance(operand, Sink):
+            return SINK
         if not isinstance(operand, Reg):
             raise PtxError("destination is not a register", self.function.line, str(operand))
         if self.function.regs.get(operand.name) == "pred":

@@ -200,18 +200,24 @@ def _waiting(cluster: Cluster, first: int, last: int) -> set[int]:
     return {g // 32 for g in cluster.waits if first <= cluster.splits[g].row <= last}
 
 
-def loop_around(program, first: int, last: int) -> tuple[int, int]:
-    """First and last row of the smallest loop (a backward jump and its range) around two rows, or else those
-    two rows.
-    """
+def _jumps(program) -> tuple[np.ndarray, np.ndarray]:
+    """(rows of all branches, rows to which they jump)."""
     code = program.code
-    jumps = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
-    around = [
-        (int(code[row, bytecode.IMM]), int(row))
-        for row in jumps
-        if code[row, bytecode.IMM] <= first and row >= last
-    ]
-    return min(around, key=lambda loop: loop[1] - loop[0], default=(first, last))
+    rows = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
+    return rows, code[rows, bytecode.IMM]
+
+
+def _loops_around(program, first: int, last: int) -> list[tuple[int, int]]:
+    """First and last row of each loop (a backward jump and its range) around two rows, the smallest first."""
+    rows, targets = _jumps(program)
+    jumps = zip(targets.tolist(), rows.tolist(), strict=True)
+    around = [(to, at) for to, at in jumps if to <= first and at >= last]
+    return sorted(around, key=lambda loop: loop[1] - loop[0])
+
+
+def loop_around(program, first: int, last: int) -> tuple[int, int]:
+    """First and last row of the smallest loop around two rows, or else those two rows."""
+    return next(iter(_loops_around(program, first, last)), (first, last))
 
 
 def only_asks(program, row: int) -> bool:
@@ -228,11 +234,8 @@ def loop_without_end(program, row: int) -> tuple[int, int] | None:
     """First and last row of the smallest loop around a row that no jump, ret or exit leaves; None if every
     such loop can end.
     """
-    code = program.code
-    jumps = np.flatnonzero(code[:, bytecode.OP] == bytecode.BRA)
-    targets = code[jumps, bytecode.IMM]
-    around = [(int(to), int(at)) for at, to in zip(jumps, targets, strict=True) if to <= row <= at]
-    for first, last in sorted(around, key=lambda loop: loop[1] - loop[0]):
+    jumps, targets = _jumps(program)
+    for first, last in _loops_around(program, row, row):
         inside = (jumps >= first) & (jumps <= last)
         leaves = inside & ((targets < first) | (targets > last))
         ends = any(

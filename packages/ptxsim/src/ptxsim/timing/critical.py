@@ -89,14 +89,9 @@ class _Walk:
 
     def _served(self, event: int, lane: str, issued: float, ended: float) -> None:
         took = ended - issued
-        if lane == TENSOR:
-            self.take(TENSOR_CORE, took)
-        elif lane in (LOADS, COPIES):
-            self.take(MEMORY if took > self.slow else LATENCY, took)
-        elif lane == STORES:
-            self.take(EPILOGUE, took)
-        else:
-            self.take(BARRIER, took)
+        copied = MEMORY if took > self.slow else LATENCY
+        kinds = {TENSOR: TENSOR_CORE, LOADS: copied, COPIES: copied, STORES: EPILOGUE}
+        self.take(kinds.get(lane, BARRIER), took)
 
 
 _KIND = {"TMEM": EPILOGUE, "tensor core": TENSOR_CORE, "operands": LATENCY, "memory": MEMORY}
