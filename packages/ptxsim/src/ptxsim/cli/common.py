@@ -1,10 +1,22 @@
-"""Shared by the subcommands: the error for bad input, exit codes, the option --order."""
+"""Shared by the subcommands: the error for bad input, exit codes, arguments and options."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
 EXIT = {"error": 1, "incomplete": 3}  # verdict -> exit code; 0 for all other verdicts
+
+FILE = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside.")
+ENTRY = typer.Option("", help="The kernel; needed if the module has several.")
+GRID = typer.Option("1", help="The grid in CTAs, such as 16x4.")
+BLOCK = typer.Option("1", help="Threads per CTA.")
+CLUSTER = typer.Option("1", help="CTAs per cluster.")
+SHARED = typer.Option(0, min=0, help="Bytes of dynamic shared memory.")
+ARCH = typer.Option("sm_90a", help="The architecture that a .cu file is compiled for.")
+ORDER = typer.Option("program", help="Order of completion: program, adverse (as late as allowed) or a seed.")
+CHECKS = typer.Option(True, help="Look for races, missing fences and so on, or only run.")
 
 
 class Bad(Exception):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from ptxsim.cli.common import EXIT, Bad, check_output, order_of
+from ptxsim.cli.common import CHECKS, EXIT, ORDER, Bad, check_output, order_of
 from ptxsim.driver.telling import Teller, announce_compilation, patience, say, worst
 
 
@@ -19,10 +19,8 @@ def command(
     chip: str = typer.Option(
         "auto", help="The chip that the program sees: a100, h200, b200; auto: as its PTX needs."
     ),
-    order: str = typer.Option(
-        "program", help="Order of completion: program, adverse (as late as allowed) or a seed."
-    ),
-    checks: bool = typer.Option(True, help="Look for races, missing fences and so on, or only run."),
+    order: str = ORDER,
+    checks: bool = CHECKS,
     first: int = typer.Option(
         0, "--check-first", min=0, help="Check only the first N launches of each kernel; 0: all."
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from ptxsim.cli import common
 from ptxsim.cli.common import Bad
 from ptxsim.cli.files import module_of
 from ptxsim.cli.run import entry_of
@@ -14,14 +15,14 @@ from ptxsim.driver.telling import announce_compilation, short
 
 
 def command(
-    file: Path = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside."),
+    file: Path = common.FILE,
     args: list[str] = typer.Argument(None, help="The kernel's arguments, as for `ptxsim run`."),
-    entry: str = typer.Option("", help="The kernel; needed if the module has several."),
-    grid: str = typer.Option("1", help="The grid in CTAs, such as 16x4."),
-    block: str = typer.Option("1", help="Threads per CTA."),
-    cluster: str = typer.Option("1", help="CTAs per cluster."),
-    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
-    arch: str = typer.Option("sm_90a", help="The architecture that a .cu file is compiled for."),
+    entry: str = common.ENTRY,
+    grid: str = common.GRID,
+    block: str = common.BLOCK,
+    cluster: str = common.CLUSTER,
+    shared: int = common.SHARED,
+    arch: str = common.ARCH,
     chip: str = typer.Option("", help="h200 or b200; by default the chip that the PTX is for."),
     registers: int = typer.Option(0, min=0, max=255, help="Registers per thread, as ptxas -v reports."),
 ) -> int:

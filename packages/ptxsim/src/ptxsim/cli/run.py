@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from ptxsim.cli import common
 from ptxsim.cli.common import EXIT, Bad, check_output, order_of
 from ptxsim.cli.files import module_of
 from ptxsim.cli.specs import argument, array, triple
@@ -18,16 +19,16 @@ FORMATS = ("text", "json", "sarif", "github")
 
 
 def command(
-    file: Path = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside."),
+    file: Path = common.FILE,
     args: list[str] = typer.Argument(
         None, help="A.npy, zeros:f32:64, random:f16:8x8:SEED, map:.., 5, f32:1.5"
     ),
-    entry: str = typer.Option("", help="The kernel; needed if the module has several."),
-    grid: str = typer.Option("1", help="The grid in CTAs, such as 16x4."),
-    block: str = typer.Option("1", help="Threads per CTA."),
-    cluster: str = typer.Option("1", help="CTAs per cluster."),
-    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
-    arch: str = typer.Option("sm_90a", help="The architecture that a .cu file is compiled for."),
+    entry: str = common.ENTRY,
+    grid: str = common.GRID,
+    block: str = common.BLOCK,
+    cluster: str = common.CLUSTER,
+    shared: int = common.SHARED,
+    arch: str = common.ARCH,
     orders: str = typer.Option("program", help="Orders of completion to run, such as program,adverse,7."),
     checks: bool = typer.Option(True, help="Look for races, missing fences and so on."),
     out: list[str] = typer.Option([], help="N=FILE.npy: save argument N after the run."),

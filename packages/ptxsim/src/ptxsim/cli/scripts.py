@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-from ptxsim.cli.common import EXIT, Bad, order_of
+from ptxsim.cli.common import CHECKS, EXIT, ORDER, Bad, order_of
 
 LANGUAGES = {"triton": "Triton", "cute": "CuTe DSL", "tilelang": "TileLang"}  # by their plugins
 _HELP = """Run a Python program with its {} kernels on the simulator, on torch tensors of the CPU.
@@ -29,10 +29,8 @@ def command_of(plugin: str) -> Callable[..., int]:
         context: typer.Context,
         script: Path = typer.Argument(..., help="The Python file, followed by its own arguments."),
         chip: str = typer.Option("h200", help="The chip that kernels are compiled for: a100, h200, b200."),
-        order: str = typer.Option(
-            "program", help="Order of completion: program, adverse (as late as allowed) or a seed."
-        ),
-        checks: bool = typer.Option(True, help="Look for races, missing fences and so on, or only run."),
+        order: str = ORDER,
+        checks: bool = CHECKS,
         quiet: bool = typer.Option(False, "--quiet", "-q", help="Print no line per launch."),
     ) -> int:
         def enter():

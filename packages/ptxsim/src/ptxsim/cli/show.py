@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import typer
-
+from ptxsim.cli.common import ARCH, FILE
 from ptxsim.cli.files import module_of
 from ptxsim.driver.telling import shape
 from ptxsim.report.names import readable
@@ -17,8 +16,8 @@ _MOST = 12  # families of instructions in a line
 
 
 def command(
-    file: Path = typer.Argument(..., help=".ptx, .cu, a fat binary, or a program with PTX inside."),
-    arch: str = typer.Option("sm_90a", help="The architecture that a .cu file is compiled for."),
+    file: Path = FILE,
+    arch: str = ARCH,
 ) -> int:
     """Show a module's kernels: parameters, shared memory, instructions by family, source files, refusals."""
     loaded, text = module_of(file, arch)
