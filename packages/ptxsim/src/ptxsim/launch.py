@@ -169,7 +169,6 @@ class Launch:
         self.hints, self.max_instructions = config.hints, config.max_instructions
         self.arrays: dict[str, np.ndarray] = {}  # name -> argument array in global memory
         self.not_started = LaunchQueue()
-        self.uses_tmem = program.uses_tmem
 
     exit_hooks = (after_exit,)
 

@@ -203,7 +203,6 @@ class Function:
     prototypes: dict[str, Function] = field(default_factory=dict)  # .callprototype: params and returns only
     renamed: dict[str, str] = field(default_factory=dict)  # unique name -> name as written, if they differ
     extern: bool = False  # declared here without a body
-    linkage: tuple[str, ...] = ()  # "visible", "weak", "extern"
     line: int = 0
 
 

@@ -60,7 +60,7 @@ class _Parser:
             linkage += (tokens.peek()[1:],)
             tokens.i += 1
         if tokens.peek() in (".entry", ".func"):
-            self._function(linkage)
+            self._function()
         elif tokens.peek()[1:] in SPACES:
             for var in declaration(tokens, linkage):
                 self._declare_module_variable(var)
@@ -80,10 +80,10 @@ class _Parser:
             self.module.vars[var.name] = var
         self.names[var.name] = Sym(var.name)
 
-    def _function(self, linkage: tuple[str, ...]) -> None:
+    def _function(self) -> None:
         tokens = self.tokens
         line = tokens.line(tokens.i)
-        fn = Function("", tokens.peek() == ".entry", linkage=linkage, line=line, extern=True)
+        fn = Function("", tokens.peek() == ".entry", line=line, extern=True)
         tokens.i += 1
         while tokens.peek() in (".attribute", ".noreturn"):
             function_directive(tokens, fn)

@@ -47,10 +47,6 @@ class Engine:
             queue = self.queues[key] = deque()
         queue.append(work)
 
-    @property
-    def idle(self) -> bool:
-        return not self.queues
-
     def flush(self) -> None:
         """Completes everything pending (with order="program": batched work, before anything else happens)."""
         while self.queues:

@@ -15,8 +15,7 @@ class Launch(views.Launch, Protocol):
     """A kernel with its geometry, its memory, and the values that are fixed before it runs."""
 
     module: Any  # the Module that the kernel is in
-    variables: Any  # of the module; symbols: addresses of these and of the arguments
-    symbols: dict[str, int]
+    variables: Any  # of the module
     memory: GlobalMemory
     maps: dict[int, TensorMap]  # address -> the tensor map stored there
     not_started: LaunchQueue
@@ -29,7 +28,6 @@ class Launch(views.Launch, Protocol):
     cluster: Triple  # in CTAs
     shared_bytes: int  # of dynamic shared memory
     shared_dynamic: int  # offset of the dynamic part in the window
-    uses_tmem: bool
     grid_barrier: int  # its address; 0 if there is none
     source: str
     max_instructions: int | None

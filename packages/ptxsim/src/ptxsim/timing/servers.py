@@ -58,17 +58,16 @@ class Share:
     and `drain` cycles times the share of its time that writes take, because memory does many writes in a row.
     """
 
-    __slots__ = ("rate", "credit", "due", "bytes", "queue", "drain", "busy", "writes", "last")
+    __slots__ = ("rate", "credit", "due", "queue", "drain", "busy", "writes", "last")
 
     def __init__(self, rate: float, credit: float, queue: float = 0.0, drain: float = 0.0):
         self.rate, self.credit, self.queue, self.drain = rate, credit, queue, drain
-        self.due = self.bytes = self.busy = self.writes = self.last = 0.0
+        self.due = self.busy = self.writes = self.last = 0.0
 
     def serve(self, at: float, size: float, write: bool = False) -> float:
         """The earliest cycle by which `size` more bytes can have arrived."""
         least = at - self.credit
         self.due = (self.due if self.due > least else least) + size / self.rate
-        self.bytes += size
         if at > self.last:
             less = math.exp((self.last - at) / RECENT)
             self.busy *= less
