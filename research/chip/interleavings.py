@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from research.every.__main__ import BLOCK
+from research.by_seed import BLOCK
 from research.every.explore import FILLED, explore
 from research.every.programs import Program, program_of, source_line
 from research.every.ptx import ptx_of

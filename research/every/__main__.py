@@ -10,17 +10,12 @@ says so) and `false error`. Exit code 1 if there is any difference.
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import sys
-import time
 from collections import Counter, defaultdict
-from pathlib import Path
 
+from research import by_seed
 from research.every.compare import Answer, answer_of
 from research.every.programs import program_of
-
-BLOCK = 1_000_000  # seeds of programs from one seed of the bench
 
 
 class Tally:
@@ -32,6 +27,9 @@ class Tally:
         self.states[answer.state] += 1
         if answer.differs:
             self.differences[answer.differs].append((seed, answer.told))
+
+    def bad(self) -> bool:
+        return bool(self.differences)
 
     def report(self, show: int) -> str:
         judged = self.states["right"] + self.states["wrong"]
@@ -45,30 +43,5 @@ class Tally:
         return "\n".join(lines)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("seed", type=int)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--jobs", type=int, default=1, help="processes; the result does not depend on it")
-    parser.add_argument("--minutes", type=float, default=600.0)
-    parser.add_argument("--show", type=int, default=0)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    tally, start = Tally(), time.monotonic()
-    seeds = range(given.seed * BLOCK, given.seed * BLOCK + given.count)
-    with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
-        for done, (seed, answer) in enumerate(pool.imap(answer_of, seeds, chunksize=16), 1):
-            tally.add(seed, answer)
-            if given.out and done % 500 == 0:
-                given.out.write_text(tally.report(given.show) + "\n")
-            if time.monotonic() - start > 60 * given.minutes:
-                break
-    text = tally.report(given.show)
-    print(text)
-    if given.out:
-        given.out.write_text(text + "\n")
-    return 1 if tally.differences else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(by_seed.bench(__doc__, answer_of, Tally()))

@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 
 import ptxsim
+from research import by_seed
 from research.mutation.ptx_operators import PtxMutant, mutants
 from research.tirx_kernels.recorded import Recorded
 
@@ -152,17 +153,16 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600.0)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    start, every = time.monotonic(), subjects(given.folder)
+    every = subjects(given.folder)
     if not every:
         print(f"{given.folder} holds no recorded launch: see research/tirx_kernels/recorded.py")
         return 2
     outcomes = []
-    for subject, mutant in islice(draw(every, random.Random(given.seed)), given.count):
+    drawn = islice(draw(every, random.Random(given.seed)), given.count)
+    for subject, mutant in by_seed.in_time(drawn, given.minutes):
         outcomes.append(subject.try_out(mutant))
         if given.out:
             given.out.write_text("\n".join(json.dumps(asdict(o)) for o in outcomes) + "\n")
-        if time.monotonic() - start > 60 * given.minutes:
-            break
     print(summary(outcomes))
     return 0
 

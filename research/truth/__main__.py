@@ -9,23 +9,14 @@ kinds of events left after minimising), and K programs of each. Exit code 1 if t
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import multiprocessing
-import resource
 import sys
-import time
 from collections import Counter, defaultdict
-from pathlib import Path
 
-from research.truth.compare import DEEPER, check
-from research.truth.execute import Undefined
+from research import by_seed
+from research.truth.compare import UNDEFINED, examine
 from research.truth.generate import program_of
-from research.truth.judge import truth_of
 from research.truth.minimise import minimise
 
-BLOCK = 1_000_000  # seeds of programs from one seed of the bench
-UNDEFINED = "without meaning: "
 MINIMISED = 3  # minimised programs per class and kind of finding
 
 
@@ -57,6 +48,9 @@ class Tally:
         kinds = " ".join(sorted({op.kind for op in small.ops()}))
         self.causes[name, kinds].append((seed, text, small))
 
+    def bad(self) -> bool:
+        return bool(self.classes)
+
     def report(self, show: int) -> str:
         total = sum(self.programs.values())
         lines = [f"{total} programs: " + ", ".join(f"{n} {k}" for k, n in self.programs.most_common())]
@@ -77,59 +71,10 @@ def _without_idle(lines: list[str]) -> list[str]:
     return [a for a, b in zip(lines, following, strict=True) if not (a.endswith(":") and b.endswith(":"))]
 
 
-def examine(seed: int) -> tuple[int, str, list[tuple[str, str]]]:
-    """(seed, the program's state, disagreements that more schedules do not explain)."""
-    program = program_of(seed)
-    try:
-        truth = truth_of(program)
-        found = check(program, truth, deeper=DEEPER)
-    except Undefined as why:
-        return seed, f"{UNDEFINED}{why}", []
-    state = "wrong" if truth.must else "wrong in some schedules" if truth.may else "right"
-    return seed, "to review" if state == "right" and truth.review else state, found
-
-
-@contextlib.contextmanager
-def spread(jobs: int):
-    """A `map` over `jobs` processes that keeps the order."""
-    if jobs == 1:
-        yield map
-        return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield lambda function, items: pool.imap(function, items, chunksize=8)
-
-
 def _words(text: str) -> str:
     """The kind of a disagreement, for counting."""
     return " ".join(text.split()[1:4])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("seed", type=int)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--jobs", type=int, default=1, help="processes; the result does not depend on it")
-    parser.add_argument("--minutes", type=float, default=600.0)
-    parser.add_argument("--show", type=int, default=0)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    tally, start, last = Tally(), time.monotonic(), time.monotonic()
-    seeds = range(given.seed * BLOCK, given.seed * BLOCK + given.count)
-    with spread(given.jobs) as mapped:
-        for seed, state, found in mapped(examine, seeds):
-            tally.add(seed, state, found)
-            if time.monotonic() - last > 60 and given.out:
-                given.out.write_text(tally.report(given.show) + "\n")
-                last = time.monotonic()
-            if time.monotonic() - start > 60 * given.minutes:
-                break
-    spent = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    text = tally.report(given.show) + f"\n{spent:.0f} s of processor time"
-    print(text)
-    if given.out:
-        given.out.write_text(text + "\n")
-    return 1 if tally.classes else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(by_seed.bench(__doc__, examine, Tally()))

@@ -24,6 +24,8 @@ import numpy as np
 import ptxsim
 from research.truth.emit import ptx_of
 from research.truth.events import RESULTS
+from research.truth.execute import Undefined
+from research.truth.generate import program_of
 from research.truth.judge import Truth, truth_of
 from research.truth.model import FLAGS, SLOT, Program
 
@@ -32,6 +34,7 @@ SEEDED = 4  # one program in so many also runs under a random order
 OWN = {900000, 900001}  # marks of the code before and after the events
 DEEPER = (5, 40, 300, 2000)  # factors of more schedules before a disagreement counts
 SECONDS = 60  # a run that takes longer has no verdict
+UNDEFINED = "without meaning: "
 _LUCK = "is luck"
 _LINE = re.compile(r"\bline (\d+)\b")
 
@@ -89,6 +92,18 @@ def fresh_arrays() -> tuple:
         np.zeros(RESULTS + 128 * 32, np.uint32),
         np.zeros(FLAGS * 16, np.uint32),
     )
+
+
+def examine(seed: int) -> tuple[int, str, list[tuple[str, str]]]:
+    """(seed, the program's state, disagreements that more schedules do not explain)."""
+    program = program_of(seed)
+    try:
+        truth = truth_of(program)
+        found = check(program, truth, deeper=DEEPER)
+    except Undefined as why:
+        return seed, f"{UNDEFINED}{why}", []
+    state = "wrong" if truth.must else "wrong in some schedules" if truth.may else "right"
+    return seed, "to review" if state == "right" and truth.review else state, found
 
 
 def check(program: Program, truth: Truth | None = None, deeper=DEEPER) -> list[tuple[str, str]]:

@@ -10,12 +10,10 @@ difference, how many clusters were compared and how launches ended; exit code 1 
 
 from __future__ import annotations
 
-import argparse
 import functools
 import random
 import re
 import sys
-import time
 from collections import Counter
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -29,6 +27,7 @@ sys.path[1:1] = [str(_TESTS), str(_TESTS / "checks")]
 import ptxsim  # noqa: E402
 from ptxsim.grid import processes  # noqa: E402
 from ptxsim.grid.repeats import runner  # noqa: E402
+from research import by_seed  # noqa: E402
 from research.truth.kernels import REGISTERS, WORDS, kernel_of  # noqa: E402
 from research.truth.paths import GUARD  # noqa: E402
 
@@ -208,15 +207,11 @@ def _base(seed: int, number: int, tables: list[Base], rng: random.Random) -> Bas
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("seed", type=int)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--minutes", type=float, default=600.0)
-    given = parser.parse_args()
-    rng, start, seen, bad = random.Random(given.seed), time.monotonic(), Counter(), 0
+    given = by_seed.parser(__doc__).parse_args()
+    rng, seen, bad = random.Random(given.seed), Counter(), 0
     count_calls(seen)
     tables = rules()
-    for number in range(given.count):
+    for number in by_seed.in_time(range(given.count), given.minutes):
         base = _base(given.seed, number, tables, rng)
         ptx, order = changed(base.ptx, rng), rng.choice(("program", "adverse"))
         try:
@@ -229,8 +224,6 @@ def main() -> int:
         if one != two:
             bad += 1
             print(f"{number} {base.name}, order {order}: {one[:3]}\n   all checked: {two[:3]}", flush=True)
-        if time.monotonic() - start > 60 * given.minutes:
-            break
     print(", ".join(f"{name}: {n}" for name, n in sorted(seen.items())), f"; {bad} differ")
     return int(bad > 0)
 
