@@ -1,6 +1,6 @@
 """Mistakes of known cause: one edit of a reference kernel each, at every place that matches its pattern.
 
-A mistake belongs to a family: the subject that a finding about it should have. families.toml has the causes.
+A mistake belongs to a family: the subject that a finding about it should have. families.py has the causes.
 """
 
 from __future__ import annotations

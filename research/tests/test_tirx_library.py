@@ -223,7 +223,7 @@ def test_the_manifest_is_written_as_the_report_writes_it(report, manifest):
 
 
 def test_the_second_configuration_is_not_the_first(tool, manifest):
-    second = tool("second").SECOND
+    second = tool("catalogue").SECOND
     assert second.keys() <= manifest.keys()
     for kernel, (base, *ours) in second.items():
         assert (ours[0] if ours else base) != manifest[kernel]["ran"]

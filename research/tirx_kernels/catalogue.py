@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
-from second import SECOND
+from tirxlab.rubric import tomllib
 
 ARCHS = ("sm_100a", "sm_103a", "sm_110a")  # in order of preference: the first that a kernel names is used
 
@@ -72,31 +73,16 @@ def chosen(module: ModuleType) -> list[dict]:
     return [smallest] if other is smallest else [smallest, other]
 
 
-# Kernel -> (name, changes to the library's smallest configuration, which takes too long for a run).
-SMALLER: dict[str, tuple[str, dict]] = {
-    "flash_attention4": ("s256_h2kv1", {"seq_len": 256, "num_qo_heads": 2, "num_kv_heads": 1}),
-    "flash_attention_backward_sm100": ("b1_s256_h2", {"seq_len": 256, "num_heads": 2}),
-    "flash_mla_sparse_fwd": ("s3_kv1024_topk512", {"s_q": 3, "s_kv": 1024}),
-    "sparse_flashmla_prefill_head128_phase1": ("s2_kv1536_topk1408", {"s_q": 2, "s_kv": 1536, "topk": 1408}),
-    "sparse_flashmla_prefill_head128_small_topk_phase1": ("s3_kv2048", {"s_q": 3, "s_kv": 2048}),
-    "sparse_flashmla_prefill_head64_phase1": ("s3_kv1024", {"s_q": 3, "s_kv": 1024}),
-    "sparse_flashmla_decode_head64": ("b2_kv1024_topk512", {"b": 2, "s_kv": 1024, "topk": 512}),
-    "msa_prefill_multishape": ("b1_q128_kv4096", {"batch_size": 1, "seqlen_q": 128, "seqlen_kv": 4096}),
-    "cudnn_sm100_dsa_sparse_attention_backward": ("sq8_skv256", {"seqlen_q": 8, "seqlen_kv": 256}),
-    "gdn_decode_bf16_wide_vec_t1": ("b2_h2_hv4_tv64", {"batch": 2}),
-    "gdn_decode_fp32_mtp_warp": ("t2_b17_h2_hv8_tv16", {"batch": 17}),
-    "gdn_cp_prefill_sm100": ("s512", {"seq_lens": (512,)}),
-    "gdn_prefill_sm100": ("hq2_hv8_s1x256", {"seq_lens": (256,)}),
-    "kda_forward_portfolio_multishape": ("h8_s65_s17", {"seq_lens": (65, 17)}),
-    "deepgemm_sm100_m_grouped_fp8_gemm_contiguous": (
-        "g2_m256_n512_k512", {"num_groups": 2, "expected_m_per_group": 256, "N": 512, "K": 512},
-    ),
-    "deepgemm_sm100_k_grouped_fp8_gemm_contiguous": ("g2_m256_n512", {"num_groups": 2, "M": 256, "N": 512}),
-    "deepgemm_sm100_fp4_mqa_logits": ("s256_skv512", {"seq_len": 256, "seq_len_kv": 512}),
-    "deepgemm_sm100_fp8_mqa_logits": ("s256_skv512", {"seq_len": 256, "seq_len_kv": 512}),
-    "deepgemm_sm100_fp4_paged_mqa_logits": ("b1_64_pages", {"num_pages": 64}),
-    "deepgemm_sm100_tf32_hc_prenorm_gemm": ("m13_n24_k7168_s1", {"m": 13, "k": 7168, "num_splits": 1}),
-}  # fmt: skip
+def _tuples(value):
+    """TOML's arrays as tuples, as the library's own configurations have them."""
+    if isinstance(value, dict):
+        return {key: _tuples(one) for key, one in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("configurations.toml").read_text(encoding="utf-8"))
+SMALLER: dict[str, tuple[str, dict]] = _tuples(_TABLES["smaller"])
+SECOND: dict[str, tuple] = _tuples(_TABLES["second"])
 
 
 def configurations(module: ModuleType) -> list[dict]:
@@ -118,7 +104,7 @@ def first_of(kernel: str, built: list[dict]) -> str:
 
 
 def second_of(kernel: str, built: list[dict]) -> str:
-    """The label of the second configuration: that of `second.py`, or the last that built."""
+    """The label of the second configuration: that of configurations.toml, or the last that built."""
     base, *ours = SECOND.get(kernel, ("",))
     return (ours[0] if ours else base) or next((c["label"] for c in built[1:] if "error" not in c), "")
 
