@@ -28,6 +28,15 @@ def moved(source: int, target: int) -> str:
     return file_with({target: text.replace(f"def hgemm_v{source}(", f"def hgemm_v{target}(")})
 
 
+def put(text: str, *pairs: tuple[str, str]) -> str:
+    """Replaces every match of each pattern (of whole lines); each must match."""
+    for pattern, new in pairs:
+        text, count = re.subn(pattern, new, text, flags=re.M)
+        if not count:
+            raise ValueError(f"not there: {pattern}")
+    return text
+
+
 def _narrow(text: str) -> str:
     """Tiles of 64 columns of D for each CTA."""
     return text.replace("BLK_M, BLK_N, BLK_K = 128, 128, 64", "BLK_M, BLK_N, BLK_K = 128, 64, 64")

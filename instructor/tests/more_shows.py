@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from shows import ZEROS, Show, by_threads, one_stage, put, while_loading
+from kernel_variants import put
+from shows import ZEROS, Show, by_threads, one_stage, while_loading
 
 from instructor.exploits.exploit import HELP
 

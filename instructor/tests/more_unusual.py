@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from unusual import Choice, Text, body, head, put, read_in_chunks
+from kernel_variants import put
+from unusual import Choice, Text, body, head, read_in_chunks
 
 _K = r"k_st = Tx\.meta_var\(k \* BLK_K\)"
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernel_variants import REFERENCE, file_with
+from kernel_variants import REFERENCE, file_with, put
 
 from tirxlab.steps import sections
 
@@ -27,15 +27,6 @@ class Show:
         """A kernels file with this step alone."""
         text = self.edit(sections(REFERENCE)[self.source])
         return file_with({self.step: text.replace(f"def hgemm_v{self.source}(", f"def hgemm_v{self.step}(")})
-
-
-def put(text: str, *pairs: tuple[str, str]) -> str:
-    """Replaces each pattern (of whole lines) by other text; every pattern must match."""
-    for pattern, new in pairs:
-        text, count = re.subn(pattern, new, text, flags=re.M)
-        if not count:
-            raise ValueError(f"not there: {pattern}")
-    return text
 
 
 def by_threads(text: str) -> str:

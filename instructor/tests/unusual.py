@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kernel_variants import REFERENCE, file_with
+from kernel_variants import REFERENCE, file_with, put
 
 from tirxlab.steps import sections
 
@@ -24,15 +24,6 @@ class Choice:
     name: str
     steps: tuple[int, ...]
     edit: Callable[[Text], Text]
-
-
-def put(text: str, *pairs: tuple[str, str]) -> str:
-    """Replaces every match of each pattern; each must match."""
-    for pattern, new in pairs:
-        text, count = re.subn(pattern, new, text, flags=re.M)
-        if not count:
-            raise ValueError(f"not there: {pattern}")
-    return text
 
 
 def body(*pairs: tuple[str, str]) -> Callable[[Text], Text]:
