@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,56 +92,41 @@ class TensorMap:
         return f"{name}[{top}:{bottom + 1}, {left}:{right + 1}]"
 
     def _check(self, rank: int, size: int) -> None:
-        """The rules of cuTensorMapEncodeTiled (CUDA driver API); messages are built only when needed."""
-        inner, at = self.box[0] * size, self.byte_offset
-        rules = [
-            (1 <= rank <= 5, lambda: f"rank {rank} is not 1..5"),
-            (
-                len(self.box) == rank and len(self.strides) == rank - 1,
-                lambda: "box and strides do not match the rank",
-            ),
-            (all(1 <= b <= 256 for b in self.box), lambda: f"box {self.box} has an extent outside 1..256"),
-            (
-                all(1 <= d <= 1 << 32 for d in self.dims),
-                lambda: f"dims {self.dims} have an extent outside 1..2^32",
-            ),
-            (
-                all(s % 16 == 0 and 0 <= s < 1 << 40 for s in self.strides),
-                lambda: f"strides {self.strides} are not multiples of 16 B from 0 to 2^40",
-            ),
-            (
-                all(1 <= e <= 8 for e in self.element_strides),
-                lambda: f"element strides {self.element_strides} outside 1..8",
-            ),
-            (self.swizzle in SWIZZLES, lambda: f"swizzle {self.swizzle} is not one of {SWIZZLES}"),
-            (inner % 16 == 0, lambda: f"inner box of {inner} B is not a multiple of 16 B"),
-            (
-                not self.swizzle or inner <= SPAN.get(self.swizzle, 0),
-                lambda: f"inner box of {inner} B exceeds the {self.swizzle} B swizzle",
-            ),
-            (
-                self.packed == 1 or (self.packed == 2 and size == 1),
-                lambda: f"packed={self.packed} is neither 1 nor 2 elements in a byte",
-            ),
-            (self.fill in ("zero", "nan"), lambda: f'fill must be "zero" or "nan" (got {self.fill!r})'),
-            (at % 16 == 0, lambda: f"global address offset {at} is not a multiple of 16 B"),
-        ]
-        for good, message in rules:
-            if not good:
-                raise ValueError(f"TensorMap: {message()}")
-        self._check_extent(size)
+        wrong = next(self._wrong(rank, size), None)
+        if wrong is not None:
+            raise ValueError(f"TensorMap: {wrong}")
 
-    def _check_extent(self, size: int) -> None:
-        """Raises ValueError unless all elements lie in the array."""
-        extent = (
-            self.byte_offset
-            + size
-            + sum((d - 1) * s for d, s in zip(self.dims, (size, *self.strides), strict=True))
-        )
+    def _wrong(self, rank: int, size: int) -> Iterator[str]:
+        """What breaks a rule of cuTensorMapEncodeTiled (CUDA driver API) or lies past the array's end."""
+        inner, at = self.box[0] * size, self.byte_offset
+        if not 1 <= rank <= 5:
+            yield f"rank {rank} is not 1..5"
+        if len(self.box) != rank or len(self.strides) != rank - 1:
+            yield "box and strides do not match the rank"
+        if not all(1 <= b <= 256 for b in self.box):
+            yield f"box {self.box} has an extent outside 1..256"
+        if not all(1 <= d <= 1 << 32 for d in self.dims):
+            yield f"dims {self.dims} have an extent outside 1..2^32"
+        if not all(s % 16 == 0 and 0 <= s < 1 << 40 for s in self.strides):
+            yield f"strides {self.strides} are not multiples of 16 B from 0 to 2^40"
+        if not all(1 <= e <= 8 for e in self.element_strides):
+            yield f"element strides {self.element_strides} outside 1..8"
+        if self.swizzle not in SWIZZLES:
+            yield f"swizzle {self.swizzle} is not one of {SWIZZLES}"
+        if inner % 16:
+            yield f"inner box of {inner} B is not a multiple of 16 B"
+        if self.swizzle and inner > SPAN[self.swizzle]:
+            yield f"inner box of {inner} B exceeds the {self.swizzle} B swizzle"
+        if self.packed not in (1, 2) or self.packed == 2 and size != 1:
+            yield f"packed={self.packed} is neither 1 nor 2 elements in a byte"
+        if self.fill not in ("zero", "nan"):
+            yield f'fill must be "zero" or "nan" (got {self.fill!r})'
+        if at % 16:
+            yield f"global address offset {at} is not a multiple of 16 B"
+        steps = zip(self.dims, (size, *self.strides), strict=True)
+        extent = at + size + sum((d - 1) * s for d, s in steps)
         if extent > self.array.nbytes:
-            raise ValueError(
-                f"TensorMap: dims and strides reach {extent} B of an array of {self.array.nbytes} B"
-            )
+            yield f"dims and strides reach {extent} B of an array of {self.array.nbytes} B"
 
     @property
     def rank(self) -> int:
