@@ -240,14 +240,20 @@ def function_directive(tokens: Tokens, fn: Function) -> None:
     fn.directives[name] = tuple(values)
 
 
-def prototype(tokens: Tokens, name: str) -> Function:
-    """Parse `(returns) _ (params) directives` of a .callprototype."""
-    fn = Function(name, False, extern=True, line=tokens.line(tokens.i))
+def signature(tokens: Tokens, fn: Function, what: str) -> str:
+    """Parse `(returns) name (params) directives` into fn; returns the name. what: the name in errors."""
     if tokens.peek() == "(":
         fn.returns = parameters(tokens)
-    tokens.take("word", "'_'")
+    name = tokens.take("word", what)
     if tokens.peek() == "(":
         fn.params = parameters(tokens)
     while tokens.kind() == "dot":
         function_directive(tokens, fn)
+    return name
+
+
+def prototype(tokens: Tokens, name: str) -> Function:
+    """Parse the signature of a .callprototype, in which `_` stands for the name."""
+    fn = Function(name, False, extern=True, line=tokens.line(tokens.i))
+    signature(tokens, fn, "'_'")
     return fn

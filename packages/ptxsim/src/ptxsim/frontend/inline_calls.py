@@ -142,23 +142,22 @@ class _Copy:
         return moves
 
     def _bind(self, formal: Var, actual, returned: bool) -> list[Instr]:
-        is_variable = isinstance(actual, Sym)
-        if formal.space == "param" and is_variable:
+        """Moves an argument to its parameter, or a result back; a .param variable stands for another."""
+        stored, is_variable = formal.space == "param", isinstance(actual, Sym)
+        if stored and is_variable:
             self.names[formal.name] = actual.name
             return []
-        if formal.space == "param":
+        if stored:
             self._variable(formal)
-        place = self.names[formal.name]
         if isinstance(actual, Sink):
             return []
-        if formal.space == "param":
-            operands = (actual, Mem(Sym(place))) if returned else (Mem(Sym(place)), actual)
-            return [_made(self.call, "ld" if returned else "st", operands, ("param", formal.type))]
-        if is_variable:
-            operands = (Mem(actual), Reg(place)) if returned else (Reg(place), Mem(actual))
-            return [_made(self.call, "st" if returned else "ld", operands, ("param", formal.type))]
-        operands = (actual, Reg(place)) if returned else (Reg(place), actual)
-        return [_made(self.call, "mov", operands, (formal.type,))]
+        place = self.names[formal.name]
+        inner = Mem(Sym(place)) if stored else Reg(place)
+        outer = Mem(actual) if is_variable else actual
+        target, source = (outer, inner) if returned else (inner, outer)
+        op = "st" if isinstance(target, Mem) else "ld" if isinstance(source, Mem) else "mov"
+        mods = (formal.type,) if op == "mov" else ("param", formal.type)
+        return [_made(self.call, op, (target, source), mods)]
 
     def body(self, end: str) -> list:
         """The callee's statements with their new names; `ret` jumps to `end`."""

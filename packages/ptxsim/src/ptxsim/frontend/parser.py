@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ptxsim.frontend.ast import Function, Module, PtxError, Sym, Var
-from ptxsim.frontend.declarations import SPACES, declaration, function_directive, parameters
+from ptxsim.frontend.declarations import SPACES, declaration, function_directive, signature
 from ptxsim.frontend.functions import find_labels, location, parse_body
 from ptxsim.frontend.lexer import Tokens
 from ptxsim.frontend.told_lines import tell_lines
@@ -87,13 +87,7 @@ class _Parser:
         tokens.i += 1
         while tokens.peek() in (".attribute", ".noreturn"):
             function_directive(tokens, fn)
-        if tokens.peek() == "(":
-            fn.returns = parameters(tokens)
-        fn.name = tokens.take("word", "a function name")
-        if tokens.peek() == "(":
-            fn.params = parameters(tokens)
-        while tokens.kind() == "dot":
-            function_directive(tokens, fn)
+        fn.name = signature(tokens, fn, "a function name")
         known = self.module.functions.get(fn.name)
         self.names[fn.name] = Sym(fn.name)
         if tokens.accept(";"):
