@@ -123,10 +123,27 @@ class TensorMap:
             yield f'fill must be "zero" or "nan" (got {self.fill!r})'
         if at % 16:
             yield f"global address offset {at} is not a multiple of 16 B"
-        steps = zip(self.dims, (size, *self.strides), strict=True)
-        extent = at + size + sum((d - 1) * s for d, s in steps)
-        if extent > self.array.nbytes:
-            yield f"dims and strides reach {extent} B of an array of {self.array.nbytes} B"
+        steps = size, *self.strides
+        overlap = any(d * s > t for d, s, t in zip(self.dims, steps, steps[1:], strict=False))
+        if self.passes_end and not overlap:  # else copies need not use all that the map could reach
+            yield f"dims and strides reach {self._end(self.dims)} B of an array of {self.array.nbytes} B"
+
+    def _end(self, ends: tuple[int, ...]) -> int:
+        """Bytes of the array up to the last element before these coordinates."""
+        steps = self.dtype.itemsize, *self.strides
+        return self.byte_offset + steps[0] + sum((e - 1) * s for e, s in zip(ends, steps, strict=True))
+
+    @cached_property
+    def passes_end(self) -> bool:
+        """Whether some coordinates lie behind the array."""
+        return self._end(self.dims) > self.array.nbytes
+
+    def box_passes_end(self, start: tuple[int, ...]) -> bool:
+        """Whether the part of a box that lies in the tensor does not lie in the array."""
+        if not self.passes_end or self.misses(start):
+            return False
+        ends = tuple([min(s + b, d) for s, b, d in zip(start, self.box, self.dims, strict=True)])
+        return self._end(ends) > self.array.nbytes
 
     @property
     def rank(self) -> int:

@@ -22,7 +22,7 @@ from ptxsim.units.tensormap import find_map
 from ptxsim.units.tma_boxes import Part, boxes, columns, end_of, span_of, spans_of
 from ptxsim.units.tma_called import copy_box, fast_copy
 from ptxsim.units.tma_im2col import mode_of
-from ptxsim.units.tma_start import check_start
+from ptxsim.units.tma_start import check_start, leaves_array
 
 REDUCTIONS = {
     **{"add": np.add, "min": np.minimum, "max": np.maximum},
@@ -184,6 +184,8 @@ def _load_one(
     bar = place_of(cluster, split, cluster.address(split, args[2]), False)
     if tmap is None or place is None or bar is None:
         return
+    if leaves_array(cluster, split, tmap, start):
+        return
     check_start(cluster, split, tmap, start, store=False)
     _check_alignment(cluster, split, place[1], tmap, start)
     if place[0] != bar[0] and not multicast:
@@ -280,6 +282,8 @@ def _store_one(cluster: Cluster, split: Split, what: tuple, lanes: list[int], op
     """Issues one store from the first of `lanes`; it belongs to the bulk group of each of them."""
     tmap, start, place = what
     first = split.at(1 << lanes[0])
+    if leaves_array(cluster, first, tmap, start):
+        return
     check_start(cluster, first, tmap, start, store=True)
     _check_alignment(cluster, first, place[1], tmap, start)
     if isinstance(tmap, Im2colMap):

@@ -27,6 +27,18 @@ def check_start(cluster: Cluster, split: Lanes, tmap: TensorMap, start: tuple[in
         _box_outside(cluster, split, tmap)
 
 
+def leaves_array(cluster: Cluster, split: Lanes, tmap: TensorMap, start: tuple[int, ...]) -> bool:
+    """Whether a copy would pass the end of its array inside the tensor; then, with a finding."""
+    if not tmap.passes_end or len(start) == tmap.rank and not tmap.box_passes_end(start):
+        return False
+    message = (
+        f"a tensor copy of {_name(tmap)} at {start} passes the end of its array of {tmap.array.nbytes} B"
+    )
+    hint = "do the dims and strides of its tensor map count what the array holds?"
+    cluster.reporter.add("out-of-bounds", "error", message, hint, split)
+    return True
+
+
 def _off_the_grid(cluster: Cluster, split: Lanes, tmap: TensorMap, offset: int) -> None:
     message = (
         f"a tensor copy of {_name(tmap)} starts {offset} B into the innermost dimension: an H200 takes "
