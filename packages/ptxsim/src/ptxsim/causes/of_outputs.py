@@ -41,15 +41,16 @@ OF_OUTPUTS = (
     Cause(
         "one-word",
         170,
-        "let one thread do it, or use an atomic (atomicAdd; atom, red): between one thread's read and its "
-        "write, others read the old value, and of two writes one is lost",
+        "use an atomic (atomicAdd; atom, red), let one thread do it, or give each thread a place of its own "
+        "(does the index depend on the thread, and on blockIdx?): between one thread's read and its write, "
+        "others read the old value, and of two writes one is lost",
         text="{threads} use one word without an atomic",
     ),
     Cause(
         "shared-word",
         94,
         "what each thread counts for itself (a phase, a stage, its rounds) belongs in a register of its own; "
-        "what all threads share must be written by one thread, with a barrier before and after",
+        "what all threads share must be written by one thread, with barriers before and after, or by atomics",
         text="{threads} both store this variable, which all threads of the CTA share",
         explains=ERRORS,
     ),
@@ -89,6 +90,14 @@ OF_OUTPUTS = (
         "put a barrier between them, __syncwarp() among lanes of one warp, __syncthreads() among threads of "
         "a CTA: volatile and relaxed accesses order nothing",
         text="both are volatile or relaxed, and nothing orders them: what is loaded is luck",
+    ),
+    Cause(
+        "lanes-differ",
+        170,
+        "does the index tell the lanes apart? Or should one lane store, or an atomic (atomicAdd, atomicMax) "
+        "or a reduction of the warp put their values together?",
+        text="lanes of one warp store different values there in one instruction{line}, and which of them "
+        "remains is undefined",
     ),
     Cause(
         "tiles-too-many",

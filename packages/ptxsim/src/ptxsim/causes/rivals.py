@@ -175,7 +175,7 @@ SHOWN = _ids(
     "unused-third both-ways written-again "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
     "warp-left-out commit-uncounted slot-by-cta same-tile-of-warps left-loop "
-    "stores-diagonal by-exchange handed-for-warp "
+    "stores-diagonal lanes-differ by-exchange handed-for-warp "
     "relaxed-meeting peers-unasked variable-of-all other-cta hands-nothing-on "
     "role-in-two-warps skips-element slot-of-others announced-besides beside-tile "
     "overtaken"

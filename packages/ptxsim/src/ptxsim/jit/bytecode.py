@@ -157,7 +157,7 @@ class LogColumn(IntEnum):
     LOG_ROW = 0
     LOG_THREAD = 1
     LOG_PLACE = 2  # a generic address
-    LOG_SIZE = 3  # 2 * bytes + (it is a write) + LOG_SAME * (it leaves memory unchanged)
+    LOG_SIZE = 3  # 2 * bytes + (it is a write) + the flags of a store, LOG_SAME .. LOG_OPEN
 
 
 class Control(IntEnum):
@@ -257,7 +257,10 @@ _publish(BarrierColumn, TmemColumn, LogColumn, Control, Reason)
 COLUMNS = len(Column)
 OPERAND_COLUMNS = {member.name.lower(): int(member) for table in ROW_COLUMNS for member in table}
 FIRST_SCALAR = 16
-LOG_SAME, LOG_SIZE_MASK = 1 << 40, (1 << 40) - 1
+LOG_SIZE_MASK = (1 << 40) - 1
+LOG_SAME = 1 << 40  # it leaves memory unchanged
+LOG_AGAIN = 1 << 41  # an earlier lane stores to this place in the same instruction
+LOG_OPEN = 1 << 42  # it is the last to do so, and an earlier one has stored another value
 MOST_PARTS = 256
 CONTROL_WORDS = int(Control.PARTS_FIRST) + MOST_PARTS
 FULL = 0xFFFF_FFFF  # all lanes

@@ -13,7 +13,7 @@ from ptxsim.isa.address_map import LOCAL_BASE
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.bytecode import *  # noqa: F403
 from ptxsim.jit.intrinsics import *  # noqa: F403
-from ptxsim.jit.loop_log import all_apart, first_at, held_already, last_at
+from ptxsim.jit.loop_log import all_apart, first_at, flags_of, held_already, last_at, met_with
 from ptxsim.jit.loop_memory import read_element, u64, write_element
 from ptxsim.jit.translate import is_local, translate
 
@@ -82,7 +82,7 @@ def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc, 
     first = c[ACCESS_LIST]
     size = count * width
     apart = words[LOG_ON] == 0 or all_apart(registers, base, m)
-    unchanged = 0  # bits of lanes whose stores do not change memory
+    unchanged, met = 0, np.int64(0)  # unchanged: bits of lanes whose stores do not change memory
     for l in range(32):
         if (m >> l) & 1:
             address = np.int64(lane_value(registers, base, l)) + c[IMM]
@@ -92,11 +92,12 @@ def store_lanes(c, m, w, cta, lists, registers, segments, ctas, log, words, pc, 
             else:
                 if words[LOG_ON] != 0:
                     one = l if apart else first_at(registers, base, m, l)
-                    if one == l:
-                        last = l if apart else last_at(registers, base, m, l)
-                        if held_already(row, registers, control, last, host):
-                            unchanged |= 1 << l
-                    log_access(log, words, pc, w * 32 + l, size, 1 + LOG_SAME * (unchanged >> one & 1))
+                    last = l if apart else last_at(registers, base, m, l)
+                    if one == l and held_already(row, registers, control, last, host):
+                        unchanged |= 1 << l
+                    flags = LOG_SAME * (unchanged >> one & 1) | flags_of(met, l, last)
+                    met = met_with(met, row, registers, control, l, last)
+                    log_access(log, words, pc, w * 32 + l, size, 1 + flags)
                 for v in range(count):
                     write_element(
                         host + v * width, width, lane_value(registers, np.int64(lists[first + v]), l)

@@ -60,6 +60,36 @@ def held_already(row, registers, control, lane, host):
 
 
 @inner
+def alike(row, registers, control, lane, other):
+    """Whether two lanes store the same value."""
+    names = word(control, LISTS_PTR) + 4 * column(row, ACCESS_LIST)
+    for v in range(column(row, ACCESS_ELEMENTS)):
+        slot, kept = np.int64(load32(u64(names + 4 * v))), u64((1 << 8 * column(row, ACCESS_WIDTH)) - 1)
+        if column(row, ACCESS_WIDTH) == 8:
+            kept = ~u64(0)
+        if (lane_value(registers, slot, lane) ^ lane_value(registers, slot, other)) & kept:
+            return False
+    return True
+
+
+@inner
+def met_with(met, row, registers, control, lane, last):
+    """`met` after one more lane. Bit n: a lane before n stores to the place of n, which is the last to do so;
+    bit 32 + n: and not the same value.
+    """
+    if lane != last:
+        met |= np.int64(1) << last
+        if not alike(row, registers, control, lane, last):
+            met |= np.int64(1) << (32 + last)
+    return met
+
+
+@inner
+def flags_of(met, lane, last):
+    return LOG_AGAIN * (met >> last & 1) | LOG_OPEN * (met >> (32 + lane) & 1)
+
+
+@inner
 def log_simple(row, pc, m, w, write, distance, registers, control):
     """Logs an access of the lanes in m to the memory that `reach` has found. Returns False, without logging,
     if the access has to be done lane by lane.
@@ -77,7 +107,7 @@ def log_lanes(row, pc, m, thread, write, distance, registers, control):
     shift = column(row, IMM) + (SHARED_BASE if column(row, ACCESS_SPACE) == SPACE_SHARED else 0)
     used, size = word(control, LOG_USED), access_size(row)
     entry, slot = word(control, LOG_PTR) + LOG_BYTES * used, column(row, ACCESS_ADDRESS)
-    apart, rest = write == 0 or all_apart(registers, slot, m), m
+    apart, rest, met = write == 0 or all_apart(registers, slot, m), m, np.int64(0)
     while rest:
         l = lowest_bit(rest)
         rest &= rest - 1
@@ -89,6 +119,9 @@ def log_lanes(row, pc, m, thread, write, distance, registers, control):
         if write:
             last = l if apart else last_at(registers, slot, m, l)
             same = held_already(row, registers, control, last, address + distance)
+            if not apart:
+                same |= flags_of(met, l, last)
+                met = met_with(met, row, registers, control, l, last)
         set_word(entry, LOG_SIZE, 2 * size + write + same)
         entry += LOG_BYTES
         used += 1

@@ -14,7 +14,7 @@ from ptxsim.isa.address_map import (
     SPACE_LOCAL,
     SPACES,
 )
-from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_THREAD
+from ptxsim.jit.bytecode import LOG_AGAIN, LOG_OPEN, LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_THREAD
 from ptxsim.jit.translate import in_window, is_shared, place_name, resolve, shared_fault, shared_place
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Lanes
@@ -95,11 +95,14 @@ def log_own(
     log = log_rows(split, lanes, place_name(split.cta, offsets), size)
     if stored is not None:
         held = cluster.shared[split.cta][offsets[:, None] + np.arange(size)]
-        last = {
-            offset: lane for lane, offset in enumerate(offsets.tolist())
-        }  # the last lane at an offset: its value is the one that remains
-        remains = stored[[last[offset] for offset in offsets.tolist()]]
-        log[:, LOG_SIZE] += 1 + LOG_SAME * (held == remains).all(axis=1)
+        places, one = np.unique(offsets, return_inverse=True)
+        first, last = np.full(len(places), len(one)), np.zeros(len(places), int)
+        np.minimum.at(first, one, np.arange(len(one)))
+        np.maximum.at(last, one, np.arange(len(one)))  # its value is the one that remains
+        remains, again = stored[last[one]], first[one] < np.arange(len(one))
+        differs = (stored != remains).any(axis=1)
+        log[:, LOG_SIZE] += 1 + LOG_SAME * (held == remains).all(axis=1) + LOG_AGAIN * again
+        log[last, LOG_SIZE] += LOG_OPEN * (np.bincount(one, differs) > 0)
     return log
 
 

@@ -46,7 +46,7 @@ from ptxsim.checks.diagnosis.out_of_step import (
 )
 from ptxsim.checks.diagnosis.past_buffer import past_buffer
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
-from ptxsim.checks.diagnosis.same_output import same_output
+from ptxsim.checks.diagnosis.same_output import changed_by_many, same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
     arrives_alone,
@@ -70,6 +70,8 @@ from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
     NO_FENCE_WRITE,
     NO_TCGEN05_FENCE,
+    OPEN_READ,
+    OPEN_WRITE,
     SAME_VALUE,
     UNACQUIRED,
     UNORDERED,
@@ -92,8 +94,8 @@ def missing(races, pair: AccessPair) -> Edge:
     text = _fence(races, pair)
     if text:
         return Edge(_cause(races, pair), text)
-    if pair.code == SAME_VALUE:
-        return _same_value(races, pair)
+    if pair.code in (SAME_VALUE, OPEN_WRITE, OPEN_READ) and not changed_by_many(races, pair):
+        return _of_one_instruction(races, pair)
     if pair.code > UNACQUIRED:
         return edge("unordered-value" if pair.code > UNORDERED else "unacquired")
     if guessed(races, pair):
@@ -163,10 +165,10 @@ def _several_issue(races, pair: AccessPair) -> Edge:
     return found or edge("issuers", threads=threads, what=what)
 
 
-def _same_value(races, pair: AccessPair) -> Edge:
-    """Two stores that wrote the same bytes, perhaps by luck. Unless one instruction made both, the edge is
-    the one that any two writes would need.
-    """
+def _of_one_instruction(races, pair: AccessPair) -> Edge:
+    """Lanes that store different values at once; or stores of the same bytes, by two instructions by luck."""
+    if pair.code != SAME_VALUE:
+        return edge("lanes-differ", line=line_text(races, pair.first.row))
     if pair.first.kind == pair.second.kind == "thread" and pair.first.row == pair.second.row:
         return edge("all-write")
     without = missing(races, replace(pair, code=WRITE_WRITE))

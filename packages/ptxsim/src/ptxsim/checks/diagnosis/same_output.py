@@ -7,7 +7,9 @@ from itertools import pairwise
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.race.carried_values import changed
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.shadow_order import READ_WRITE, SAME_VALUE
 from ptxsim.checks.race.wording import line_of, thread_of, threads_of
 
 _WARPGROUP = 128  # threads
@@ -15,11 +17,12 @@ _WORD = 16  # at most so many bytes in a variable that is no array
 
 
 def same_output(races, pair: AccessPair) -> Edge | None:
-    if _one_word(races, pair):
+    shared = _one_shared_word(races, pair)
+    if _one_word(races, pair) or not shared and changed_by_many(races, pair):
         both = sorted({pair.first.by, pair.second.by} - {None})
         who = threads_of(races, both) if len(both) == 2 else "threads of several CTAs"
         return edge("one-word", threads=who)
-    if _one_shared_word(races, pair):
+    if shared:
         if line_of(races, pair.first.row) == line_of(races, pair.second.row):
             return edge("shared-word", threads=threads_of(races, sorted({pair.first.by, pair.second.by})))
         if pair.first.verb != pair.second.verb:
@@ -39,6 +42,18 @@ def _one_word(races, pair: AccessPair) -> bool:
         return False
     word = pair.buffer in variables and variables.size(pair.buffer) <= _WORD
     return word and line_of(races, first.row) == line_of(races, second.row)
+
+
+def changed_by_many(races, pair: AccessPair) -> bool:
+    """Whether threads read a place, change what they read, and write it back there, at one line."""
+    sides, program = (pair.first, pair.second), races.launch.program
+    line = line_of(races, sides[0].row)
+    alike = line == line_of(races, sides[1].row) and {a.kind for a in sides} <= {"thread", "other"}
+    if not alike or pair.code not in range(READ_WRITE + 1) and pair.code != SAME_VALUE:
+        return False
+    own = [changed(program, row) for row in range(len(program.instrs)) if line_of(races, row) == line]
+    loads = frozenset().union(*own)
+    return all(access.row in loads or changed(program, access.row) for access in sides)
 
 
 def _one_shared_word(races, pair: AccessPair) -> bool:

@@ -47,6 +47,19 @@ def comes_from(program, store: int, load: int) -> bool:
     return load in _before(program, frozenset(sources))
 
 
+@functools.lru_cache(maxsize=512)
+def changed(program, store: int) -> frozenset[int]:
+    """Rows of loads from the very place that row `store` overwrites, whose values the stored one depends on,
+    by the text.
+    """
+    instr = program.instrs[store]
+    if instr is None or instr.op != "st":
+        return frozenset()
+    before = _before(program, frozenset(registers_of(instr.operands[1:])))
+    loads = ((row, program.instrs[row]) for row in before)
+    return frozenset(row for row, load in loads if load.op == "ld" and load.operands[1] == instr.operands[0])
+
+
 def _exchanges(program, row: int) -> bool:
     return program.instrs[row].op in EXCHANGES
 

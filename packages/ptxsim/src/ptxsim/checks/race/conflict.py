@@ -18,6 +18,8 @@ from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
     NO_FENCE_WRITE,
     NO_TCGEN05_FENCE,
+    OPEN_READ,
+    OPEN_WRITE,
     POSITION,
     PREVIOUS,
     PREVIOUS_CLUSTER,
@@ -41,6 +43,8 @@ VERBS = {  # code -> (what the earlier access did, what the later one does)
     NO_FENCE_WRITE: ("write", "write"),
     NO_TCGEN05_FENCE: ("access", "access"),
     SAME_VALUE: ("write", "write"),
+    OPEN_WRITE: ("write", "write"),
+    OPEN_READ: ("write", "read"),
 }
 _SWAPPED = {WRITE_READ: READ_WRITE, READ_WRITE: WRITE_READ}  # the other codes hold for either order
 _OTHERWISE = {WRITE_WRITE: WRITE_WRITE, **_SWAPPED}

@@ -17,6 +17,7 @@ from ptxsim.checks.race.shadow_order import (
     EPOCH,
     EPOCH_MASK,
     EPOCH_SHIFT,
+    OPEN_READ,
     POSITION,
     PREVIOUS,
     PREVIOUS_CLUSTER,
@@ -79,12 +80,12 @@ class Meetings:
         self.of_warp = self.of_warp and _of_one_warp(races, one)
         self.in_warp = self.in_warp and _known_in_warp(races, one)
         self.in_group = self.in_group and _known_in_group(races, one)
-        if one.code in (WRITE_READ, READ_WRITE):
+        if one.code in (WRITE_READ, READ_WRITE, OPEN_READ):
             self._note_reader(races, one, space)
 
     def _note_reader(self, races, one: Meeting, space: str) -> None:
         """Adds who reads here: threads, shares of a wgmma, or the results of MMAs."""
-        reads_later = one.code == WRITE_READ
+        reads_later = one.code != READ_WRITE
         reader, writer = (one.later, one.earlier) if reads_later else (one.earlier, one.later)
         kind = races.clocks.kind_of(reader.agent) if reader.agent >= 0 else "other"
         written = None

@@ -7,26 +7,33 @@ from types import SimpleNamespace
 import numpy as np
 
 from ptxsim.checks.diagnosis.missing_edge import missing
+from ptxsim.checks.diagnosis.same_output import changed_by_many
 from ptxsim.checks.diagnosis.unseen_arrival import edge as named
 from ptxsim.checks.diagnosis.unseen_arrival import unwritten_reads
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.carried_values import carried
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.data_loads import compared
 from ptxsim.checks.race.guesses import guessed
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
     NO_FENCE_WRITE,
     NO_TCGEN05_FENCE,
+    OPEN_READ,
+    OPEN_WRITE,
     READ_WRITE,
     SAME_VALUE,
     UNACQUIRED,
     UNORDERED,
+    WRITE_READ,
     WRITE_WRITE,
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
 from ptxsim.checks.race.wording import line_of, side_of, text_of
 from ptxsim.machine.register_files import WHOLE_WARP
+
+_RACES = (WRITE_WRITE, WRITE_READ, READ_WRITE)
 
 
 def report(races, pairs: dict[tuple, AccessPair]) -> None:
@@ -42,26 +49,26 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
         told = kind == "race" and told_by_exchange(races, pair)
         beside = kind == "race" and _multiplied_in_vain(races, pair)
         severity = "review" if guess or harmless or told or beside else severity
+        many = severity == "error" or pair.code == SAME_VALUE
+        many = many and not told and changed_by_many(races, pair)
+        severity = "error" if many else severity
         edge = named("beside-tile") if beside else missing(races, pair)
         earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
         what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
         if kind == "proxy-fence":
             verb = "may miss" if pair.code == NO_FENCE_READ else "may overtake"
             what = f"{pair.place}: {later} {verb} {earlier}: {edge.text}"
-        elif severity == "review":
+        elif severity == "review" or pair.code == OPEN_READ:
             what = f"{pair.place}: {later} after {earlier}: {edge.text}"
         what += harmless
-        evidence = {
-            "place": pair.place,
-            "missing": edge.text,
-            "first": side_of(races, pair.first),
-            "second": side_of(races, pair.second),
-        }
-        if pair.code == SAME_VALUE:
+        sides = {"first": side_of(races, pair.first), "second": side_of(races, pair.second)}
+        evidence = {"place": pair.place, "missing": edge.text} | sides
+        if pair.code == SAME_VALUE and not many:
             evidence["equal"] = pair.buffer
         place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
         key = ("guess", line_of(races, guess.row), pair.buffer) if guess else pair.key
         key = ("unordered", pair.buffer) if pair.code > UNORDERED else key
+        key = ("changed", pair.buffer, pair.key[2]) if many else key
         finding = races.reporter.add(kind, severity, what, edge.cause, place, key, **evidence)
         finding.count += pair.count - 1
         if unread or (kind, severity) == ("race", "error") or pair.code > UNORDERED:
@@ -71,8 +78,17 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
 
 
 def _told_otherwise(pairs: dict[tuple, AccessPair], pair: AccessPair) -> bool:
-    """Whether the same two lines also store different values: then it is no news that some are equal."""
-    return pair.code == SAME_VALUE and (WRITE_WRITE, *pair.key[1:]) in pairs
+    """Whether another pair says more: the same two lines also store different values; what lanes left open is
+    read; or their store races.
+    """
+    store, buffer = pair.key[1:3], pair.key[-1]
+    if pair.code == SAME_VALUE:
+        return (WRITE_WRITE, *pair.key[1:]) in pairs
+    if pair.code == OPEN_READ:
+        own = any((code, *store, *store, buffer) in pairs for code in _RACES)
+        return own or (WRITE_READ, *pair.key[1:]) in pairs
+    others = (key for key in pairs if key[-1] == buffer and store in (key[1:3], key[3:5]))
+    return pair.code == OPEN_WRITE and any(code in (*_RACES, OPEN_READ) for code, *_ in others)
 
 
 def _never_waited(races) -> None:
@@ -118,6 +134,10 @@ def _harmless(races, pair: AccessPair, kind: str) -> str:
         return "; nothing reads what it loads"
     if carried(races, pair):
         return "; what it stores comes from what was read"
+    if pair.code == OPEN_WRITE:
+        return "; nothing in this launch reads it"
+    if pair.code == OPEN_READ and compared(races.launch.program, pair.second.row):
+        return "; what is loaded is compared, as if one of them were elected"
     if kind == "race" and pair.each_time.in_group and pair.code == READ_WRITE:
         return "; all four warps have issued a wgmma between, which the later one has waited for"
     if kind == "race" and pair.each_time.in_group:
@@ -148,8 +168,8 @@ def _class(pair: AccessPair) -> tuple[str, str]:
             pair.code == NO_FENCE_READ and pair.second.kind not in ("mma", "wgmma") and pair.elsewhere is None
         )
         return "proxy-fence", "error" if strict else "review"
-    forgiven = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE) or pair.code > UNACQUIRED or _same_store(pair)
-    return "race", "review" if forgiven else "error"
+    forgiven = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE, OPEN_WRITE) or pair.code > UNACQUIRED
+    return "race", "review" if forgiven or _same_store(pair) else "error"
 
 
 def _same_store(pair: AccessPair) -> bool:

@@ -58,9 +58,9 @@ from ptxsim.checks.race.shadow_order import (  # fmt: skip
     EPOCH_SHIFT,
     NARROW,
     NARROW_BIT,
+    OPEN,
     READ_WRITE,
     ROW_MASK,
-    SAME,
     SERIAL,
     STRONG,
     STRONG_BIT,
@@ -68,6 +68,7 @@ from ptxsim.checks.race.shadow_order import (  # fmt: skip
     WRITE_WRITE,
     covered,
     look,
+    look_open,
 )
 from ptxsim.checks.race.shadow_own import TAG_BITS, touch_own
 from ptxsim.checks.race.shadow_words import (
@@ -78,13 +79,14 @@ from ptxsim.checks.race.shadow_words import (
     STORES,
     WINDOW,
     actor_at,
+    flags_in,
     kind_of,
     rows,
     shadow_at,
 )
 from ptxsim.isa.address_map import SHARED_BASE, SHARED_END
 from ptxsim.isa.mathlib.inner import inner
-from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SAME, LOG_SIZE, LOG_SIZE_MASK, LOG_THREAD
+from ptxsim.jit.bytecode import LOG_PLACE, LOG_ROW, LOG_SIZE, LOG_SIZE_MASK, LOG_THREAD
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import pointer
 from ptxsim.jit.translate import shared_place
@@ -176,6 +178,8 @@ def _check(s, a, found, write):
         known = tag == a.now and covered(a, previous) and previous >> AGENT_SHIFT >= fencing
         if previous and not known and not (seen and strong_for(a, previous, tag)):
             look(a, code, previous, tag, s.sheet[n, FIRST], True)
+        if look_open(a, previous, tag, s.sheet[n, FIRST], write):
+            s.records[r, WRITE] &= ~NARROW_BIT  # told once
         link = s.records[r, OLDER]
         while link:
             if not (seen and strong_for(a, s.links[link, ENTRY], s.links[link, CLUSTER])):
@@ -302,7 +306,7 @@ def _touch(s, a, spans, write):
     if not has_room(s, found):
         return False
     _check(s, a, found, write)
-    kind = (STRONG_BIT if a.flags & STRONG else 0) | (NARROW_BIT if a.flags & NARROW else 0)
+    kind = (STRONG_BIT if a.flags & STRONG else 0) | (NARROW_BIT if a.flags & (NARROW | OPEN) else 0)
     entry = (a.me << AGENT_SHIFT) | (a.epoch << EPOCH_SHIFT) | kind | a.row
     if _enter_write(s, a, found, entry) if write else _enter_read(s, a, found, entry):
         for n in range(len(spans)):
@@ -347,8 +351,9 @@ def touch_log(both, log, clocks, agents, base_thread):
             span[0, 0], span[0, 1] = first, first + ((code & LOG_SIZE_MASK) >> 1)
             clock, me = known[thread - base_thread], thread + agents
             epoch = np.int64(clock[thread]) if thread < len(clock) else np.int64(1)
-            same = SAME if code & LOG_SAME else 0
-            flags, write = kind_of(words, row) | (0 if agents else SERIAL) | same, code & 1 == 1
+            flags, write = kind_of(words, row) | (0 if agents else SERIAL), code & 1 == 1
+            if code > LOG_SIZE_MASK:
+                flags |= flags_in(code, flags)
             entry = (me << AGENT_SHIFT) | (epoch << EPOCH_SHIFT) | row
             own = not (agents or flags & (STRONG | NARROW)) and touch_own(
                 s, words[NOW], me, epoch, entry, first, span[0, 1] - first, write

@@ -1,8 +1,9 @@
 """What a shadow keeps of an access, and whether a later access conflicts with it.
 
 An entry packs agent (15 bits), epoch (28), whether it is strong (1), whether its scope is .cta (1) and row of
-the instruction (18); 0 means no access. An agent is a thread or one queue of asynchronous work
-(vector_clocks.py); epoch e of agent a happened before every agent whose clock for a is >= e.
+the instruction (18); 0 means no access. A plain write has the bit of the scope if lanes of one instruction
+stored different values, and nobody has read what remained. An agent is a thread or one queue of asynchronous
+work (vector_clocks.py); epoch e of agent a happened before every agent whose clock for a is >= e.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ EPOCH_MASK, ROW_MASK = (1 << 28) - 1, (1 << 18) - 1
 # kinds of conflicts; the earlier access comes first in the name
 WRITE_WRITE, WRITE_READ, READ_WRITE, NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE = range(1, 7)
 SAME_VALUE = 7  # WRITE_WRITE by stores of threads that have written the same value
-UNACQUIRED = 8  # added to the first three: only an acquire by the later one's CTA is missing
+# lanes store different values to one place in one instruction; a later access, in order, reads what remains
+OPEN_WRITE, OPEN_READ = 8, 9
+UNACQUIRED = 9  # added to the first three: only an acquire by the later one's CTA is missing
 UNORDERED = 12  # added to the first three: both are strong, but the load is of data (data_loads.py)
 CODE, PREVIOUS, PREVIOUS_CLUSTER, POSITION, AGENT, EPOCH, ROW, CONFLICT = range(8)  # columns of a conflict
 MAX_CONFLICTS = 64
@@ -37,6 +40,8 @@ NARROW = 32  # of a strong access: its scope is .cta
 STORE = 64  # of an instruction: threads store their registers, whatever the place held before
 DATA = 256  # of a strong load: its value decides no branch
 OBSERVES = 128  # of an instruction: it writes, and its thread gets what the place held before (atom)
+AGAIN = 512  # of a store: an earlier lane stores to this place in the same instruction
+OPEN = 1024  # of a plain store with AGAIN, the last one: and another value
 
 
 class Actor(NamedTuple):
@@ -141,9 +146,9 @@ def excused(a, previous, tag, strong):
         return told(a, previous, tag) == TOLD
     if agent == a.me and a.flags & SERIAL:
         return True
-    # lanes of one warp in one instruction: which value memory then holds is open, but it is no race
+    # lanes of one warp in one instruction: which value memory then holds is open (OPEN), but it is no race
     warp, mine = agent * a.lanes >> 5, a.me * a.lanes >> 5
-    return agent < a.threads and a.me < a.threads and warp == mine and same_row
+    return a.flags & AGAIN and agent < a.threads and a.me < a.threads and warp == mine and same_row
 
 
 @inner(forceinline=True)
@@ -186,3 +191,14 @@ def look(a, code, previous, tag, position, last=False):
     if not known:
         code = NO_FENCE_READ if code == WRITE_READ else NO_FENCE_WRITE
         note(a.out, code, previous, tag, position, a.me, a.epoch, a.row)
+
+
+@inner(forceinline=True)
+def look_open(a, previous, tag, position, write):
+    """Notes that lanes store different values in one instruction, or that something reads what remained.
+    Returns whether it is such a read.
+    """
+    read = not write and previous & (STRONG_BIT | NARROW_BIT) == NARROW_BIT
+    if read or a.flags & OPEN:
+        note(a.out, OPEN_READ if read else OPEN_WRITE, previous, tag, position, a.me, a.epoch, a.row)
+    return read

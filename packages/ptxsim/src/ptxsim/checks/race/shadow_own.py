@@ -14,7 +14,7 @@ from ptxsim.checks.race.shadow_bytes import (
     WRITE,
     bits_of,
 )
-from ptxsim.checks.race.shadow_order import AGENT_SHIFT, EPOCH_MASK, EPOCH_SHIFT, STRONG_BIT
+from ptxsim.checks.race.shadow_order import AGENT_SHIFT, EPOCH_MASK, EPOCH_SHIFT, NARROW_BIT, STRONG_BIT
 from ptxsim.isa.mathlib.inner import inner
 
 TAG_BITS = 21  # bits of a cluster's tag in the tags of a record
@@ -41,7 +41,7 @@ def touch_own(s, now, me, epoch, entry, first, size, write):
         return False
     for one in (previous, reader):
         later = one >> AGENT_SHIFT != me or (one >> EPOCH_SHIFT) & EPOCH_MASK > epoch
-        if one and (later or one & STRONG_BIT):
+        if one and (later or one & (STRONG_BIT | NARROW_BIT)):
             return False
     if write:
         s.records[r, WRITE], s.records[r, READ] = entry, 0

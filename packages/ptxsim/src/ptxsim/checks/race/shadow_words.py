@@ -11,8 +11,9 @@ from numba.np.numpy_support import carray
 
 from ptxsim.checks.race.other_clusters import TAG
 from ptxsim.checks.race.shadow_bytes import READ, READERS, Shadow
-from ptxsim.checks.race.shadow_order import CONFLICT, Actor
+from ptxsim.checks.race.shadow_order import AGAIN, CONFLICT, OPEN, SAME, STRONG, Actor
 from ptxsim.isa.mathlib.inner import inner
+from ptxsim.jit.bytecode import LOG_AGAIN, LOG_OPEN, LOG_SAME
 from ptxsim.jit.intrinsics import pointer
 
 ARRAYS = (*Shadow._fields, "others", "events", "fences", "counts", "out", "kinds", "segments", "copied")
@@ -67,3 +68,10 @@ def actor_at(words, me, epoch, row, flags, clock, lanes):
 def kind_of(words, row):
     """Flags of an instruction."""
     return _row(words, KINDS, np.int64)[row]
+
+
+@inner(forceinline=True)
+def flags_in(code, flags):
+    """The flags of a store in the log, for an instruction with these flags."""
+    same, again = SAME if code & LOG_SAME else 0, AGAIN if code & LOG_AGAIN else 0
+    return same | again | (OPEN if code & LOG_OPEN and not flags & STRONG else 0)
