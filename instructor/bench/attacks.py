@@ -33,7 +33,7 @@ KINDS = (  # file, test, what a naive grader does, what happens here
         [(one.name, one.gain) for one in EXPLOITS],
     ),
     (
-        "escapes.py",
+        "escapes.toml",
         "test_escapes.py",
         "runs it as it is, and it succeeds, in the same test",
         "no level of confinement lets it succeed",
