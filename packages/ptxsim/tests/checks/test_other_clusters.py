@@ -65,6 +65,34 @@ def test_a_flag_hands_on_what_its_thread_knows(gives, takes, wrong):
     assert not wrong or any(wrong in finding.message for finding in result.findings), result.findings
 
 
+SC, LEADERS = "membar.gl;", "setp.lt.u32 %none, %t, 0; and.b32 %x, %t, 31; setp.ne.u32 %none, %x, 0;"
+BY_LEADER = f"{WRITE} bar.warp.sync -1; {LEADERS} @!%none fence.sc.gpu; {BARRIER} {COUNT}"
+
+
+@pytest.mark.parametrize(
+    "gives, takes, wrong",
+    [
+        (WRITE + SC + BARRIER + COUNT, LOOK + SC, ""),
+        (WRITE + SC + BARRIER + COUNT, f"@!%rest {LOOK} {BARRIER} {SC}", ""),
+        (WRITE + BARRIER + SC + COUNT, f"@!%rest {LOOK} {BARRIER} fence.sc.gpu;", ""),
+        (BY_LEADER, LOOK + SC, ""),
+        (WRITE + "fence.sc.cta;" + BARRIER + COUNT, LOOK + SC, "nothing releases the write"),
+        (WRITE + FENCE + BARRIER + COUNT, LOOK + SC, "between, whose own fence counts only as fence.sc"),
+        (WRITE + SC + COUNT, LOOK + SC, INCOMPLETE),
+        (SC + WRITE + BARRIER + COUNT, LOOK + SC, INCOMPLETE),
+        (WRITE + SC + BARRIER + COUNT, f"@!%rest {LOOK} {BARRIER} {FENCE}", "thread 0"),
+        (WRITE + SC + BARRIER + COUNT, f"{SC} @!%rest {LOOK} {BARRIER}", "nothing acquires after it"),
+    ],
+)
+def test_sc_fences_of_other_threads_count(gives, takes, wrong):
+    """`__threadfence()` by all threads, a barrier, and a counter by one of them: the Fence-SC order has the
+    fences in the order of the write and the read of the counter (8.9). Fences .acq_rel have no such order.
+    """
+    result = _result(gives, takes)
+    assert result.verdict == ("error" if wrong else "clean"), result.findings
+    assert not wrong or any(wrong in finding.message for finding in result.findings), result.findings
+
+
 TICKETS = """.visible .entry k(.param .u64 p) {{
   .reg .b64 %p; .reg .b32 %x; .reg .pred %other;
   ld.param.u64 %p, [p]; mov.u32 %x, %tid.x; {takes}

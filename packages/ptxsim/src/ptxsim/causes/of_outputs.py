@@ -78,7 +78,7 @@ OF_OUTPUTS = (
     Cause(
         "hands-nothing-on",
         170,
-        "to hand data to another CTA: after the writes __threadfence() (fence.acq_rel.gpu), a barrier of the "
+        "to hand data to another CTA: after the writes __threadfence() (membar.gl), a barrier of the "
         "CTA if several threads wrote, then the flag or the atomic; the reader needs a __threadfence() after "
         "the flag or the atomic, before the data. Or st.release.gpu and ld.acquire.gpu, or atom.acq_rel.gpu",
         text="they are in different clusters of the grid, and the flag or counter that may tell one of the "

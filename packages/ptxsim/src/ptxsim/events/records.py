@@ -188,6 +188,7 @@ class Fence(NamedTuple):
     global_proxy: bool  # the same for global memory
     inits: bool  # mbarrier.init, with regard to other threads' uses, even after a relaxed barrier
     near: bool = False  # its scope is a CTA or a cluster
+    sc: bool = False  # it has a place in the Fence-SC order (8.9.4)
 
 
 class BarArrival(NamedTuple):

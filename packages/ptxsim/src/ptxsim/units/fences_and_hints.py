@@ -31,7 +31,7 @@ from ptxsim.units.registry import always, unit
     observer_only=True,
 )
 def fence(instr):
-    orders = meaning(instr.mods)
+    orders = meaning(instr.mods, instr.op)
 
     def run(cluster: Cluster, split: Split, args):
         cluster.bus.fence(cluster, split, orders)
@@ -39,12 +39,12 @@ def fence(instr):
     return run
 
 
-def meaning(modifiers: tuple[str, ...]) -> Fence:
+def meaning(modifiers: tuple[str, ...], op: str = "fence") -> Fence:
     """What a fence with these modifiers orders. A proxy fence without a state space covers all of them."""
     if "proxy" not in modifiers:
         inits = "mbarrier_init" in modifiers
         near = not inits and bool({"cta", "cluster"} & set(modifiers))
-        return Fence(not inits, False, False, inits, near)
+        return Fence(not inits, False, False, inits, near, sc=op == "membar" or "sc" in modifiers)
     asynchronous = any(m.startswith("async") for m in modifiers)
     shared, everywhere = (any(space in m for m in modifiers) for space in ("shared", "global"))
     return Fence(False, asynchronous and (shared or not everywhere), asynchronous and not shared, False)

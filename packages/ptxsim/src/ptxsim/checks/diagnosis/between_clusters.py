@@ -36,7 +36,7 @@ def _broken_at(races, first: Access, second: Access) -> str:
             return "nothing releases the write before it" + _near(races.launch.program)
         return (
             "what it releases does not include this write, which comes after the fence or release, or is "
-            "by a thread with no barrier between"
+            "by a thread with no barrier between" + _weak(races.launch.program)
         )
     told = [
         agent
@@ -63,6 +63,13 @@ def _near(program) -> str:
     near = any(meaning(i.mods).near for i in instrs)
     near = near or any(ordering(i).near and _in_global(i) for i in program.instrs)
     return ", or only at the scope of a CTA or cluster (.cta, __threadfence_block)" if near else ""
+
+
+def _weak(program) -> str:
+    """Says that fences of other threads than the releasing one must be .sc, if the program has any other."""
+    instrs = [i for i in program.instrs if i is not None and i.op == "fence"]
+    weak = any(fence.threads and not fence.sc for fence in (meaning(i.mods) for i in instrs))
+    return ", whose own fence counts only as fence.sc" if weak else ""
 
 
 def _teller(program, later: int) -> int | None:

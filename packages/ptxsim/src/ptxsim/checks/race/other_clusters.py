@@ -67,6 +67,7 @@ class OtherClusters:
         self.rows = [_NOTHING]  # of the events
         self.known: dict[tuple[int, bool], Rows] = {}  # (agent, whether acquired) -> what it has learnt
         self.pending: dict[int, Rows] = {}  # agent -> what it has read without acquire
+        self.asked: dict[int, int] = {}  # agent -> the epoch in which it read so last
         self.added: dict[int, int] = {}  # global place -> times that this cluster has passed something on
         self.looked: dict[tuple[int, int, bool], int] = {}  # (agent, place, acquires) -> `added` then
         self.passed: dict[tuple[int, bool], _Passed] = {}  # (agent, whether it released by itself)
@@ -79,16 +80,21 @@ class OtherClusters:
         self.looked[key] = added
         others = {tag: row for tag, row in flag.items() if tag != self.now}
         if not how.acquires:
-            pending = self.pending.setdefault(agent, {})
+            pending, self.asked[agent] = self.pending.setdefault(agent, {}), clocks.epoch(agent)
             for tag, row in others.items():
                 _join(pending, tag, row)
             if not how.writes:  # atom: who takes the last ticket has seen all others
                 others = dict.fromkeys(others, _NOTHING)
         self._learn(clocks, agent, others, how.acquires)
 
-    def fence(self, clocks: VectorClocks, agent: int) -> None:
-        """A thread acquires what it has read so far."""
-        self._learn(clocks, agent, self.pending.pop(agent, {}), True)
+    def fence(self, clocks: VectorClocks, agent: int, sc: bool) -> None:
+        """A thread acquires what it has read so far; by .sc, also what those threads have read that it comes
+        after: see `VectorClocks.fenced`.
+        """
+        known = clocks.clock[agent]
+        for other, rows in self.pending.items() if sc else ((agent, self.pending.get(agent, {})),):
+            if other == agent or known[other] >= self.asked[other]:
+                self._learn(clocks, agent, rows, True)
 
     def _learn(self, clocks: VectorClocks, agent: int, rows: Rows, acquired: bool) -> None:
         known, epoch = self.known.setdefault((agent, acquired), {}), clocks.epoch(agent)

@@ -7,7 +7,6 @@ import functools
 import numpy as np
 
 from ptxsim.checks.race.released_places import ReleasedPlaces
-from ptxsim.checks.race.vector_clocks import Relaxed
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
 from ptxsim.events.views import Cluster, Split
@@ -75,11 +74,11 @@ class ThreadAccesses(Observer):
         if not fence.threads:
             return
         agents = self.clocks.agents(split)
-        if not fence.near:
-            for agent in self.others.pending.keys() & agents.tolist():
-                self.others.fence(self.clocks, agent)
+        if self.others.pending and not fence.near:
+            for agent in agents.tolist():
+                self.others.fence(self.clocks, agent, fence.sc)
             self.history.describe_others()
-        self.clocks.fence(agents, fence.near)
+        self.clocks.fence(agents, fence.near, fence.sc)
 
     def _after_strong(self, entry) -> None:
         """A strong write releases."""
@@ -90,5 +89,5 @@ class ThreadAccesses(Observer):
         same = bool(int(entry[bytecode.LOG_SIZE]) & bytecode.LOG_SAME)
         stamp = self.released.release(agent, place, how, same)
         if is_global(place) and not how.near:
-            stamp = stamp if how.releases else self.clocks.relaxed.get(agent, Relaxed()).wide
+            stamp = stamp if how.releases else self.clocks.fenced(agent)
             self.others.write(place, agent, stamp.clock, how.releases)

@@ -14,6 +14,7 @@ order, although PTX does not give it for memory (8.9.1.1).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ BLOCK = 64  # columns added at a time
 MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent
 _NOTHING = np.zeros(0, np.int32)
 _PAST = 1024  # phases of an mbarrier that are remembered
+_FENCES = 4  # of a thread that are remembered
 
 
 @dataclass
@@ -194,6 +196,8 @@ class VectorClocks:
         self.waited_for = self.threads + len(self.queues)  # columns of the queues that have a tcgen05.wait
         self.signals: dict[object, Signal] = {}
         self.relaxed: dict[int, Relaxed] = {}
+        # thread -> (epoch that it ended, what it covers) of its last .sc fences that reach other clusters
+        self.strict: dict[int, deque[tuple[int, Stamp]]] = {}
         self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
         self.first_copy = 0  # cp.async queue of agent 0, followed by those of the others; 0: none yet
         self.changes = 0  # times that threads have learnt something
@@ -292,8 +296,19 @@ class VectorClocks:
         stamp = Stamp(known, thread_clock)
         for agent in np.atleast_1d(agents):
             fence = self.relaxed.get(int(agent), Relaxed()).fence
-            if fence is not None:
-                stamp = stamp.joined(fence)
+            for covered in (fence, self.fenced(int(agent)) if self.strict else None):
+                stamp = stamp if covered is None else stamp.joined(covered)
+        return stamp
+
+    def fenced(self, agent: int) -> Stamp:
+        """What a relaxed write of this thread hands on by fences that reach other clusters: by its own last
+        one, and by those .sc of other threads that it comes after. If a fence .sc follows a read of what it
+        writes, the Fence-SC order has these first, or the read would come before the write (PTX ISA 8.9).
+        """
+        stamp, known = self.relaxed.get(agent, Relaxed()).wide, self.clock[agent]
+        for other, fences in self.strict.items():
+            covered = next((stamp for epoch, stamp in reversed(fences) if known[other] >= epoch), None)
+            stamp = stamp if covered is None or other == agent else stamp.joined(covered)
         return stamp
 
     def acquire(self, agents, stamp: Stamp | None, clock: bool = True) -> None:
@@ -323,15 +338,19 @@ class VectorClocks:
         """Makes these threads wait for each other: each then comes after everything that all have done."""
         self.acquire(agents, self.release(agents))
 
-    def fence(self, agents: np.ndarray, near: bool) -> None:
-        """fence.acq_rel / .sc / membar: one half of a fence-based release or acquire pattern."""
+    def fence(self, agents: np.ndarray, near: bool, sc: bool) -> None:
+        """fence.acq_rel / .sc / membar: one half of a fence-based release or acquire pattern. near: it does
+        not reach other clusters.
+        """
         for agent in agents.tolist():
             relaxed = self.relaxed.setdefault(agent, Relaxed())
             if relaxed.pending is not None:
                 self.acquire(agent, relaxed.pending)
                 relaxed.pending = None
-            relaxed.fence = self.release(agent)
+            epoch, relaxed.fence = self.epoch(agent), self.release(agent)
             relaxed.wide = relaxed.wide if near else relaxed.fence
+            if sc and not near:
+                self.strict.setdefault(agent, deque(maxlen=_FENCES)).append((epoch, relaxed.fence))
 
     def tcgen05_fence(self, agents: np.ndarray, after: bool, but: Sequence[int] = ()) -> None:
         """Joins what threads know into what their tcgen05 instructions come after; after=False: the reverse.
