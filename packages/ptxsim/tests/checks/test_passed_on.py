@@ -29,7 +29,7 @@ def told(kind: type[OtherClusters], seed: int) -> list:
         others.begin(now)
         clock = np.eye(AGENTS, dtype=np.int32)
         wide = [np.zeros(AGENTS, np.int32) for _ in range(AGENTS)]  # what each has released by its last fence
-        clocks = SimpleNamespace(epoch=lambda agent, clock=clock: int(clock[agent, agent]))
+        clocks = SimpleNamespace(clock=clock, epoch=lambda agent, clock=clock: int(clock[agent, agent]))
         for _ in range(120):
             agent, place = draw.randrange(AGENTS), draw.randrange(PLACES)
             how = SimpleNamespace(acquires=draw.random() < 0.5, writes=draw.random() < 0.5)
@@ -37,7 +37,7 @@ def told(kind: type[OtherClusters], seed: int) -> list:
             if step < 0.4:
                 others.read(clocks, agent, place, how)
             elif step < 0.5:
-                others.fence(clocks, agent)
+                others.fence(clocks, agent, draw.random() < 0.5)
                 wide[agent] = clock[agent].copy()
                 clock[agent, agent] += 1
             elif step < 0.6:  # a barrier of two threads

@@ -83,8 +83,10 @@ PHASES = (
             INIT,
             "@%w0 st.shared.u32 [%mine], %t;",
             "@%w0 bar.warp.sync -1;",
-            "setp.ne.and.u32 %q, %t, 0, %w0;",
+            "mov.u32 %x2, 1;",
+            "TURN: setp.eq.and.u32 %q, %t, %x2, %w0;",  # one lane after another
             "@%q mbarrier.arrive.shared.b64 _, [%bar];",
+            "add.u32 %x2, %x2, 1; setp.lt.u32 %q, %x2, 32; @%q bra TURN;",
             only("%w1", wait(0), "A"),
             READ,
         ),

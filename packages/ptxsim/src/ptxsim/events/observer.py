@@ -60,6 +60,9 @@ class Observer:
     # mbarriers
     def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place: Place) -> None: ...
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None: ...
+    def mbarrier_exceeded(self, cluster: Cluster, split: Split, place: Place, arrivals: int) -> None:
+        """Several lanes are about to make more arrivals by one instruction than the phase still expects."""
+
     def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         """A wait found its phase complete."""
 

@@ -233,7 +233,10 @@ def arrive(instr):
             if barrier is None:
                 continue
             counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes] if numbers else [1] * len(lanes)
-            at_once = not announce and sum(counts) <= barrier.pending
+            total = len(lanes) if announce else sum(counts)
+            if total > barrier.pending and len(lanes) > 1:
+                cluster.bus.mbarrier_exceeded(cluster, split, place, total)
+            at_once = not announce and total <= barrier.pending
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
                 # release.cta does not reach threads of another CTA (8.5), so nothing is released to them
                 releases = not relaxed and not (narrow and place[0] != split.cta)

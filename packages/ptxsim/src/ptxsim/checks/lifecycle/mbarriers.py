@@ -15,7 +15,12 @@ from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.missing_bytes import loads_of_each_place, loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
-from ptxsim.checks.diagnosis.excess_arrivals import announced_apart, announced_too_often, from_several_ctas
+from ptxsim.checks.diagnosis.excess_arrivals import (
+    announced_apart,
+    announced_too_often,
+    from_several_ctas,
+    issuers,
+)
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.checks.phrases import line_of, some_of, source_line, times
@@ -36,6 +41,8 @@ class Barriers(Observer):
         self.histories = history_of(cluster)
         self.ahead: dict[tuple, Finding] = {}  # barrier that runs ahead -> its finding
         self.places: dict[tuple, bytes] = {}  # barrier -> its memory after mbarrier.init
+        self.wrong = False  # before the end, an error was found
+        self.exceeded: dict[Place, tuple[Split, str]] = {}  # the first arrivals at once beyond its phase
 
     def _name(self, place) -> str:
         return f"{self.reporter.shared_name(place[1])} of CTA {place[0]}"
@@ -44,6 +51,14 @@ class Barriers(Observer):
 
     def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         self.places[place] = _memory(cluster, place)
+
+    def mbarrier_exceeded(self, cluster: Cluster, split: Split, place: Place, arrivals: int) -> None:
+        barrier = cluster.mbarriers[place]
+        text = (
+            f"{arrivals} arrivals come by one instruction when phase {barrier.phase} lacks {barrier.pending} "
+            f"of its {barrier.expected}: an H200 ends the launch there (unspecified launch failure)"
+        )
+        self.exceeded.setdefault(place, (split.at(), text))
 
     def mbarrier_blocked(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         place, parity = wait.place, wait.parity
@@ -93,6 +108,7 @@ class Barriers(Observer):
         if self.reporter.killed():
             return
         self._overwritten(cluster)
+        self.wrong = self.reporter.verdict() == "error"
         for place, history in self.histories.items():
             if place in cluster.mbarriers:
                 (self._bytes if cluster.stuck else self._left_open)(cluster, place, history)
@@ -187,6 +203,8 @@ class Barriers(Observer):
             )
         elif some_arrived and _threads_a_round(cluster.program, history):
             self._drifts(cluster, place, history)
+        elif place in self.exceeded and not self.wrong:  # otherwise, what else comes of it says more
+            self._exceeded(cluster, place, history)
         elif barrier.tx or (some_arrived and not _only_waiters_missing(barrier, history)):
             message = (
                 f"{self._name(place)} is left in the middle of phase {barrier.phase}: "
@@ -198,6 +216,14 @@ class Barriers(Observer):
             message += f"; {both.text}" if both else ""
             cause = both.cause if both else CAUSES["left-open"]
             self._afterwards(cluster, "mbarrier", "review", place, history, message, cause, both)
+
+    def _exceeded(self, cluster: Cluster, place, history: BarrierHistory) -> None:
+        """Reports arrivals that a chip does not carry over to the next phase."""
+        where, text = self.exceeded[place]
+        reason = issuers(cluster, place, history, self.reporter)
+        message = f"{self._name(place)}: {text}" + (f"; {reason.text}" if reason else "")
+        key = "exceeded", self.reporter.shared_array(place[1])
+        self._at(where, "mbarrier", key, place, message, reason.cause if reason else CAUSES["arrivals"])
 
     def _drifts(self, cluster: Cluster, place, history: BarrierHistory) -> None:
         """Reports a barrier on which more threads arrive in each round than it counts, and no multiple of
