@@ -81,7 +81,7 @@ def test_lanes_that_store_in_different_rounds_are_not_one_instruction():
         f"mov.u32 %x, 0; L: {STORE} add.u32 %at, %at, 4; add.u32 %x, %x, 1; setp.lt.u32 %q, %x, 4; @%q bra L;"
     )
     body = "shl.b32 %at, %t, 2; add.u32 %at, %at, %y;" + loop
-    assert {severity for severity, _ in findings(body)} == {"error"}
+    assert {severity for severity, _ in findings(body)} == {"review"}
     meet = loop.replace("add.u32 %at", "bar.warp.sync -1; add.u32 %at")
     assert findings(body.replace(loop, meet)) == []
 
@@ -100,3 +100,11 @@ def test_a_reduction_without_barrier_needs_the_barrier():
     ld.shared.u32 %x, [%at]; ld.shared.u32 %o, [%at+4]; add.u32 %x, %x, %o; @%p st.shared.u32 [%at], %x;"""
     causes = {cause for _, cause in findings(body, 64)}
     assert causes and "one-word" not in causes
+
+
+@pytest.mark.parametrize("between", ["redux.sync.add.u32 %x, %x, -1;", "add.u32 %x, %x, 1; bar.sync 0;"])
+def test_a_word_that_all_have_read_before_any_changes_it_loses_nothing(between):
+    """Triton stores sums so, as each of several threads holds a copy."""
+    body = f"st.shared.u32 [data], 1; bar.sync 0; .loc 1 7 0\n ld.shared.u32 %x, [data]; {between}"
+    found = findings(body + "st.shared.u32 [data], %x;" + READ + RESULT)
+    assert not [cause for severity, cause in found if severity == "error"], found

@@ -7,10 +7,11 @@ from itertools import pairwise
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
-from ptxsim.checks.race.carried_values import changed
+from ptxsim.checks.race.carried_values import EXCHANGES, changed
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_order import READ_WRITE, SAME_VALUE
 from ptxsim.checks.race.wording import line_of, thread_of, threads_of
+from ptxsim.checks.static_flow import reachable, waits_for_phase
 
 _WARPGROUP = 128  # threads
 _WORD = 16  # at most so many bytes in a variable that is no array
@@ -45,15 +46,28 @@ def _one_word(races, pair: AccessPair) -> bool:
 
 
 def changed_by_many(races, pair: AccessPair) -> bool:
-    """Whether threads read a place, change what they read, and write it back there, at one line."""
+    """Whether threads read a place, change what they read, and write it back there, at one line, without
+    having met between: a sum of a warp or CTA that several of its threads store loses nothing.
+    """
     sides, program = (pair.first, pair.second), races.launch.program
     line = line_of(races, sides[0].row)
     alike = line == line_of(races, sides[1].row) and {a.kind for a in sides} <= {"thread", "other"}
     if not alike or pair.code not in range(READ_WRITE + 1) and pair.code != SAME_VALUE:
         return False
-    own = [changed(program, row) for row in range(len(program.instrs)) if line_of(races, row) == line]
-    loads = frozenset().union(*own)
-    return all(access.row in loads or changed(program, access.row) for access in sides)
+    rows = [row for row in range(len(program.instrs)) if line_of(races, row) == line]
+    stores = {row: _read_before(program, row) for row in rows}
+    loads = frozenset().union(*stores.values())
+    return all(access.row in loads or stores[access.row] for access in sides)
+
+
+def _read_before(program, store: int) -> frozenset[int]:
+    """Rows of loads from the place that row `store` changes, if threads need not meet on the way."""
+    ways = ((load, reachable(program, load + 1, stops=_meets)) for load in changed(program, store))
+    return frozenset(load for load, way in ways if store in way)
+
+
+def _meets(instr) -> bool:
+    return instr is not None and (instr.op in (*EXCHANGES, "bar", "barrier") or waits_for_phase(instr))
 
 
 def _one_shared_word(races, pair: AccessPair) -> bool:

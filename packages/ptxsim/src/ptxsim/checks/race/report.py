@@ -169,7 +169,7 @@ def _class(pair: AccessPair) -> tuple[str, str]:
         )
         return "proxy-fence", "error" if strict else "review"
     forgiven = pair.code in (NO_TCGEN05_FENCE, SAME_VALUE, OPEN_WRITE) or pair.code > UNACQUIRED
-    return "race", "review" if forgiven or _same_store(pair) else "error"
+    return "race", "review" if forgiven or _same_store(pair) or _in_rounds(pair) else "error"
 
 
 def _same_store(pair: AccessPair) -> bool:
@@ -177,6 +177,14 @@ def _same_store(pair: AccessPair) -> bool:
     contents are the same.
     """
     return bool(pair.issuers) and pair.first.kind == pair.second.kind == "result"
+
+
+def _in_rounds(pair: AccessPair) -> bool:
+    """Whether lanes of one warp store by one instruction, in different rounds of a loop: nothing keeps them
+    together, but lanes that take the same branches are.
+    """
+    one = pair.first.row == pair.second.row and pair.each_time.of_warp
+    return one and pair.code == WRITE_WRITE
 
 
 def _standing(races, warp: int, row: int):
