@@ -15,6 +15,12 @@ from research.mutation.sources import Source
 from tirxlab.rubric import tomllib
 
 FOLDER = Path(__file__).with_name("other_hands")
+HANDS = ("one", "three", "two")
+
+
+def kernels(hand: str) -> str:
+    """The kernels file of one author."""
+    return packed.read(FOLDER / f"{hand}.py.xz")
 
 
 def planted(hands: Collection[str] = ()) -> list[Mistake]:
@@ -27,7 +33,7 @@ def _mistake(hand: str, step: int, family: str, what: str, edits: list[list[str]
     """A mistake; its line is the first that differs. Raises ValueError if an
     edit's text does not occur once.
     """
-    text = right = (FOLDER / f"{hand}.py").read_text()
+    text = right = kernels(hand)
     for old, new in edits:
         if text.count(old) != 1:
             raise ValueError(f"mistakes.toml.xz: {hand}.py has this text {text.count(old)} times: {old}")

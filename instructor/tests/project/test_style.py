@@ -22,7 +22,6 @@ KERNELS = [  # each kernel is one function, and a step's file holds ten of them
     "gemm_kernels.py",
     *(f"instructor/solutions/{name}_kernels.py" for name in ("ampere", "gemm", "hopper")),
     *(f"tracks/{name}/kernels.py" for name in ("ampere", "hopper")),
-    *(f"research/advice/other_hands/{name}.py" for name in ("one", "two", "three")),
 ]
 LONG_FUNCTIONS = {name: ALL for name in KERNELS} | {  # file -> the functions that may be long
     "packages/ptxsim/src/ptxsim/jit/loop_template.py": ["run_split"],  # calls would cost what they save

@@ -234,8 +234,7 @@ def arrive(instr):
                 continue
             counts = [numbers[lane] & 0xFFFF_FFFF for lane in lanes] if numbers else [1] * len(lanes)
             total = len(lanes) if announce else sum(counts)
-            if total > barrier.pending and len(lanes) > 1:
-                cluster.bus.mbarrier_exceeded(cluster, split, place, total)
+            _tell_if_exceeded(cluster, split, place, barrier.pending, lanes, total)
             at_once = not announce and total <= barrier.pending
             for part in [lanes] if at_once else [[lane] for lane in lanes]:
                 # release.cta does not reach threads of another CTA (8.5), so nothing is released to them
@@ -258,6 +257,11 @@ def arrive(instr):
         barrier.arrive(1 if announce else number, drop)
 
     return run
+
+
+def _tell_if_exceeded(cluster: Cluster, split: Split, place, pending: int, lanes: list, total: int) -> None:
+    if total > pending and len(lanes) > 1:
+        cluster.bus.mbarrier_exceeded(cluster, split, place, total)
 
 
 def _numbers(cluster: Cluster, split: Split, slot: int) -> list[int]:
