@@ -52,6 +52,17 @@ def test_a_variable_keeps_what_launches_leave_in_it():
     assert module.variables["counter"].tolist() == [41]
 
 
+def test_an_address_in_a_packed_struct_is_initialised_byte_by_byte():
+    """As nvcc writes one behind a `char`: eight masked bytes; a word takes the lower half."""
+    masks = ", ".join(f"0x{0xFF << 8 * n:X}(generic(counter) + 4)" for n in range(8))
+    packed = f".visible .global .align 1 .b8 packed[10] = {{7, {masks}, 9}};\n"
+    low = ".visible .global .align 4 .u32 low[2] = {counter, 5};\n"
+    variables = ptxsim.load(HEAD + ".visible .global .align 4 .u32 counter = 41;\n" + packed + low).variables
+    address = variables.addresses["counter"]
+    assert variables["packed"].tobytes() == b"\7" + struct.pack("<Q", address + 4) + b"\t"
+    assert variables["low"].tolist() == [address & 0xFFFF_FFFF, 5]
+
+
 def test_the_parameters_of_each_kernel_are_listed():
     """Also those of one that is not modelled."""
     other = """.visible .entry other(.param .align 64 .b8 map[128], .param .f32 scale) {

@@ -6,7 +6,6 @@ next. `variables["name"]` is a numpy array of the variable's memory; writing int
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 
 import ml_dtypes
@@ -90,10 +89,16 @@ class Variables(Mapping):
         if var.init is None:
             return
         data = bytearray(var.init)
+        item = var.size // var.count
         for offset, symbol in var.relocs:
-            value = self.addresses.get(symbol.name, 0) + symbol.offset
-            data[offset : offset + 8] = struct.pack("<Q", value)
+            value = _masked(self.addresses.get(symbol.name, 0) + symbol.offset, symbol.mask)
+            data[offset : offset + item] = value.to_bytes(8, "little")[:item].ljust(item, b"\0")
         memory[: len(data)] = np.frombuffer(bytes(data), np.uint8)
+
+
+def _masked(address: int, mask: int | None) -> int:
+    """The address; with a mask, as in `0xFF00(name)`, its bits there, from bit 0 on (PTX ISA 5.4.4)."""
+    return address if mask is None else (address & mask) >> max(0, (mask & -mask).bit_length() - 1)
 
 
 def _dtype(var: Var) -> np.dtype:
