@@ -42,7 +42,7 @@ def arguments(event: str = "mbarrier_arrive") -> dict:
     work = SimpleNamespace(where=split, footprint=FOOTPRINT, accumulates=True, partial=False)
     log = np.array([[5, 0, 1 << 40, 8]])
     split_like = {"split": split, "waiting": [split], "work": work, "works": [work]}
-    names = ("number", "start", "cta", "lane", "members", "columns", "depth", "group", "allowed")
+    names = ["number", "start", "cta", "lane", "members", "columns", "depth", "group", "allowed", "arrivals"]
     tokens = {"token": [(0, 5)], "tokens": [[(0, 5)]]}
     records = {"copy": COPY, "span": SPAN, "cells": CELLS, "commit": Commit(((0, 64),))}
     records |= {"wait": PhaseWait(1, (0, 64), 0, True), "fence": Fence(True, False, False, False)}

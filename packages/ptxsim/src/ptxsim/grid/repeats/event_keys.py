@@ -30,7 +30,9 @@ _BY_TOKEN = {"copy": ""}  # replaces entries of _PARTS for events with a token, 
 _BARRIER = "state(cluster.mbarriers.get({}))"
 _BESIDES = {  # event -> state of the cluster that an observer can read at the event
     **dict.fromkeys(("mbarrier_wait", "mbarrier_blocked"), _BARRIER.format("wait.place")),
-    **dict.fromkeys(("mbarrier_init", "phase_complete", "async_arrive"), _BARRIER.format("place")),
+    **dict.fromkeys(
+        ("mbarrier_init", "mbarrier_exceeded", "phase_complete", "async_arrive"), _BARRIER.format("place")
+    ),
     "mbarrier_arrive": _BARRIER.format("arrival.place"),
     "cp_async_arrive": _BARRIER.format("place"),
     "bar_arrive": "split.index, cluster.alive[split.warp]",
