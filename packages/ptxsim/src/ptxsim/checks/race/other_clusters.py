@@ -55,7 +55,7 @@ class OtherClusters:
 
     def __init__(self, clusters: int):
         self.latest = np.zeros(clusters + 2, np.int32)  # tag -> its latest row of `events`; 0: none
-        self.events = np.zeros((64, TAG + 1), np.int64)
+        self.events: np.ndarray = np.zeros((64, TAG + 1), np.int64)
         self.events[0, EPOCH] = _NEVER
         self.flags: dict[int, Rows] = {}  # global place -> what was released there
         self.begin(0)
