@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from itertools import pairwise
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks import phrases
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.phrases import SourceLine
 from ptxsim.checks.race.carried_values import EXCHANGES, changed
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_order import READ_WRITE, SAME_VALUE
@@ -54,10 +57,16 @@ def changed_by_many(races, pair: AccessPair) -> bool:
     alike = line == line_of(races, sides[1].row) and {a.kind for a in sides} <= {"thread", "other"}
     if not alike or pair.code not in range(READ_WRITE + 1) and pair.code != SAME_VALUE:
         return False
-    rows = [row for row in range(len(program.instrs)) if line_of(races, row) == line]
-    stores = {row: _read_before(program, row) for row in rows}
+    stores = _stores_at(program, line)
     loads = frozenset().union(*stores.values())
-    return all(access.row in loads or stores[access.row] for access in sides)
+    return all(access.row in loads or stores.get(access.row) for access in sides)
+
+
+@functools.lru_cache(maxsize=64)
+def _stores_at(program, line: SourceLine) -> dict[int, frozenset[int]]:
+    """Row at this line -> the loads from the place that it changes, if it is such a store."""
+    rows = (row for row, instr in enumerate(program.instrs) if instr is not None)
+    return {row: _read_before(program, row) for row in rows if phrases.line_of(program, row) == line}
 
 
 def _read_before(program, store: int) -> frozenset[int]:

@@ -7,25 +7,17 @@ from dataclasses import dataclass, field, replace
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.async_work import Issued
-from ptxsim.checks.race.meetings import Meeting, Meetings
+from ptxsim.checks.race.meetings import Meeting, Meetings, sides
 from ptxsim.checks.race.shadow_order import (
-    AGENT,
-    AGENT_SHIFT,
     CODE,
-    EPOCH,
-    EPOCH_MASK,
-    EPOCH_SHIFT,
     NO_FENCE_READ,
     NO_FENCE_WRITE,
     NO_TCGEN05_FENCE,
     OPEN_READ,
     OPEN_WRITE,
     POSITION,
-    PREVIOUS,
     PREVIOUS_CLUSTER,
     READ_WRITE,
-    ROW,
-    ROW_MASK,
     SAME_VALUE,
     UNACQUIRED,
     UNORDERED,
@@ -81,18 +73,15 @@ class AccessPair:
     @classmethod
     def of(cls, races, line: list[int], space: str, clock, detail) -> AccessPair:
         """The pair for a conflict that the shadows recorded: the known one with its key, or a new one."""
-        previous, position = line[PREVIOUS], line[POSITION]
+        (earlier, later), position = sides(line), line[POSITION]
         before, after = VERBS[line[CODE]]
-        agent, row = previous >> AGENT_SHIFT, previous & ROW_MASK
-        epoch = (previous >> EPOCH_SHIFT) & EPOCH_MASK
         now, cluster = races.history.now, line[PREVIOUS_CLUSTER]
-        kind = (
-            races.clocks.kind_of(agent) if cluster in (0, now) else "other"
-        )  # each cluster numbers its agents anew
-        first = Access(kind, agent, epoch, row, before, cluster)
-        second = Access(races.clocks.kind_of(line[AGENT]), line[AGENT], line[EPOCH], line[ROW], after, now)
+        kind = races.clocks.kind_of(earlier.agent) if cluster in (0, now) else "other"
+        first = Access(kind, *earlier, before, cluster)
+        second = Access(races.clocks.kind_of(later.agent), *later, after, now)
         place, buffer, cta = place_of_conflict(races, space, position)
-        key = (line[CODE], first.kind, line_of(races, row), second.kind, line_of(races, line[ROW]), buffer)
+        lines = [line_of(races, row) for row in (earlier.row, later.row)]
+        key = (line[CODE], first.kind, lines[0], second.kind, lines[1], buffer)
         known = races.history.pairs.get(key)
         meeting = Meeting.of(races, line, second.issuer(races, None, detail), detail, clock)
         if known is not None:
@@ -175,7 +164,7 @@ def _comes_after_issue(races, pair: AccessPair, clock) -> bool:
 
 def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
     """The thread whose proxy fence after the synchronisation takes the place of the writer's own, if any."""
-    agent, epoch = line[PREVIOUS] >> AGENT_SHIFT, (line[PREVIOUS] >> EPOCH_SHIFT) & EPOCH_MASK
+    agent, epoch, _ = sides(line)[0]
     if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None or agent >= races.clocks.threads:
         return None
     return races.fences.elsewhere(space, agent, epoch, clock)

@@ -36,6 +36,15 @@ class Side(NamedTuple):
     row: int
 
 
+def sides(line: list[int]) -> tuple[Side, Side]:
+    """(earlier access, later access) of a conflict that the shadows recorded; each cluster numbers its own
+    agents.
+    """
+    previous = line[PREVIOUS]
+    earlier = Side(previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK, previous & ROW_MASK)
+    return earlier, Side(line[AGENT], line[EPOCH], line[ROW])
+
+
 @dataclass(frozen=True)
 class Meeting:
     """One conflict that the shadows recorded."""
@@ -51,10 +60,9 @@ class Meeting:
     @classmethod
     def of(cls, races, line: list[int], by: int | None, work: Issued | None, clock) -> Meeting:
         """clock: of the later access; None: its thread's own."""
-        previous = line[PREVIOUS]
-        agent = previous >> AGENT_SHIFT if line[PREVIOUS_CLUSTER] in (0, races.history.now) else -1
-        earlier = Side(agent, (previous >> EPOCH_SHIFT) & EPOCH_MASK, previous & ROW_MASK)
-        later = Side(line[AGENT], line[EPOCH], line[ROW])
+        earlier, later = sides(line)
+        if line[PREVIOUS_CLUSTER] not in (0, races.history.now):
+            earlier = earlier._replace(agent=-1)
         known = races.clocks.clock[by] if clock is None and by is not None else clock
         return cls(line[CODE], line[POSITION], earlier, later, by, work, known)
 

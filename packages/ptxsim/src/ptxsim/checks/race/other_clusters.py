@@ -92,9 +92,9 @@ class OtherClusters:
         after: see `VectorClocks.fenced`.
         """
         known = clocks.clock[agent]
-        for other, rows in self.pending.items() if sc else ((agent, self.pending.get(agent, {})),):
+        for other in self.pending if sc else self.pending.keys() & {agent}:
             if other == agent or known[other] >= self.asked[other]:
-                self._learn(clocks, agent, rows, True)
+                self._learn(clocks, agent, self.pending[other], True)
 
     def _learn(self, clocks: VectorClocks, agent: int, rows: Rows, acquired: bool) -> None:
         known, epoch = self.known.setdefault((agent, acquired), {}), clocks.epoch(agent)
