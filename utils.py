@@ -167,8 +167,13 @@ def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
     An element is right if |D - R| <= atol + rtol * |R|, with R from cuBLAS on a GPU, else numpy's in float32.
     """
     __tracebackhide__ = True
-    expected = _numpy(reference(A, B))
-    actual = _numpy(C_out)
+    compare(C_out, reference(A, B), A, B, rtol, atol)
+
+
+def compare(C_out, expected, A, B, rtol: float, atol: float) -> None:
+    """`verify` with a product that is given: `expected` (M, N), A @ B.T in the dtype that C_out must have."""
+    __tracebackhide__ = True
+    expected, actual = _numpy(expected), _numpy(C_out)
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         raise AssertionError(
             f"the output is {actual.dtype}{actual.shape}, expected {expected.dtype}{expected.shape}"

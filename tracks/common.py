@@ -92,8 +92,13 @@ def product(rung: Rung, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def is_right(d: np.ndarray, expected: np.ndarray) -> bool:
     """Whether D is right, up to rounding to its type and the order of summation."""
-    tolerance = TOLERANCE if d.dtype == np.float32 else 2 * TOLERANCE
-    return bool(np.allclose(d.astype(np.float32), expected, rtol=tolerance, atol=tolerance))
+    limit = tolerance(d.dtype)
+    return bool(np.allclose(d.astype(np.float32), expected, rtol=limit, atol=limit))
+
+
+def tolerance(dtype) -> float:
+    """How far an element of D may be off, absolute and relative."""
+    return TOLERANCE if dtype == np.float32 else 2 * TOLERANCE
 
 
 def function(track: Track, size, kernels: Path, artifacts: Path | None) -> Function:
@@ -164,8 +169,8 @@ def run_checked(
     d = np.full((size[0], size[1]), np.nan, np.float32).astype(out)
     run = sim.run(call.artifact, [a, b, d], order=order)
     wrong = [str(f) for f in run.findings if f.severity != "review" or rung is not track.rungs[0]]
-    tolerance = TOLERANCE if out == "float32" else 2 * TOLERANCE
-    bad = ~np.isclose(d.astype(np.float32), product(rung, a, b), rtol=tolerance, atol=tolerance)
+    limit = tolerance(d.dtype)
+    bad = ~np.isclose(d.astype(np.float32), product(rung, a, b), rtol=limit, atol=limit)
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         wrong.append(f"{bad.sum()} of {bad.size} elements are wrong, the first at D[{row}, {column}]")

@@ -109,6 +109,26 @@ def test_the_script_prints_one_line_per_size_and_framework():
     assert [line.startswith("[numpy OK  ] M=   64") for line in lines] == [True, True]
 
 
+LATE = {  # what shows only once a ring is used again, or a group of tiles is left
+    "no wait in every other round": (HOPPER, "ring", "    empty.wait(", "    if k % 2 == 0: empty.wait("),
+    "another stage is released": (HOPPER, "persistent", "empty.ptr_to([last])", "empty.ptr_to([ring.stage])"),
+    "no tile after the first ones": (AMPERE, "swizzle", "prefetch(k % STAGES, k + STAGES)", "pass"),
+    "a tile in another stage": (AMPERE, "one_barrier", "prefetch(free, k", "prefetch(stage, k"),
+    "groups of tiles": (HOPPER, "blocks", "meta_var(place(tile,", "meta_var(place(tile % (16 * NT),"),
+}
+
+
+@pytest.mark.parametrize("mistake", LATE)
+def test_a_rungs_sizes_show_what_goes_wrong_late(mistake, tmp_path):
+    track, name, good, bad = LATE[mistake]
+    rung = next(rung for rung in track.rungs if rung.builder == f"build_gemm_{name}")
+    head, mark, rest = solution(track).read_text().partition(f"def {rung.builder}(")
+    assert good in rest
+    file = tmp_path / "kernels.py"
+    file.write_text(head + mark + rest.replace(good, bad, 1))
+    assert any(run_checked(track, size, "program", file, rung, **options) for size, options in rung.cases)
+
+
 BUGS = {
     "the last tile is not waited for": ("wait_group(0)", "wait_group(STAGES - 1)"),
     "no barrier before the prefetch": (

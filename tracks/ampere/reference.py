@@ -7,6 +7,8 @@ from tracks.common import Rung, Track
 TYPES = ({"out": "bfloat16"}, {"out": "float32"})
 ONE_TILE: tuple[tuple, dict] = ((64, 64, 64), {})
 UNEVEN = ((200, 392, 136), {"out": "bfloat16"})  # edges in every direction, a last K tile of 8
+LONG: tuple[tuple, dict] = ((72, 136, 584), {})  # more K tiles than a ring holds in two rounds
+TALL: tuple[tuple, dict] = ((2184, 264, 8), {})  # more rows of tiles than a group has
 
 
 def gemm_ref(A, B_T):
@@ -16,8 +18,8 @@ def gemm_ref(A, B_T):
     return A.astype("float32") @ B_T.astype("float32").T
 
 
-def _rung(number: int, name: str, title: str) -> Rung:
-    return Rung(number, f"build_gemm_{name}", title, variants=TYPES, cases=(ONE_TILE, UNEVEN))
+def _rung(number: int, name: str, title: str, *cases) -> Rung:
+    return Rung(number, f"build_gemm_{name}", title, variants=TYPES, cases=(ONE_TILE, UNEVEN, LONG, *cases))
 
 
 RUNGS = (
@@ -30,6 +32,6 @@ RUNGS = (
     _rung(6, "one_barrier", "one barrier a K tile"),
     _rung(7, "64x96", "warp tiles of 64 x 96"),
     _rung(8, "rows", "rung 6, D written in whole rows"),
-    _rung(9, "blocks", "tiles in blocks"),
+    _rung(9, "blocks", "tiles in blocks", TALL),
 )  # fmt: skip
 TRACK = Track("ampere", "Ampere", Path(__file__).parent / "kernels.py", (8, 0), gemm_ref, RUNGS)

@@ -30,6 +30,41 @@ def test_check_runs_a_rung_from_the_solution_and_says_so(capfd):
     assert "this is the solution" in printed.err
 
 
+def with_mistake(tmp_path, track: str, builder: str, good: str, bad: str):
+    """The solution with the first `good` of a builder (or of a helper) replaced."""
+    text = (ROOT / f"instructor/solutions/{track}_kernels.py").read_text()
+    head, mark, rest = text.partition(f"def {builder}(")
+    assert mark and good in rest
+    path = tmp_path / f"{track}_kernels.py"
+    path.write_text(head + mark + rest.replace(good, bad, 1))
+    return path
+
+
+@pytest.mark.parametrize(
+    "track, rung, builder, good, bad, said",
+    [
+        ("hopper", "1", "build_gemm_m64n64", "K // tile_k", "K // tile_k - 1", "lacks columns 48-63 of K"),
+        ("hopper", "2", "build_gemm_ring", "k_st : k_st + BK]", "0 : BK]", "A times K tile 1 of B"),
+        ("ampere", "8", "write_coalesced", "acc[i, j, r * 2], acc[i, j, r * 2 + 1]",
+         "acc[i, j, r * 2 + 1], acc[i, j, r * 2]", "its columns are swapped: 0 holds 1, 1 holds 0"),
+    ],
+)  # fmt: skip
+def test_check_says_what_wrong_numbers_hold_and_stops(track, rung, builder, good, bad, said, tmp_path, capfd):
+    path = with_mistake(tmp_path, track, builder, good, bad)
+    assert lab("check", track, rung, "--kernels", str(path), "--json") == 1
+    printed = capfd.readouterr()
+    runs = json.loads(printed.out)["runs"]
+    assert [run["right"] for run in runs] == [True] * (len(runs) - 1) + [False]
+    assert "elements are wrong" in runs[-1]["message"] and said in runs[-1]["message"]
+
+
+def test_check_keeps_the_compilers_warnings_to_itself(tmp_path, capfd):
+    path = with_mistake(tmp_path, "ampere", "write_coalesced", "with Tx.thread():", "with Tx.warp():")
+    assert lab("check", "ampere", "8", "--size", "64", "--kernels", str(path)) == 1
+    printed = capfd.readouterr()
+    assert "never written" in printed.out and "UserWarning" not in printed.err
+
+
 def test_inspect_shows_a_rung(capfd):
     assert lab("inspect", "hopper", "5", "256", "--as", "regs") == 0
     assert "(2, 2, 1)" not in capfd.readouterr().out.splitlines()[0]

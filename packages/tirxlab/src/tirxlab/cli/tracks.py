@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,7 +94,9 @@ def build(rung: Rung, path: Path, size, **options) -> Function:
     if not callable(make):
         raise StepError(f"{path.name} has no {rung.builder}(M, N, K)")
     try:
-        return make(*size, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of TVM's, about its own choices
+            return make(*size, **options)
     except Exception as error:  # of the student's code, the dialect or the compiler
         if type(error) is ValueError:  # what a builder raises for a shape that does not fit
             raise UserError(f"rung {rung.number} at {size_text(size)}: {fold(str(error))}") from None
@@ -105,7 +108,9 @@ def build(rung: Rung, path: Path, size, **options) -> Function:
 
 
 def check(name: str, rung: str | None, sizes: list[str], kernels: Path | None, order, json: bool) -> None:
-    """Build and run rungs on the simulator with all checks, at even and uneven sizes, in two orders."""
+    """Build and run rungs on the simulator with all checks, at even and uneven sizes, in two orders. A rung
+    stops at its first failure.
+    """
     from rich.table import Table
 
     track = track_of(name)
@@ -114,13 +119,11 @@ def check(name: str, rung: str | None, sizes: list[str], kernels: Path | None, o
     rows = []
     made = Table("rung", "size", "options", "order", "right?", "verdict", "seconds", box=None, pad_edge=False)
     for one in rungs:
-        path = source(track, one, kernels)
-        for size, options in named or one.cases:
-            call = build(one, path, size, **options)
-            for each in ORDERS if order is None else (order,):
-                rows.append(run_case(track, one, call, size, options, each))
-                made.add_row(*[str(rows[-1][key]) for key in COLUMNS])
-    passed = all(row["right"] and row["verdict"] != "error" for row in rows)
+        orders = ORDERS if order is None else (order,)
+        for row in run_rung(track, one, source(track, one, kernels), named or one.cases, orders):
+            rows.append(row)
+            made.add_row(*[str(row[key]) for key in COLUMNS])
+    passed = all(map(_passed, rows))
     if json:
         print_json({"passed": passed, "runs": rows})
         raise typer.Exit(0 if passed else 1)
@@ -133,29 +136,66 @@ def check(name: str, rung: str | None, sizes: list[str], kernels: Path | None, o
 COLUMNS = ("rung", "size", "options", "order", "right", "verdict", "seconds")
 
 
+def run_rung(track: Track, rung: Rung, path: Path, cases, orders) -> Iterator[dict]:
+    """The rows of a rung's runs, up to the first that fails."""
+    for size, options in cases:
+        call = build(rung, path, size, **options)
+        for order in orders:
+            row = run_case(track, rung, call, size, options, order)
+            yield row
+            if not _passed(row):
+                return
+
+
+def _passed(row: dict) -> bool:
+    return row["right"] and row["verdict"] not in ("error", "incomplete")
+
+
 def run_case(track: Track, rung: Rung, call, size, options: dict, order) -> dict:
     """Runs a rung once on the simulator; the row that the table and --json show."""
-    import numpy as np
-
+    import ptxsim
     import utils
     from tirxlab.devices import sim
-    from tracks.common import inputs, is_right, product
+    from tracks.common import inputs
 
     start = time.perf_counter()
     a, b = inputs(track, size, rung, call.inputs[0].dtype)
-    d = np.full(call.outputs[0].shape, np.nan, np.float32).astype(call.outputs[0].dtype)
-    done = sim.run(call.artifact, [a, b, d], order=order)
+    d = utils.canaries(call.outputs[0].shape, call.outputs[0].dtype)
+    try:
+        done = sim.run(call.artifact, [a.copy(), b.copy(), d], order=order)
+        verdict, said = done.verdict, utils.report(done, call.artifact) if done.findings else ""
+        wrong = mismatch(rung, a, b, d, verdict)
+    except ptxsim.Fault as error:
+        verdict, said, wrong = "incomplete", str(error), ["the run was given up"]
     return {
         "rung": rung.number,
         "size": size_text(size),
         "options": ", ".join(f"{key}={value}" for key, value in options.items()) or "-",
         "order": order,
-        "right": is_right(d, product(rung, a, b)),
-        "verdict": done.verdict,
+        "right": not wrong,
+        "verdict": verdict,
         "seconds": round(time.perf_counter() - start, 1),
-        "message": utils.report(done, call.artifact) if done.findings else "",
+        "message": "\n".join(filter(None, [said, *wrong])),
         "digest": hashlib.sha256(d.tobytes()).hexdigest()[:16],
     }
+
+
+def mismatch(rung: Rung, a, b, d, verdict: str) -> list[str]:
+    """Lines that say where D is wrong and what it holds: one line after an error; none if it is right."""
+    import numpy as np
+
+    import utils
+    from tirxlab.explain.blocks import K_TILE
+    from tracks.common import product, tolerance
+
+    limit = tolerance(d.dtype)
+    whole = ((0, 0), (0, -a.shape[1] % K_TILE))  # zeros up to a whole K tile, as TMA fills them in
+    rows, columns = np.pad(a, whole), np.pad(b if rung.b_transposed else b.T, whole)
+    try:
+        utils.compare(d, product(rung, a, b).astype(d.dtype), rows, columns, limit, limit)
+    except utils.WrongResult as error:
+        return str(error).splitlines()[: 1 if verdict == "error" else None]
+    return []
 
 
 # ---- inspect and trace ----
