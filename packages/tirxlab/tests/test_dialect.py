@@ -218,7 +218,6 @@ WHOLE = {
         ['threads = Tx.thread_id([256], parent="cta")'],
         "the numbers of threads per CTA disagree: 128 by Tx.warpgroup_id([1]), 256 by Tx.thread_id([256])",
     ),
-    "eight warps": (['w = Tx.warp_id([8], parent="warpgroup")'], "a warpgroup has 4, not 8"),
     "a cluster of no grid": (
         ['c = Tx.cta_id([2], parent="cluster")'],
         "1, the extent of an id, is not divisible by 2",
@@ -234,6 +233,12 @@ def test_the_kernel_as_a_whole(case, tmp_path):
     with pytest.raises(KernelError) as error:
         make_kernel(tmp_path, "R[tid] = tid", decl="\n".join(lines))
     assert reason in str(error.value) and "@Tx.prim_func" in str(error.value)
+
+
+def test_the_number_of_an_ids_threads_is_checked_at_its_line(tmp_path):
+    with pytest.raises(KernelError, match="a warpgroup has 4, not 8") as error:
+        make_kernel(tmp_path, "R[tid] = tid", decl='w = Tx.warp_id([8], parent="warpgroup")')
+    assert error.value.text.strip().startswith("w = Tx.warp_id([8]")
 
 
 def test_a_failed_kernel_leaves_nothing_behind(tmp_path):

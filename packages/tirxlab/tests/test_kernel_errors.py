@@ -40,6 +40,81 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         1, (128, 128, 64), "Tx.ptx.mbarrier.try_wait(mma_bar.ptr_to([0]), 0)", "mma_bar.wait(0, 0)",
         "write Tx.ptx.mbarrier.try_wait(bar.ptr_to([i]), phase)", "mma_bar.wait(0, 0)",
     ),
+    "a number for a barrier": (
+        1, (128, 128, 64), "Tx.ptx.mbarrier.init(mma_bar.ptr_to([0]), 1)",
+        "Tx.ptx.mbarrier.init(1, mma_bar.ptr_to([0]))",
+        "the first argument is a pointer: bar.ptr_to([i])", "Tx.ptx.mbarrier.init(1",
+    ),
+    "a pool for a depth": (
+        7, (256, 256, 192), 'MBarrier(pool, 1, "ld2mma")', 'MBarrier(1, pool, "ld2mma")',
+        "depth is a positive integer, not PoolAllocator", 'MBarrier(1, pool, "ld2mma")',
+    ),
+    "each thread's place in a copy by all": (
+        1, (128, 128, 64), "Tx.copy(Asmem[:, :], A[:, :])",
+        "Tx.copy(Asmem[warp_id * 32 + lane_id, :], A[warp_id * 32 + lane_id, :])",
+        "this slice of Asmem begins at a place of each thread's own (lane_id and warp_id)",
+        "Tx.copy(Asmem[warp_id",
+    ),
+    "each lane's place in a copy by a warp": (
+        1, (128, 128, 64), "with Tx.cta():\n                Tx.copy(Asmem[:, :], A[:, :])",
+        "with Tx.warp():\n                Tx.copy(Asmem[lane_id, :], A[lane_id, :])",
+        "a place of each thread's own (lane_id): name the whole tile", "Tx.copy(Asmem[lane_id",
+    ),
+    "rows and columns exchanged in a load": (
+        7, (256, 256, 192), "A[m_st : m_st + BLK_M, k_st : k_st + BLK_K]",
+        "A[k_st : k_st + BLK_K, m_st : m_st + BLK_M]",
+        "dst is 128 x 64, src is 64 x 128: one of the two has its rows and columns exchanged",
+        "Tx.copy_async(Asmem",
+    ),
+    "another buffer's layout": (
+        3, (256, 256, 64), "F16, layout=B_LAYOUT", "F16, layout=D_LAYOUT",
+        "the shape (128, 64) has 8192 elements, its layout 16384", "Bsmem = pool.alloc(",
+    ),
+    "an operand without its stage": (
+        9, (512, 512, 192), "           Bsmem[stage, :, :],\n", "           Bsmem[:, stage, :],\n",
+        "an operand of Tx.gemm_async is [4, 64]", "Tx.gemm_async(",
+    ),
+    "an accumulator of more rows": (
+        10, (1024, 512, 192), "tmem[:, warp_id * MMA_N : warp_id * MMA_N + MMA_N]",
+        "tmem[0:64, warp_id * MMA_N : warp_id * MMA_N + MMA_N]",
+        "the accumulator has 64 rows and A's tile 128", "Tx.gemm_async(",
+    ),
+    "a cast by a warp": (
+        5, (256, 256, 192),
+        "with Tx.thread():\n                Tx.cast", "with Tx.warp():\n                Tx.cast",
+        "put it in `with Tx.thread():`", "Tx.cast(Dreg",
+    ),
+    "tensor memory without its scope": (
+        5, (256, 256, 192), 'scope="tmem", ', "", 'add scope="tmem"', "tmem = Tx.decl_buffer(",
+    ),
+    "a cluster without a grid": (
+        7, (256, 256, 192),
+        'Tx.cta_id([SM_COUNT], parent="kernel")', 'Tx.cta_id([SM_COUNT], parent="cluster")',
+        "the grid is missing", "@Tx.prim_func",
+    ),
+    "one id with two extents": (
+        7, (256, 256, 192), 'Tx.warpgroup_id([WG_NUMBER], parent="cta")',
+        'Tx.thread_id([256], parent="cta") // 128; lane = Tx.thread_id([32], parent="cta")',
+        "an earlier Tx.thread_id says that a cta has 256", "wg_id = Tx.thread_id(",
+    ),
+    "a fraction compared": (
+        5, (256, 256, 192), "if k + PIPE_DEPTH < K_TILES:", "if k + PIPE_DEPTH < K / BLK_K:",
+        "a fraction where a whole number is meant", "if k + PIPE_DEPTH < K / BLK_K:",
+    ),
+    "a fraction for an extent": (
+        5, (256, 256, 192), "Tx.alloc_local((BLK_N,), F32)", "Tx.alloc_local((BLK_N / 1,), F32)",
+        "this is 128.0, a fraction", "Dreg = Tx.alloc_local(",
+    ),
+    "a fraction for a length": (
+        3, (256, 256, 64), "n_st : n_st + BLK_N], Dreg_16b", "n_st : n_st + BLK_N / 1], Dreg_16b",
+        "a slice of dst has a fraction for its length", "Tx.copy(D[",
+    ),
+    "an instruction of another chip": (
+        1, (128, 128, 64),
+        "Tx.ptx.tcgen05.relinquish_alloc_permit(cta_group=1)", "Tx.ptx.wgmma.wait_group(0)",
+        "wgmma.wait_group is an instruction of another chip: there is none for sm_100a",
+        "Tx.ptx.wgmma.wait_group",
+    ),
     "one lane of a scope for many": (
         1, (128, 128, 64),
         'with Tx.thread(parent="warp")[Tx.ptx.elect_sync()]:', "with Tx.warp()[Tx.ptx.elect_sync()]:",

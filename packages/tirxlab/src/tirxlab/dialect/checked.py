@@ -78,7 +78,8 @@ class Checked:
         if expected is None or not args:
             return
         given = args[0]
-        if is_buffer_var(given) or isinstance(given, BufferLoad | BarrierArray):
+        number = isinstance(given, int) and not self._path.endswith("commit")
+        if number or is_buffer_var(given) or isinstance(given, BufferLoad | BarrierArray):
             raise TypeError(f"Tx.{self._path}: the first argument is a pointer: {expected}")
 
     def _check_group(self, args: tuple, kwargs: dict):

@@ -26,6 +26,12 @@ _MAX_ERRORS = 5  # how many of one kernel are shown
 _EXPLAINED = {
     "MatchesCode(DLDataTypeCode::kDLBool)": "`not` takes a condition, and this is a number: "
     "write `Tx.ptx.elect_sync() == 0`; a phase flips with `phase = phase ^ 1`",
+    "MatchesCode(DLDataTypeCode::kDLFloat,": "this compares or computes with a fraction where a whole "
+    "number is meant: `/` always gives one, write `//`",
+    "'float' object cannot be interpreted as an integer": "a whole number is needed, and this is a fraction: "
+    "`/` always gives one, write `//`",
+    "Cannot use and / or / not operator to Expr": "a Python function decides here (`if`, `and`, `or`, `not`, "
+    "min, max) by a value that only the GPU knows: write Tx.if_then_else, Tx.And, Tx.Or or Tx.min",
     "For nodes require a scalar": "range() takes whole numbers, and this is a fraction: "
     "`/` always gives one, write `//`",
     "Cannot automatically inference the type": "this value has no type on the GPU: a variable of a kernel "
@@ -57,6 +63,8 @@ _REWORDED = {
     "further left than its def (a comment?): indent it",
     r"Visitor of AST node is not implemented: Import(From)?": "a kernel cannot import: "
     "put the import at the top of the file",
+    r"data must be int or Expr, but got (\d+\.\d*)$": r"a whole number is needed, and this is \1, a "
+    "fraction: `/` always gives one, write `//`",
     r"Visitor of AST node is not implemented: (\w+)": r"a kernel cannot contain this Python statement (\1)",
     r"\w+\.wait\(\) ((?:missing|takes|got) .*)": r"bar.wait(stage, phase): \1",
     r"\w+\.ptr_to\(\) ((?:missing|takes|got) .*)": r"bar.ptr_to([stage]): \1; a peer's is "

@@ -33,11 +33,16 @@ class PoolAllocator(SMEMPool):
         if ptr is None:
             state().pools.append(self)
 
-    def alloc(self, shape, dtype="float32", *, align=0, layout="default", scope="shared.dyn"):
+    def alloc(self, shape, dtype="float32", *, align=0, layout: Any = "default", scope="shared.dyn"):
         """The pool's next buffer, aligned to `align` bytes (if swizzled, to 1024, the swizzle's period)."""
         if self.committed:
             raise ValueError("pool.alloc() after pool.commit(): the buffer would lie outside the pool")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if layout not in ("default", None) and math.prod(shape) != int(layout.size()):
+            raise ValueError(
+                f"pool.alloc: the shape {shape} has {math.prod(shape)} elements, its layout "
+                f"{int(layout.size())}: the layout of a buffer is made for its shape"
+            )
         swizzled = layout not in ("default", None) and hasattr(layout, "swizzle_len")
         align = max(align, 1024 if swizzled else math.ceil(DataType(dtype).bits / 8))
         return SMEMPool.alloc(self, shape, dtype, align=align, layout=layout, scope=scope)
@@ -98,6 +103,8 @@ def alloc_local(shape, dtype="float32", **options):
 
 def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr: Any = None, **options):
     """Declare hardware-managed memory: scope="tmem", allocated_addr=tmem_addr[0] (or a first column)."""
+    if is_buffer_var(allocated_addr):
+        allocated_addr = allocated_addr[0]
     if scope in ("local", "shared", "shared.dyn") and "data" not in options:
         raise ValueError(
             f"Tx.decl_buffer(scope={scope!r}): use Tx.alloc_local for registers, pool.alloc for shared"
@@ -106,8 +113,8 @@ def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr: Any =
         raise ValueError(
             "a TMEM buffer needs allocated_addr: tmem_addr[0], where tcgen05.alloc wrote its address"
         )
-    if is_buffer_var(allocated_addr):
-        allocated_addr = allocated_addr[0]
+    if scope == "global" and allocated_addr is not None:
+        raise ValueError('Tx.decl_buffer with allocated_addr is tensor memory: add scope="tmem"')
     return T.decl_buffer(shape, dtype, scope=scope, allocated_addr=allocated_addr, **options)
 
 

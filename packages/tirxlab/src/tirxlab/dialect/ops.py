@@ -16,6 +16,7 @@ from .known import settled
 from .reach import furthest
 from .scopes import current_scope
 from .sync import BarrierArray
+from .together import one_place
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "copy": (),
@@ -73,9 +74,15 @@ def _shape(value) -> str:
 def _differ(op: str, dst, src) -> ValueError:
     """The error for operands whose shapes differ; usually a thread's registers and tensor memory."""
     said = f"Tx.{op}: dst is {_shape(dst)}, src is {_shape(src)}; both must cover the same shape"
-    if sorted((_memory(dst), _memory(src))) == ["local", "tmem"]:
+    registers = [value for value in (dst, src) if _memory(value) == "local"]
+    if "tmem" in (_memory(dst), _memory(src)) and any(not _is_view(value) for value in registers):
         said += ": the registers of all 128 threads together are a view, buf.view(128, n, layout=...)"
     return ValueError(said)
+
+
+def _is_view(value) -> bool:
+    """Whether a tile is spread over the registers of a warpgroup's threads."""
+    return "tid_in_wg" in str(_buffer(value).layout)
 
 
 def _is_tile(value) -> bool:
@@ -97,6 +104,11 @@ def _tiles(op: str, **operands) -> None:
                 f"(write buf[row, :] or buf[a:b, c:d], not buf[row, col])"
             )
         for extent in _extents(value):
+            if str(getattr(getattr(extent, "ty", None), "dtype", "")).startswith("float"):
+                raise ValueError(
+                    f"Tx.{op}: a slice of {name} has a fraction for its length or start: `/` always gives "
+                    "one, write `//`"
+                )
             if not isinstance(extent, int):
                 raise ValueError(
                     f"Tx.{op}: a slice of {name} has the length {extent}, which is not a constant: slice "
@@ -137,7 +149,7 @@ def _one_issuer(op: str, scopes: tuple[str, ...] = ("thread", "warp")) -> None:
 def _no_warpgroup_view(op: str, **operands) -> None:
     """ValueError if a single thread uses a tile that is spread over the warpgroup's threads."""
     for name, value in operands.items():
-        if _scope(op) == "thread" and "tid_in_wg" in str(_buffer(value).layout):
+        if _scope(op) == "thread" and _is_view(value):
             raise ValueError(
                 f"Tx.{op}: {name} is a warpgroup's view (128 rows over 128 threads), but this scope is "
                 "one thread: use the Tx.alloc_local buffer that the view was made from"
@@ -145,10 +157,14 @@ def _no_warpgroup_view(op: str, **operands) -> None:
 
 
 def _one_kind_of_registers(dst, src) -> None:
-    """ValueError if a warpgroup casts single threads' registers: it casts views, a thread its registers."""
-    if _scope("cast") == "warpgroup":
+    """ValueError if several threads cast single threads' registers: a warpgroup casts views."""
+    if _scope("cast") != "thread":
         for value in filter(_is_tile, (dst, src)):
-            if _memory(value) == "local" and "tid_in_wg" not in str(_buffer(value).layout):
+            if (
+                _memory(value) == "local"
+                and "laneid" not in str(_buffer(value).layout)
+                and not _is_view(value)
+            ):
                 raise ValueError(
                     "Tx.cast of Tx.alloc_local registers is each thread's own: put it in `with Tx.thread():` "
                     "(a warpgroup casts from one view of its registers to another)"
@@ -184,6 +200,8 @@ def copy(dst, src, dispatch: str | None = None, **options):
             raise TypeError(
                 f"Tx.copy: dst is {types[0]}, src is {types[1]}; Tx.cast converts, Tx.copy does not"
             )
+        if "local" not in (_memory(dst), _memory(src)):
+            one_place(_scope("copy"), dst, src)
         return _call("copy", dst, src, dispatch=dispatch)
     if _scope("copy") != "warpgroup":
         raise ValueError("Tx.copy from or to TMEM needs all 128 threads: put it in `with Tx.warpgroup():`")
@@ -229,6 +247,11 @@ def _check_tma(dst, src, options: dict) -> None:
         raise ValueError(f"cta_group is 1 or 2, not {options['cta_group']}")
     if math.prod(_extents(dst)) != math.prod(_extents(src)):
         raise _differ("copy_async", dst, src)
+    if _extents(src) == _extents(dst)[::-1] != _extents(dst):
+        raise ValueError(
+            f"Tx.copy_async: dst is {_shape(dst)}, src is {_shape(src)}: one of the two has its rows and "
+            "columns exchanged; the first index counts rows, the last one columns"
+        )
 
 
 def cast(dst, src=None, dispatch: str | None = None, **options):

@@ -8,6 +8,8 @@ from tvm.tirx.stmt_functor import post_order_visit
 
 from .state import state
 
+_UNBOUNDED = 2**62  # of what TVM says about an expression that it cannot bound
+
 
 def furthest(value, ids: bool = True) -> tuple[int, list[str]] | None:
     """(the largest value of an expression, the names in it); None if it is not known.
@@ -16,14 +18,25 @@ def furthest(value, ids: bool = True) -> tuple[int, list[str]] | None:
     nor, without `ids`, if it depends on an id.
     """
     names, loads = _parts(value)
-    guarded = [name for guard in _guards() for name in _parts(guard)[0]]
+    guarded = named_in_guards()
     ranges = _ranges(ids)
     if loads or not names or any(_among(name, guarded) or not _among(name, list(ranges)) for name in names):
         return None
     analyzer = arith.Analyzer()
     for name, extent in ranges.items():
         analyzer.bind(name, Range.from_min_extent(extent.min, extent.extent))
-    return int(analyzer.const_int_bound(value).max_value), sorted({name.name for name in names})
+    most = int(analyzer.const_int_bound(value).max_value)
+    return None if most >= _UNBOUNDED else (most, sorted({name.name for name in names}))
+
+
+def named_in_guards() -> list[Var]:
+    """The variables in the enclosing conditions."""
+    return [name for guard in _guards() for name in variables(guard)]
+
+
+def variables(value) -> list[Var]:
+    """The variables in an expression."""
+    return _parts(value)[0]
 
 
 def ever_comes_here() -> bool:

@@ -5,6 +5,7 @@ the innermost `with`, also inside `@Tx.inline` helpers; TVM's spelling means the
 """
 
 from collections.abc import Callable
+from math import prod
 
 from tvm.script import tirx as T
 
@@ -21,6 +22,7 @@ _IDS = {
     ("thread_id", "warpgroup"): T.thread_id_in_wg,
     ("thread_id", "cta"): T.thread_id,
 }
+_FIXED = {("warp_id", "warpgroup"): 4, ("thread_id", "warp"): 32, ("thread_id", "warpgroup"): 128}
 
 
 def current_scope() -> str | None:
@@ -92,6 +94,20 @@ def within(scope: str, operation: Callable) -> Callable:
     return call
 
 
+def _check_extents(name: str, parent: str, shape: tuple[int, ...]) -> None:
+    """ValueError for another number of threads than the parent has, or than an earlier call has said."""
+    fixed, before = _FIXED.get((name, parent)), state().ids.get((name, parent), shape)
+    if fixed not in (None, prod(shape)):
+        raise ValueError(
+            f'Tx.{name}({list(shape)}, parent="{parent}"): a {parent} has {fixed}, not {prod(shape)}'
+        )
+    if prod(before) != prod(shape):
+        raise ValueError(
+            f'Tx.{name}({list(shape)}, parent="{parent}"): an earlier Tx.{name} says that a {parent} has '
+            f"{prod(before)}; is the parent of one of them another?"
+        )
+
+
 def id_maker(name: str):
     """The function behind `Tx.<name>(shape, parent=...)`: `Tx.warp_id([4], parent="warpgroup")`."""
     parents = [parent for kind, parent in _IDS if kind == name]
@@ -111,9 +127,12 @@ def id_maker(name: str):
                 "one call gives all dimensions, bx, by = Tx.cta_id([m, n], parent=...)"
             )
         if all(isinstance(extent, int) for extent in shape):
+            _check_extents(name, parent, tuple(shape))
             state().ids[name, parent] = tuple(shape)
         made = _IDS[name, parent](list(shape))
-        state().extents += zip([made] if len(shape) == 1 else made, shape, strict=True)
+        each = [made] if len(shape) == 1 else list(made)
+        state().extents += zip(each, shape, strict=True)
+        state().variables += [((name, parent), variable) for variable in each]
         return made
 
     make.__name__ = make.__qualname__ = name

@@ -14,6 +14,7 @@ class ParseState:
     scopes: the open `with` blocks, outermost first. barriers: (buffer, name given or None).
 
     ids: (function, parent) -> extents, of the declared ids. extents: (an id's variable, its extent).
+    variables: ((function, parent), variable) of the same ids.
     pools: the shared-memory pools, to be committed.
     assigned: how often the source assigns each name. values: (a variable's buffer, its only value).
     errors: of the refused statements. lost: the names that these would have defined.
@@ -24,6 +25,7 @@ class ParseState:
     barriers: list[tuple[Any, str | None]] = field(default_factory=list)
     ids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     extents: list[tuple[Any, Any]] = field(default_factory=list)
+    variables: list[tuple[tuple[str, str], Any]] = field(default_factory=list)
     pools: list[Any] = field(default_factory=list)
     assigned: Counter = field(default_factory=Counter)
     values: list[tuple[Any, Any]] = field(default_factory=list)

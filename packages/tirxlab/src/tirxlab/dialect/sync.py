@@ -30,7 +30,8 @@ class BarrierArray(_Supplied):
     def __init__(self, pool, depth: int, name: str | None = None, leader=None):
         kind = type(self).__name__
         if not isinstance(depth, int) or depth < 1:
-            raise ValueError(f"{kind}(pool, depth, name): depth is a positive integer, not {depth!r}")
+            given = repr(depth) if isinstance(depth, int | float | str) else type(depth).__name__
+            raise ValueError(f"{kind}(pool, depth, name): depth is a positive integer, not {given}")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"{kind}(pool, depth, name): name is a string, not {name!r}")
         self.buf = pool.alloc((depth,), "uint64", align=8)

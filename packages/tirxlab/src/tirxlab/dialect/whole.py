@@ -7,16 +7,14 @@ from tvm.tirx.stmt_functor import post_order_visit
 
 from .state import ParseState
 
-_FIXED = {("warp_id", "warpgroup"): 4, ("thread_id", "warp"): 32, ("thread_id", "warpgroup"): 128}
 _THREADS_EACH = {"warpgroup_id": 128, "warp_id": 32, "thread_id": 1}
 
 
 def problem(parsed: ParseState, parameters: list[str]) -> str | None:
     """The first thing wrong with the kernel as a whole, or None."""
-    for (name, parent), extents in parsed.ids.items():
-        count, fixed = prod(extents), _FIXED.get((name, parent))
-        if fixed not in (None, count):
-            return f'Tx.{name}({list(extents)}, parent="{parent}"): a {parent} has {fixed}, not {count}'
+    kinds = [kind for kind, _ in parsed.variables]
+    if ("cta_id", "cluster") in kinds and ("cta_id", "kernel") not in kinds:
+        return 'the grid is missing: Tx.cta_id(shape, parent="kernel") says how many CTAs run'
     blocks = {
         f"Tx.{name}({list(extents)})": prod(extents) * _THREADS_EACH[name]
         for (name, parent), extents in parsed.ids.items()

@@ -53,6 +53,8 @@ def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
     reason, line = nvrtc.first_error(error, cuda)
     if reason.startswith(nvrtc.NO_ASCII.format("")):
         line = _first_line_with(reason.split()[-1], info)
+    if nvrtc.OTHER_CHIP in reason:
+        line = _first_line_with(reason.split(".")[0], info)
     return BuildError(reason, info.file, line or info.line)
 
 
@@ -66,6 +68,11 @@ def _first_line_with(name: str, info) -> int:
 _SHAPES = {
     r"B_N=\d+ \* cta_group=\d *=(\d+) doesn't match N=(\d+)": r"the accumulator has \2 columns and B's tile "
     r"\1 rows: they must be equal, so slice tmem[:, :\1]",
+    r"A_M=(\d+) doesn't match M=(\d+) from C region": r"the accumulator has \2 rows and A's tile \1: they "
+    "must be equal",
+    r"no MMA SMEM descriptor matches region shape \[([\d, ]+)\]": r"an operand of Tx.gemm_async is [\1], and "
+    "its buffer's layout has no such tile: A and B are [rows, columns of K], as the buffer's shape and its "
+    "tma_shared_layout have them",
 }
 
 

@@ -33,6 +33,11 @@ _MARK = re.compile(rf"\b{SOURCE_MARK}\((\d+)\);")
 _FOREIGN_NAME = re.compile(
     r"\b(?=\w*[^\W\x00-\x7f])\w+?(?=(?:_buf)?(?:_ptr)?(?:_\d+)?\b)"
 )  # without TVM's endings
+_FOREIGN_INSTRUCTION = re.compile(r"Instruction '([\w.:]+)' not supported on \.target '(\w+)'")
+OTHER_CHIP = "is an instruction of another chip: there is none for"
+_PLAIN = {  # part of a message -> what it means
+    "must have integral or unscoped enum type": "an index is a fraction: `/` always gives one, write `//`",
+}
 NO_ASCII = "CUDA takes only ASCII letters in names: rename {}"
 _MAX_LINES, _MAX_WIDTH = 12, 400  # of a message
 T = TypeVar("T")
@@ -144,6 +149,8 @@ def finish(draft: Artifact, whole: bool = True) -> Artifact:
 
 def first_error(error: CompileError, cuda: str) -> tuple[str, int]:
     """(what is wrong, at most one screen; the student's line to which it belongs, 0 if unknown)."""
+    if not error.errors and (foreign := _FOREIGN_INSTRUCTION.search(error.log)):
+        return f"{foreign[1]} {OTHER_CHIP} {foreign[2]}", 0
     if not error.errors:
         lines = [line[:_MAX_WIDTH] for line in error.log.splitlines() if line.strip()][:_MAX_LINES]
         return "the generated CUDA does not assemble: " + "\n".join(lines), 0
@@ -151,6 +158,7 @@ def first_error(error: CompileError, cuda: str) -> tuple[str, int]:
     text = cuda.splitlines()[line - 1].strip() if 0 < line <= cuda.count("\n") + 1 else ""
     if foreign := _FOREIGN_NAME.search(text):
         return NO_ASCII.format(foreign[0]), 0
+    message += next((f": {plain}" for part, plain in _PLAIN.items() if part in message), "")
     reason = f"the generated CUDA does not compile: {message}\n    CUDA line {line}: {text[:_MAX_WIDTH]}"
     return reason, source_line(cuda, line) or 0
 
