@@ -143,13 +143,15 @@ def _hosts(cluster: Cluster, split: Split, addresses: np.ndarray, vector: int, s
     lanes in shared memory. Reports the accesses to observers.
     """
     hosts, reached, shared = np.zeros((vector, 32), np.int64), [0] * vector, 0
-    found = whole_warp(cluster, split, addresses, size, space) if vector == 1 else None
+    places = (addresses[:, None] + size * np.arange(vector)).ravel()
+    found = whole_warp(cluster, split, places, size, space)
     if found is not None:
         memory, offsets, places = found
-        hosts[0, split.lanes] = memory.ctypes.data + offsets
+        hosts[:, split.lanes] = memory.ctypes.data + offsets.reshape(-1, vector).T
         if cluster.bus.heard:
-            cluster.bus.accesses(cluster, log_rows(split, split.lanes, places, size, write=True))
-        return hosts, [split.mask], 0 if _is_global(space, int(addresses[0])) else split.mask
+            lanes = np.repeat(split.lanes, vector)
+            cluster.bus.accesses(cluster, log_rows(split, lanes, places, size, write=True))
+        return hosts, [split.mask] * vector, 0 if _is_global(space, int(addresses[0])) else split.mask
     for lane, address in zip(split.lanes.tolist(), addresses.tolist(), strict=True):
         shared |= (not _is_global(space, address)) << lane
         for v in range(vector):

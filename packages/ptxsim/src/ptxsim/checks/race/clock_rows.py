@@ -19,6 +19,23 @@ def joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return found
 
 
+@compiled()
+def covers(a, b):
+    """Whether clock a is at least clock b everywhere."""
+    behind = False
+    for i in range(len(b)):
+        behind |= (a[i] if i < len(a) else 0) < b[i]
+    return not behind
+
+
+def grown(before: np.ndarray, now: np.ndarray) -> np.ndarray:
+    """The columns in which a clock, which may have become wider, differs from what it was."""
+    n = len(before)
+    if not n:
+        return np.flatnonzero(now)
+    return np.flatnonzero(np.concatenate((now[:n] != before[: len(now)], now[n:] != 0)))
+
+
 def with_epoch(clock: np.ndarray, column: int, epoch: int) -> np.ndarray:
     """A copy of a clock that knows this epoch, widened if necessary."""
     found = clock.copy() if column < len(clock) else np.pad(clock, (0, column + 1 - len(clock)))

@@ -8,16 +8,17 @@ what follows a read of one of its flags, even one without acquire (8.9.2, 8.9.5)
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptxsim.checks.race.clock_rows import joined
+from ptxsim.checks.race.clock_rows import covers, grown, joined
 from ptxsim.checks.race.vector_clocks import VectorClocks
 from ptxsim.isa.memory_access import Ordering
 
 AGENT, EPOCH, ACQUIRED, ADDRESS, LENGTH, OLDER, TAG = range(7)  # columns of an event; ADDRESS: of its row
-_NOTHING, _NO_EVENTS, _NEVER = np.zeros(0, np.int32), np.zeros(0, np.int64), 1 << 62
+_NOTHING, _NEVER = np.zeros(0, np.int32), 1 << 62
 
 Rows = dict[int, np.ndarray]  # tag of a cluster -> what is known of its agents
 
@@ -25,10 +26,23 @@ Rows = dict[int, np.ndarray]  # tag of a cluster -> what is known of its agents
 def _join(rows: Rows, tag: int, row: np.ndarray) -> bool:
     """Adds a row to what is known of a cluster; whether that is more than before."""
     known = rows.get(tag)
-    if known is not None and (known is row or len(known) >= len(row) and (known[: len(row)] >= row).all()):
+    if known is row or known is not None and covers(known, row):
         return False
-    rows[tag] = row if known is None else joined(known, row)
+    rows[tag] = row if known is None or covers(row, known) else joined(known, row)
     return True
+
+
+@dataclass
+class _Learnt:
+    """What a thread has learnt of one cluster, from epoch to epoch."""
+
+    epochs: list[int] = field(default_factory=list)
+    rows: list[np.ndarray] = field(default_factory=list)  # each says all that the thread knew then
+
+    def by(self, epoch: int) -> np.ndarray | None:
+        """What it knew when this epoch ended."""
+        count = bisect.bisect_right(self.epochs, epoch)
+        return self.rows[count - 1] if count else None
 
 
 @dataclass
@@ -36,18 +50,7 @@ class _Passed:
     """What a thread has passed on when it released last."""
 
     row: np.ndarray = field(default_factory=lambda: _NOTHING)
-    used: int = 1  # events that there were then
-    mine: np.ndarray = field(default_factory=lambda: _NO_EVENTS)  # its own that the row did not cover
-    left: list[np.ndarray] = field(default_factory=list)  # those of others
-    rows: Rows = field(default_factory=dict)  # what it knows by all that were covered
-
-    def waiting(self, row: np.ndarray, agent: int, fresh: np.ndarray) -> np.ndarray:
-        """The events that a new row may cover; those of others, if it knows more of others than before."""
-        grown = len(row) != len(self.row) or set(np.flatnonzero(row != self.row).tolist()) - {agent}
-        if not grown:
-            return np.concatenate((self.mine, fresh))
-        left, self.left = self.left, []
-        return np.sort(np.concatenate((*left, self.mine, fresh)))
+    rows: Rows = field(default_factory=dict)  # what it knows of other clusters
 
 
 class OtherClusters:
@@ -65,6 +68,9 @@ class OtherClusters:
         self.now, self.used = now, 1
         self.latest[:] = 0
         self.rows = [_NOTHING]  # of the events
+        self.learnt: dict[
+            int, dict[tuple[bool, int], _Learnt]
+        ] = {}  # agent -> (acquired, tag) -> what it knew
         self.known: dict[tuple[int, bool], Rows] = {}  # (agent, whether acquired) -> what it has learnt
         self.pending: dict[int, Rows] = {}  # agent -> what it has read without acquire
         self.asked: dict[int, int] = {}  # agent -> the epoch in which it read so last
@@ -98,6 +104,7 @@ class OtherClusters:
 
     def _learn(self, clocks: VectorClocks, agent: int, rows: Rows, acquired: bool) -> None:
         known, epoch = self.known.setdefault((agent, acquired), {}), clocks.epoch(agent)
+        told = self.learnt.setdefault(agent, {})
         for tag in [tag for tag, row in rows.items() if _join(known, tag, row)]:
             row = known[tag]
             if self.used == len(self.events):
@@ -107,6 +114,9 @@ class OtherClusters:
             self.rows.append(row)
             self.latest[tag] = self.used
             self.used += 1
+            learnt = told.setdefault((acquired, tag), _Learnt())
+            learnt.epochs.append(epoch)
+            learnt.rows.append(row)
 
     def write(self, place: int, agent: int, row: np.ndarray, released: bool) -> None:
         """A thread writes a flag, and so releases what this row knows: by itself, or by a fence before."""
@@ -118,17 +128,13 @@ class OtherClusters:
 
     def _passed_on(self, by: tuple[int, bool], row: np.ndarray) -> Rows:
         """What one that knows this row has learnt of other clusters. The rows that a thread releases only
-        grow. So do those that it learns: of its events, the newest says all.
+        grow.
         """
         passed = self.passed.setdefault(by, _Passed())
-        waiting = passed.waiting(row, by[0], np.arange(passed.used, self.used))
-        events = self.events[waiting]
-        told = row[events[:, AGENT]] >= events[:, EPOCH]
-        columns = (events[told, column].tolist() for column in (AGENT, ACQUIRED, TAG))
-        newest = dict(zip(zip(*columns, strict=True), waiting[told].tolist(), strict=True))
-        for (_, _, tag), i in newest.items():
-            _join(passed.rows, tag, self.rows[i])
-        mine = events[~told, AGENT] == by[0]
-        passed.mine, passed.used, passed.row = waiting[~told][mine], self.used, row
-        passed.left.append(waiting[~told][~mine])
+        for agent in {by[0], *grown(passed.row, row).tolist()} & self.learnt.keys():
+            for (_, tag), learnt in self.learnt[agent].items():
+                known = learnt.by(int(row[agent]))
+                if known is not None:
+                    _join(passed.rows, tag, known)
+        passed.row = row
         return passed.rows
