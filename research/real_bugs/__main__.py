@@ -29,7 +29,8 @@ def row(case: Case, before: Verdict, after: Verdict) -> str:
 
 def totals(results: list[tuple[Case, Verdict, Verdict]]) -> str:
     counts = Counter(outcome(case, before) for case, before, _ in results)
-    reviews = sum(before.verdict == "review" for _, before, _ in results)
+    found = [before for case, before, _ in results if outcome(case, before) != "missed"]
+    reviews = sum(before.verdict == "review" for before in found)
     errors = sum(after.verdict == "error" for _, _, after in results)
     text = f"{len(results)} pairs. Before: {counts['cause first']} with the cause first, {counts['found']} "
     text += f"found otherwise, {counts['missed']} missed; {reviews} of those found are a `review`. "

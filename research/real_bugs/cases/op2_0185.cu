@@ -1,8 +1,7 @@
 // source: OP-DSL/OP2-Common#185, 2020-12-09
 // link: https://github.com/OP-DSL/OP2-Common/issues/185
 // wrong: a reduction within a warp reads the sums of other lanes with no __syncwarp between its steps
-// finds: race:
-// open: volatile accesses are strong ones, which do not race; that lanes may run apart between them is not tried
+// finds: race review: nothing orders them
 // launch: threads=32 target=sm_80
 KERNEL(32) {
     __shared__ float sums[64];

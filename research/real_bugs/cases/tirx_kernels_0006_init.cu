@@ -1,7 +1,7 @@
 // source: mlc-ai/TIRx-kernels#6, 2026-07-22
 // link: https://github.com/mlc-ai/TIRx-kernels/pull/6
 // wrong: the second warp of every warpgroup, not of the first alone, initialises the CTA's mbarriers
-// finds: mbarrier: init
+// finds: mbarrier review: is initialised by several threads
 // launch: threads=256
 KERNEL(256) {
     __shared__ u64 full;
