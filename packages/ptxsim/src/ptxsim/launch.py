@@ -94,6 +94,7 @@ class LoadedModule:
         jobs: int | None = None,
         clusters: int | None = None,
         first: int = 0,
+        cooperative: bool = False,
         max_instructions: int | None = None,
         arg_names: Sequence[str] = (),
         source: str = "",
@@ -113,6 +114,7 @@ class LoadedModule:
         costs), or the timeline of a recorder of this class.
         clusters: run only this many of the grid's clusters, starting at number `first`; if clusters
         communicate with each other, all of them run.
+        cooperative: as by cudaLaunchCooperativeKernel, all CTAs run at the same time.
         max_instructions: warp instructions of one cluster after which the run is given up as incomplete, with
         a finding that names the loop (default: machine.endless.MOST_INSTRUCTIONS, 4 billion).
         jobs: maximum number of processes (default: one per core where that pays). For reports: arg_names, one
@@ -123,7 +125,7 @@ class LoadedModule:
         Raises ValueError for arguments that do not fit the kernel, Fault for an error in ptxsim itself.
         """
         config = LaunchConfig.of(
-            grid, block, cluster, shared_bytes, hints=hints,
+            grid, block, cluster, shared_bytes, hints=hints, cooperative=cooperative,
             max_instructions=max_instructions, arg_names=tuple(arg_names), source=source,
         )  # fmt: skip
         how = RunConfig(checks, order, names, trace, jobs, first, clusters)
@@ -166,6 +168,7 @@ class Launch:
         self.maps: dict[int, TensorMap] = {}  # address -> the tensor map stored there
         self.grid_barrier = 0  # address of {bytes, counter}, as cooperative_groups expects (driver_abi.h)
         self.source, self.arg_names = config.source, config.arg_names  # for reports
+        self.cooperative = config.cooperative or program.slots.meets_its_grid
         self.hints, self.max_instructions = config.hints, config.max_instructions
         self.arrays: dict[str, np.ndarray] = {}  # name -> argument array in global memory
         self.not_started = LaunchQueue()

@@ -56,11 +56,82 @@ def test_grid_barrier(order):
     assert result.stats["ctas"] == grid and not result.findings
 
 
+SYNC = r"""
+__device__ void sync(unsigned* arrived) {  // as cooperative_groups does it
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    unsigned old = atomicAdd(arrived, blockIdx.x ? 1 : 0x80000000u - (gridDim.x - 1));
+    while (((old ^ *(volatile unsigned*)arrived) & 0x80000000u) == 0) {}
+    __threadfence();
+  }
+  __syncthreads();
+}
+extern "C" __global__ void k(unsigned* arrived, int* data, int* total) {
+  int mine = blockIdx.x * blockDim.x + threadIdx.x, other = gridDim.x * blockDim.x - 1 - mine;
+  data[mine] = mine;
+  sync(arrived);  // written
+  int x = data[other];
+  sync(arrived);  // read
+  data[mine] = x + 1;
+  if (mine == 0) *total = 0;
+  sync(arrived);  // cleared
+  atomicAdd(total, data[other]);
+}"""
+
+
+def meet(source: str, grid: int = 4, order: str | int = "program", cooperative: bool = True):
+    """(total, Result) of SYNC or an edit of it."""
+    total, data = np.zeros(1, np.int32), np.zeros((grid, 64), np.int32)
+    args = [np.zeros(1, np.uint32), data, total]
+    result = launch(source, grid=grid, block=64, args=args, order=order, cooperative=cooperative)
+    return total[0], result
+
+
+@pytest.mark.parametrize("order", ["program", "adverse", 5])
+def test_barriers_of_a_cooperative_launch_are_checked(order):
+    total, result = meet(SYNC, 5, order)
+    assert result.verdict == "clean" and result.stats["ctas"] == 5, result.findings
+    assert total == 320 * 319 // 2 + 320
+
+
+ELSEWHERE = "in different clusters of the grid, which nothing orders"
+FAR, NEAR = "__threadfence();", "__threadfence_block();"
+MISTAKES = {
+    "nothing after the first writes": ("sync(arrived);  // written", "", ELSEWHERE),
+    "nothing before the second ones": ("sync(arrived);  // read", "", "does not include this write"),
+    "nothing after the clearing": ("sync(arrived);  // cleared", "", ELSEWHERE),
+    "of the CTA only": ("sync(arrived);  // written", "__syncthreads();", ELSEWHERE),
+    "no release": (f"{FAR}\n    unsigned", "unsigned", "nothing releases the write before it"),
+    "near release": (f"{FAR}\n    unsigned", f"{NEAR}\n    unsigned", "or only at the scope of a CTA"),
+    "no acquire": (f"{{}}\n    {FAR}", "{}", "nothing acquires after it"),
+    "near acquire": (f"{{}}\n    {FAR}", f"{{}}\n    {NEAR}", "or only at the scope of a CTA"),
+    "near count": ("atomicAdd(arrived", "atomicAdd_block(arrived", "or only at the scope of a CTA"),
+    "one CTA fewer": ("gridDim.x - 1)", "gridDim.x - 2)", ELSEWHERE),
+    "one CTA more": ("gridDim.x - 1)", "gridDim.x)", "deadlock"),
+    "a CTA that leaves": ("  int x = data", "  if (blockIdx.x == 2) return;\n  int x = data", "deadlock"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_at_barriers_of_a_grid(mistake):
+    old, new, words = MISTAKES[mistake]
+    assert old in SYNC
+    _, result = meet(SYNC.replace(old, new))
+    told = "\n".join(map(str, result.findings[:2]))
+    assert result.verdict == "error" and words in told, result.findings
+
+
+def test_only_a_cooperative_launch_may_wait_for_later_clusters():
+    total, result = meet(SYNC, cooperative=False)
+    (finding,) = result.findings
+    assert (total, result.verdict) == (256 * 255 // 2 + 256, "incomplete")
+    assert "cluster 0 waits for other clusters: only a cooperative launch" in finding.message
+
+
 def test_checks_say_what_they_did_not_see():
-    out = np.zeros((3, 32), np.int32)
-    result = launch(BARRIER, grid=3, block=32, args=[np.zeros(1, np.int32), np.zeros_like(out), out])
-    assert result.verdict == "incomplete"
-    assert any("not checked" in f.message for f in result.findings)
+    _, result = meet(SYNC, resident.MOST_CHECKED + 1)
+    assert result.verdict == "incomplete" and "not checked" in result.findings[0].message
 
 
 def test_chain_in_reverse_order():

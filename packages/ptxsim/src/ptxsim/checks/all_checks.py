@@ -26,6 +26,7 @@ from ptxsim.checks.lifecycle.unset_registers import UnsetStores
 from ptxsim.checks.lifecycle.useless_loads import UselessLoads
 from ptxsim.checks.lifecycle.useless_stores import UselessStores
 from ptxsim.checks.lifecycle.wmma_fragments import WmmaFragments
+from ptxsim.checks.race.across_processes import detector
 from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.events.observer import Observer
@@ -63,3 +64,15 @@ def checking_bus(
     """
     listeners = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
     return Bus(listeners, in_place=bool(extra)) if listeners else SILENT
+
+
+def bus_beside(first: Bus | Silent, launch: Launch, reporter) -> Bus | Silent:
+    """The bus of a cluster that runs beside that of `first`: with all checks, if that one has them."""
+    there = detector(first)
+    if there is None:
+        return SILENT
+    bus = checking_bus(launch, reporter)
+    here = detector(bus)
+    assert here is not None
+    here.history.join(there.history)
+    return bus

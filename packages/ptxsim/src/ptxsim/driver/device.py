@@ -169,7 +169,7 @@ class Device:
     # ---- launches ----
 
     def launch(
-        self, number: int, name: str, grid, block, cluster, shared: int, params: bytes
+        self, number: int, name: str, grid, block, cluster, shared: int, params: bytes, cooperative=False
     ) -> tuple[int, str]:
         """Runs a launch, or takes over the outcome of the same earlier one: (CUresult, text printed)."""
         self.program(number, name)
@@ -179,7 +179,7 @@ class Device:
         count = self._launched[name] = self._launched.get(name, 0) + 1
         checks = self.options.checks and not 0 < self.options.first < count
         held = self._variables | {address: it.array for address, it in self.arena.live.items()}
-        key = number, name, grid, block, cluster, shared, params, checks
+        key = number, name, grid, block, cluster, shared, params, checks, cooperative
         known = self._repeats.find(key, held)
         if known:
             record, printed = known
@@ -189,7 +189,7 @@ class Device:
             result = self.loaded(number).launch(
                 name, grid=grid, block=block, cluster=cluster, shared_bytes=shared, args=params,
                 checks=checks, order=self.options.order, memory=memory, jobs=self.options.jobs,
-                max_instructions=self.options.max_instructions,
+                max_instructions=self.options.max_instructions, cooperative=cooperative,
             )  # fmt: skip
         except ValueError as error:
             raise CudaError(INVALID_CONFIGURATION, f"{name}: {error}") from None

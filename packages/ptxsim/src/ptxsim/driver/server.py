@@ -143,11 +143,14 @@ class Server:
     def _launch(self, data: bytes) -> tuple[int, bytes]:
         module, length, *numbers = _LAUNCH.unpack_from(data)
         grid, block, cluster = (tuple(numbers[i : i + 3]) for i in (0, 3, 6))
+        cooperative, shared = bool(numbers[9]), numbers[10]
         name = data[_LAUNCH.size : _LAUNCH.size + length].decode()
         cluster = cluster if all(cluster) else (1, 1, 1)
         params = data[_LAUNCH.size + length :]
         with self._patience(f"running {launch_text(name, grid, block)}"):
-            code, printed = self.device.launch(module, name, grid, block, cluster, numbers[10], params)
+            code, printed = self.device.launch(
+                module, name, grid, block, cluster, shared, params, cooperative
+            )
         return code, printed.encode()
 
     def _properties(self, data: bytes) -> tuple[int, bytes]:

@@ -1,7 +1,8 @@
 """Clusters that wait for each other through global memory run as on a chip: as many at a time as fit on it.
 
 A cluster that only polls is suspended while others start or continue. If no resident cluster makes progress,
-that is a deadlock, even if clusters that have not started could help: a chip would not start them.
+that is a deadlock, even if clusters that have not started could help: a chip would not start them. With
+checks, every cluster has a bus of its own, and they share the history of global memory.
 """
 
 from __future__ import annotations
@@ -9,12 +10,19 @@ from __future__ import annotations
 import functools
 from collections import deque
 
+from ptxsim.checks.all_checks import bus_beside
+from ptxsim.checks.race.across_processes import detector
+from ptxsim.events.bus import SILENT
 from ptxsim.isa.memory_access import ELSEWHERE, LOOKS
 from ptxsim.isa.special_registers import SMS
 from ptxsim.machine.cluster import Cluster
+from ptxsim.machine.control_words import describe_launch
+from ptxsim.machine.late_operations import StepByStep
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
 from ptxsim.machine.tensor_memory import COLUMNS
+
+MOST_CHECKED = 32  # clusters that run together; with checks, each looks after every step of the others
 
 
 @functools.lru_cache(maxsize=16)
@@ -53,59 +61,107 @@ def get_on(first: Cluster) -> int:
 def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
     """Continues a cluster that polls, together with the clusters of `rest`.
 
-    Returns (all Cluster objects used, how many clusters ended). The clusters of `rest` are not checked; a
-    finding says so.
+    Returns (all Cluster objects used, how many clusters ended). If there are more than MOST_CHECKED, the
+    clusters of `rest` are not checked; a finding says so.
     """
-    if first.bus.heard and rest:
-        first.reporter.add(
-            "unsupported", "incomplete",
-            f"cluster {first.index} waits for other clusters: those that start after it are not checked",
-        )  # fmt: skip
-    idle: list = []
-    used, waiting, not_started = [first], deque([first]), deque(rest)
-    done = futile = 0
-    most = get_on(first)
-    while waiting or not_started:
-        done += _without_taken(not_started, first.launch)
-        room = bool(not_started) and len(waiting) < most
-        if futile > len(waiting) and not room:
-            waiting[0].run()  # reports the deadlock
-            break
-        if not (room or waiting):
-            break
-        cluster = _next(used, idle, not_started) if room else waiting.popleft()
-        cluster.watchdog.moved = False
-        if cluster.run(alone=False):
-            done, futile = done + 1, 0
-            idle.append(cluster)
-            if cluster.stuck:
-                break
+    together = Together(first, rest)
+    together.run()
+    return together.used, together.done
+
+
+class Together:
+    """The clusters of a grid from the first one that waits for others on."""
+
+    def __init__(self, first: Cluster, rest: range):
+        self.first, self.launch, self.most = first, first.launch, get_on(first)
+        self.not_started = deque(rest)
+        self.moves = 1  # turns in which a cluster has done something that may help others
+        self.polling = {first: 0}  # cluster -> `moves` when its last turn began; the earliest comes first
+        self.holding: deque[Cluster] = deque()  # those that wait until others have seen what they did
+        self.idle: list[Cluster] = []  # that have ended
+        self.used, self.done = [first], 0
+        self.checked = detector(first.bus) is not None and len(rest) < MOST_CHECKED
+        if first.bus.heard and rest:
+            self._say_what_is_not_known(first)
+        if self.checked:
+            self._step_by_step(first)
+
+    def _say_what_is_not_known(self, first: Cluster) -> None:
+        what = ""
+        if not self.checked:
+            what = "those that start after it are not checked"
+        elif not self.launch.cooperative:
+            what = "only a cooperative launch guarantees that those that start after it run at the same time"
+        if what:
+            what = f"cluster {first.index} waits for other clusters: {what}"
+            first.reporter.add("unsupported", "incomplete", what)
+
+    def run(self) -> None:
+        """Runs all clusters to their end, or until one is stuck."""
+        while (cluster := self._next()) and self._turn(cluster):
+            pass
+
+    def _next(self) -> Cluster | None:
+        """The cluster that runs next. With checks, pollers see what one does before another acts."""
+        self._leave_out_taken()
+        poller, moves = next(iter(self.polling.items()), (None, self.moves))
+        if self.checked and moves < self.moves:
+            return poller
+        if self.not_started and len(self.polling) + len(self.holding) < self.most:
+            return self._start()
+        if self.holding:
+            return self.holding.popleft()
+        if poller and moves == self.moves:
+            poller.reporter.cluster = poller.index
+            poller.run()  # reports the deadlock
+            return None
+        return poller
+
+    def _turn(self, cluster: Cluster) -> bool:
+        """Runs a cluster until it waits for others; False if it is stuck."""
+        self.polling.pop(cluster, None)
+        before, cluster.watchdog.moved, cluster.reporter.cluster = self.moves, False, cluster.index
+        if isinstance(cluster.late, StepByStep):
+            cluster.late.go_on(cluster)
+        ended = cluster.run(alone=False)
+        self.moves += ended or cluster.watchdog.moved
+        if ended:
+            self.done += 1
+            self.idle.append(cluster)
+        elif cluster.late.held:
+            self.holding.append(cluster)
         else:
-            futile = 0 if cluster.watchdog.moved else futile + 1
-            waiting.append(cluster)
-    return used, done
+            self.polling[cluster] = before
+        return not cluster.stuck
 
+    def _leave_out_taken(self) -> None:
+        """Leaves out clusters that a running one has taken (clusterlaunchcontrol)."""
+        while self.not_started and self.not_started[0] not in self.launch.not_started.left:
+            self.not_started.popleft()
+            self.done += 1
 
-def _without_taken(not_started: deque, launch) -> int:
-    """Drops clusters at the head of the queue that a running one has taken (clusterlaunchcontrol); returns
-    their number.
-    """
-    count = len(not_started)
-    while not_started and not_started[0] not in launch.not_started.left:
-        not_started.popleft()
-    return count - len(not_started)
+    def _start(self) -> Cluster:
+        """The next cluster of the grid, started."""
+        if not self.idle:
+            self.idle.append(self._another())
+            self.used.append(self.idle[-1])
+        cluster, index = self.idle.pop(), self.not_started.popleft()
+        self.launch.not_started.begin(index)
+        cluster.start(index)
+        return cluster
 
+    def _another(self) -> Cluster:
+        first = self.first
+        bus = bus_beside(first.bus, self.launch, first.reporter) if self.checked else SILENT
+        order = first.late.order or first.order
+        cluster = Cluster(self.launch, order, first.reporter, bus, explain=first.explain)
+        if self.checked:
+            self._step_by_step(cluster)
+        return cluster
 
-def _next(used: list[Cluster], idle: list[Cluster], not_started: deque) -> Cluster:
-    """Starts the next cluster of the grid and returns it."""
-    if not idle:
-        first = used[0]
-        idle.append(
-            Cluster(first.launch, first.late.order or first.order, first.reporter, explain=first.explain)
-        )
-        used.append(idle[-1])
-    cluster = idle.pop()
-    index = not_started.popleft()
-    cluster.launch.not_started.begin(index)
-    cluster.start(index)
-    return cluster
+    def _step_by_step(self, cluster: Cluster) -> None:
+        """The others see what a cluster changes by one atomic before it does the next."""
+        if cluster.late.order is None:
+            cluster.late = StepByStep(cluster.order)
+            cluster.late.start()
+            describe_launch(cluster)

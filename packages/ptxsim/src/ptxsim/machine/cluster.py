@@ -129,6 +129,7 @@ class Cluster(RegisterFiles):
         self.watchdog = Watchdog(self, self.launch.max_instructions)
         self.ran = 0  # split that had the latest turn
         self.effects = 0  # number of changes that could let a polling split continue
+        self.published = 0  # of them, atomics on global memory
         self.timeouts, self.stuck = 0, False  # the first: effects + 1 at the last standstill
 
     def clear(self) -> None:
@@ -193,9 +194,8 @@ class Cluster(RegisterFiles):
     # ---- running ----
 
     def run(self, alone: bool = True) -> bool:
-        """Runs all threads to their end, or until nothing can make progress.
-
-        False: threads poll, and only another cluster can help them. (With `alone`, that is a deadlock.)
+        """Runs all threads to their end, or until nothing can make progress. False: other clusters have a
+        turn, as threads poll (with `alone`, that is a deadlock) or wait until others have seen what they did.
         """
         self.watchdog.begin(alone)
         batch = standing = 0  # splits that ran as one batch, and how many of them still have a turn
@@ -207,19 +207,20 @@ class Cluster(RegisterFiles):
             if not self.queue:
                 if self.engine.complete_one() or self.late.release(self):
                     continue
+                if self.late.held:
+                    return False
                 if self.waits and (time_out(self) or release_from_sleepers(self)):
                     continue
                 break
             before, self.ran = self.effects, self._next()
             spun, standing = self._turn(self.ran, batch > 1), max(0, standing - 1)
-            g = self.ran
             if self.engine.eager:
                 self.engine.flush()
             elif self.engine.random and self.engine.random.random() < 0.5:
                 self.engine.complete_one()
             work = 0 if spun is not None and self.effects != before else spun
-            self.late.had_turn(g, work)
-            if not self.watchdog.gets_on(g, work):
+            self.late.had_turn(self.ran, work)
+            if not self.watchdog.gets_on(self.ran, work):
                 if self.watchdog.others_may_help():
                     return False
                 break
@@ -339,8 +340,7 @@ class Cluster(RegisterFiles):
     def _adopt(self) -> None:
         """Queues splits that a branch created."""
         first, count = bytecode.NEW_FIRST, int(self.control[bytecode.NEW_COUNT])
-        created = self.control[first : first + count]
-        for g in dict.fromkeys(created.tolist()):
+        for g in dict.fromkeys(self.control[first : first + count].tolist()):
             if self.split_table[g, bytecode.SP_STATE] == bytecode.RUNNABLE and g not in self.queue:
                 self.queue.append(g)
 

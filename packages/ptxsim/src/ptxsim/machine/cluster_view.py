@@ -42,6 +42,7 @@ class Cluster(views.Cluster, Protocol):
     waiting: dict[tuple, list[int]]
     apart: set[int]
     effects: int
+    published: int
     told: int
     timeouts: int
     explain: Any

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from ptxsim.isa.memory_access import ASKS
+from ptxsim.isa.memory_access import ASKS, ELSEWHERE
 from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.forward_progress import MOST_UNITS
 from ptxsim.machine.split import Split
@@ -105,3 +105,37 @@ class LateOperations:
         cluster.queue.append(self.held.popleft())
         cluster.effects += 1
         return True
+
+
+class StepByStep(LateOperations):
+    """Of a cluster beside others: what an atomic changes in global memory, they see before the next atomic of
+    this cluster. So a poll acquires from the value that ends it, not from a later one.
+    """
+
+    def __init__(self, order: Order):
+        super().__init__(order)
+        self.on = True
+
+    def start(self) -> None:
+        super().start()
+        self.known = 0  # of what the cluster has published, what the others have seen
+
+    def takes(self, cluster: Cluster, split: Split) -> bool:
+        if cluster.watchdog.alone or cluster.published == self.known or not _is_global(split.instr):
+            return False
+        self.held.append(split.index)
+        return True
+
+    def release(self, cluster: Cluster) -> bool:
+        return False
+
+    def go_on(self, cluster: Cluster) -> None:
+        """The others have had a turn."""
+        self.known = cluster.published
+        cluster.queue.extend(self.held)
+        self.held.clear()
+
+
+def _is_global(instr) -> bool:
+    """Whether this is an atomic that may be on global memory."""
+    return instr is not None and instr.op in ("atom", "red") and not ELSEWHERE & set(instr.mods)

@@ -29,6 +29,7 @@ class Launch(views.Launch, Protocol):
     shared_bytes: int  # of dynamic shared memory
     shared_dynamic: int  # offset of the dynamic part in the window
     grid_barrier: int  # its address; 0 if there is none
+    cooperative: bool  # whether all CTAs run at the same time and may wait for each other
     source: str
     max_instructions: int | None
     exit_hooks: tuple

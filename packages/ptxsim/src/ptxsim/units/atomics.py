@@ -133,7 +133,9 @@ def _update(instr, returns: bool):
         hosts, reached, shared = _hosts(cluster, split, addresses, vector, size, space)
         registers = cluster.registers[split.warp].ctypes.data
         for block, own, lanes in zip(blocks, hosts, reached, strict=True):
-            cluster.effects += update_lanes_at(block.address, lanes, own.ctypes.data, shared, registers)
+            changed = update_lanes_at(block.address, lanes, own.ctypes.data, shared, registers)
+            cluster.effects += changed
+            cluster.published += changed * (lanes & ~shared != 0)
 
     return run
 

@@ -27,7 +27,9 @@ def exchange_pairs(instr, space: str):
             if compares:
                 expected = registers[list(values[0]), lane]
             if (was == expected).all():
-                cluster.effects += int((was != new).any())
+                changed = int((was != new).any())
+                cluster.effects += changed
+                cluster.published += changed
                 view[:] = new.view(np.uint8)
             registers[list(target), lane] = was
 

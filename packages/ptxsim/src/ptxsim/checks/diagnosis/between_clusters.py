@@ -7,6 +7,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.other_clusters import Told
 from ptxsim.checks.race.wording import thread_of
 from ptxsim.checks.static_flow import reachable
 from ptxsim.frontend.ast import Instr
@@ -23,34 +24,36 @@ def between_clusters(races, pair: AccessPair) -> Edge:
     if teller is None:
         cause = CAUSES["variable-of-all" if pair.buffer in races.launch.variables else "other-cta"]
         return Edge(cause, _UNORDERED)
-    missing = _broken_at(races, first, second)
+    missing = _broken_at(races, pair)
     return edge("hands-nothing-on", line=source_line(program, teller), missing=missing)
 
 
-def _broken_at(races, first: Access, second: Access) -> str:
+def _broken_at(races, pair: AccessPair) -> str:
     """Where the way from a write by another cluster to a read by this one is broken."""
-    others, tag = races.history.others, first.cluster
-    releases = [flag[tag] for flag in others.flags.values() if tag in flag and len(flag[tag])]
-    if not any(_covers(row, first) for row in releases):
-        if not releases:
+    first, second = pair.first, pair.second
+    released, acquired = _told(races, pair)
+    if not any(_covers(row, first) for row in released):
+        if not released:
             return "nothing releases the write before it" + _near(races.launch.program)
         return (
             "what it releases does not include this write, which comes after the fence or release, or is "
             "by a thread with no barrier between" + _weak(races.launch.program)
         )
-    told = [
-        agent
-        for (agent, acquired), rows in others.known.items()
-        if acquired and _covers(rows.get(tag), first)
-    ]
+    told = [agent for agent, row in acquired.items() if _covers(row, first)]
     if not told:
         return "nothing acquires after it" + _near(races.launch.program)
     who, reader = (thread_of(races, a) for a in (told[0], second.agent if second.by is None else second.by))
     return f"{who} acquires, but no barrier after that hands it on to {reader}"
 
 
+def _told(races, pair: AccessPair) -> Told:
+    """What was released and acquired when the two met; if one ran after the other, also later."""
+    others = races.history.others
+    return pair.told if others.together and pair.told else others.told_of(pair.first.cluster)
+
+
 def _covers(row, access: Access) -> bool:
-    return row is not None and access.agent < len(row) and bool(row[access.agent] >= access.epoch)
+    return access.agent < len(row) and bool(row[access.agent] >= access.epoch)
 
 
 def _in_global(instr: Instr | None) -> bool:

@@ -81,6 +81,7 @@ class AccessHistory(Observer):
         self.words = np.zeros((2, WORDS), np.int64)  # a row for shared and one for global memory
         self.row = {SHARED: self.words[0], MEMORY: self.words[1]}
         self.now = 0  # index of the cluster + 1
+        self.together = [self]  # the histories of clusters that run at the same time
 
     def begin(self, index: int) -> None:
         """Attributes the accesses that follow to cluster `index`."""
@@ -95,6 +96,13 @@ class AccessHistory(Observer):
         self.copied = np.zeros(self.races.clocks.threads, np.int32)  # scratch: ProxyFences.copies_seen
         self.words[:, [DONE, STORES]] = 0
         self.describe()
+
+    def join(self, first: AccessHistory) -> None:
+        """Takes part in the history of a cluster that runs at the same time: global memory is one."""
+        self.memory, self.reads, self.together = first.memory, first.reads, first.together
+        self.together.append(self)
+        for history in (first, self):
+            history.others.join(first.others)
 
     def describe(self) -> None:
         """Tells the compiled look-ups where the arrays of this cluster are; called again when one is
@@ -194,11 +202,13 @@ class AccessHistory(Observer):
 
     def _grow(self, space: str, slots: int) -> None:
         larger = grown(self._shadow(space), slots)
-        describe(self.row[space], 0, larger)
         if space == SHARED:
             self.shared = larger
-        else:
-            self.memory = larger
+            describe(self.row[space], 0, larger)
+            return
+        for history in self.together:
+            history.memory = larger
+            describe(history.row[space], 0, larger)
 
     def collect(self, space: str, clock: np.ndarray | None = None, detail: object = None) -> None:
         """Keeps the conflicts that the last look-ups noted, one entry per pair of places in the program.

@@ -8,6 +8,7 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.meetings import Meeting, Meetings, sides
+from ptxsim.checks.race.other_clusters import Told
 from ptxsim.checks.race.shadow_order import (
     CODE,
     NO_FENCE_READ,
@@ -67,6 +68,7 @@ class AccessPair:
     issued: tuple[Issued | None, Issued | None] = None, None  # asynchronous work of the two
     at: int = -1  # steps on barriers so far, when the accesses met
     position: int = 0  # of the place, in the shadow
+    told: Told | None = None  # of the cluster of the first, if it is another one, when they met
     relaxed: int | None = None  # row of a relaxed arrival at the cluster's barrier between the two
     each_time: Meetings = field(default_factory=Meetings)  # what held whenever they met
 
@@ -93,6 +95,8 @@ class AccessPair:
             return known
         pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
         pair.each_time.note(races, meeting, space)
+        if first.kind == "other":
+            pair.told = races.history.others.told_of(cluster)
         if line[CODE] == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))

@@ -1,4 +1,4 @@
-"""What the threads of a cluster know of the clusters that ran before it (PTX ISA 8.8).
+"""What the threads of a cluster know of the clusters that ran before it or run beside it (PTX ISA 8.8).
 
 A cluster releases through a flag or counter in global memory what the releasing thread knows: its row of
 clocks. A thread of a later cluster that acquires there learns this row in its current epoch, as if that were
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,6 +54,13 @@ class _Passed:
     rows: Rows = field(default_factory=dict)  # what it knows of other clusters
 
 
+class Told(NamedTuple):
+    """What threads could know of one other cluster at some time."""
+
+    released: list[np.ndarray]  # rows that it or others released
+    acquired: dict[int, np.ndarray]  # agent -> the row that it has acquired
+
+
 class OtherClusters:
     """What the clusters of a launch have released, and what threads of the present one know of it."""
 
@@ -61,6 +69,8 @@ class OtherClusters:
         self.events: np.ndarray = np.zeros((64, TAG + 1), np.int64)
         self.events[0, EPOCH] = _NEVER
         self.flags: dict[int, Rows] = {}  # global place -> what was released there
+        self.added: dict[int, int] = {}  # global place -> times that something was passed on there
+        self.together = False  # whether other clusters run at the same time
         self.begin(0)
 
     def begin(self, now: int) -> None:
@@ -74,9 +84,14 @@ class OtherClusters:
         self.known: dict[tuple[int, bool], Rows] = {}  # (agent, whether acquired) -> what it has learnt
         self.pending: dict[int, Rows] = {}  # agent -> what it has read without acquire
         self.asked: dict[int, int] = {}  # agent -> the epoch in which it read so last
-        self.added: dict[int, int] = {}  # global place -> times that this cluster has passed something on
+        if not self.together:
+            self.added = {}
         self.looked: dict[tuple[int, int, bool], int] = {}  # (agent, place, acquires) -> `added` then
         self.passed: dict[tuple[int, bool], _Passed] = {}  # (agent, whether it released by itself)
+
+    def join(self, first: OtherClusters) -> None:
+        """This cluster runs together with the one of `first`."""
+        self.flags, self.added, self.together = first.flags, first.added, True
 
     def read(self, clocks: VectorClocks, agent: int, place: int, how: Ordering) -> None:
         """A thread reads a flag."""
@@ -121,10 +136,17 @@ class OtherClusters:
     def write(self, place: int, agent: int, row: np.ndarray, released: bool) -> None:
         """A thread writes a flag, and so releases what this row knows: by itself, or by a fence before."""
         flag = self.flags.setdefault(place, {})
-        _join(flag, self.now, row)
+        more = _join(flag, self.now, row) and self.together
         if self.used > 1 and len(row):
-            more = [_join(flag, tag, known) for tag, known in self._passed_on((agent, released), row).items()]
-            self.added[place] = self.added.get(place, 0) + any(more)
+            for tag, known in self._passed_on((agent, released), row).items():
+                more |= _join(flag, tag, known)
+        self.added[place] = self.added.get(place, 0) + more
+
+    def told_of(self, tag: int) -> Told:
+        """What has been released of a cluster so far, and which threads of this one have acquired it."""
+        released = [flag[tag] for flag in self.flags.values() if tag in flag and len(flag[tag])]
+        known = {agent: rows for (agent, acquired), rows in self.known.items() if acquired and tag in rows}
+        return Told(released, {agent: rows[tag] for agent, rows in known.items()})
 
     def _passed_on(self, by: tuple[int, bool], row: np.ndarray) -> Rows:
         """What one that knows this row has learnt of other clusters. The rows that a thread releases only

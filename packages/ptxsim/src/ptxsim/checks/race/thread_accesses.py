@@ -42,17 +42,25 @@ class ThreadAccesses(Observer):
         self.released = ReleasedPlaces(self.clocks)
 
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
-        """Looks a log up in pieces, cut at its strong accesses, because these synchronise."""
+        """Looks a log up in pieces, cut at its strong accesses, because these synchronise. A poll that
+        repeats one of the same log tells nothing new.
+        """
         if not self.synchronises:
             self.history.log(log, self.clocks.clock)
             return
         at = 0
+        polled: set[bytes] = set()
         for cut in np.flatnonzero(self.history.strong[log[:, bytecode.LOG_ROW]]).tolist():
             self._piece(log, at, cut)
-            self._before_strong(log[cut])
-            self._piece(log, cut, cut + 1)
-            self._after_strong(log[cut])
-            at = cut + 1
+            at, entry = cut + 1, log[cut]
+            if (poll := entry.tobytes()) in polled:
+                continue
+            self._before_strong(entry)
+            self._piece(log, cut, at)
+            if self._after_strong(entry):
+                polled.clear()
+            else:
+                polled.add(poll)
         self._piece(log, at, len(log))
 
     def _piece(self, log: np.ndarray, first: int, last: int) -> None:
@@ -80,14 +88,15 @@ class ThreadAccesses(Observer):
             self.history.describe_others()
         self.clocks.fence(agents, fence.near, fence.sc)
 
-    def _after_strong(self, entry) -> None:
-        """A strong write releases."""
+    def _after_strong(self, entry) -> bool:
+        """A strong write releases; whether it was one."""
         how = self.history.orderings[int(entry[bytecode.LOG_ROW])]
         if not how.writes:
-            return
+            return False
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
         same = bool(int(entry[bytecode.LOG_SIZE]) & bytecode.LOG_SAME)
         stamp = self.released.release(agent, place, how, same)
         if is_global(place) and not how.near:
             stamp = stamp if how.releases else self.clocks.fenced(agent)
             self.others.write(place, agent, stamp.clock, how.releases)
+        return True
