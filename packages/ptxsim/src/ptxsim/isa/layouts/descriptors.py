@@ -132,8 +132,8 @@ _RESULT_TYPES = {
     "i8": {2: "s32"},
 }
 MMA_K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32}  # depth of one dense tcgen05.mma
-# (cta_group, M) -> N is a multiple of this, up to 256 (PTX ISA 9.7.16.2.1)
-_N_STEP = {(1, 64): 8, (1, 128): 16, (2, 128): 32, (2, 256): 32}
+# cta_group -> the legal M, and what N is a multiple of, up to 256 (PTX ISA 9.7.16.2.1)
+_SHAPES = {1: ((64, 128), 8), 2: ((128, 256), 16)}
 
 
 @dataclass(frozen=True)
@@ -198,14 +198,13 @@ def decode_instruction_descriptor(
 
 def _check_shape(where: str, m: int, n: int, kind: str, cta_group: int) -> None:
     """Raises ValueError for a shape that does not exist without .ws (PTX ISA 9.7.16.2.1)."""
-    step = _N_STEP.get((cta_group, m))
-    if kind == "i8" and cta_group == 1 and step:
-        good = n in (8, 24) or n % 16 == 0
-        step = 16
-    else:
-        good = step is not None and n % step == 0
-    wanted = f"N a multiple of {step}, at most 256" if step else f"M from {_shapes(cta_group)}"
-    if not (good and 0 < n <= 256):
+    rows, step = _SHAPES[cta_group]
+    good = n % step == 0
+    if kind == "i8":
+        step *= 2
+        good = n % step == 0 or cta_group == 1 and n in (8, 24)
+    wanted = f"N a multiple of {step}, at most 256" if m in rows else f"M from {list(rows)}"
+    if not (m in rows and good and 0 < n <= 256):
         raise ValueError(f"{where}, cta_group::{cta_group}: M={m}, N={n}; expected {wanted}")
 
 
@@ -213,7 +212,3 @@ def _check_ws(where: str, m: int, n: int) -> None:
     """Raises ValueError for a shape that does not exist with .ws (PTX ISA 9.7.16.2.1)."""
     if m not in (32, 64, 128) or n not in (64, 128, 256):
         raise ValueError(f"{where} with .ws: M={m}, N={n}; expected M from 32, 64, 128, N from 64, 128, 256")
-
-
-def _shapes(cta_group: int) -> list[int]:
-    return [m for group, m in _N_STEP if group == cta_group]
