@@ -99,6 +99,18 @@ REGISTERS = (
         **POOL,
     ),
     Rule(
+        "all-warps-of-a-warpgroup-give-back-to-one-count",
+        GIVE,
+        (
+            GIVE,
+            f"mov.u32 %x1, %t; @%w0 {GIVE[6:-4]}96; setp.ge.u32 %q, %x1, 32; @%w4 bra O; @%q {GIVE[6:]} O:",
+        ),
+        "collective",
+        "review",
+        words="warp 0 dec 96",
+        **POOL,
+    ),
+    Rule(
         "one-count-for-a-warpgroup",
         lines(GIVE, ""),
         (lines("", ""), lines("", "@%w0 setmaxnreg.dec.sync.aligned.u32 96;")),
