@@ -5,6 +5,7 @@ that it rules out are not named.
 from __future__ import annotations
 
 import pytest
+from truth import ORDERS, Rule, lines, run_rule
 
 from ptxsim.checks.barrier_history import BarrierHistory, Signals, Waits
 from ptxsim.checks.diagnosis.running_ahead import _count
@@ -66,3 +67,18 @@ def test_who_leaves_shared_memory_is_told_which_buffer_was_the_last(offset, text
 )  # fmt: skip
 def test_columns_behind_the_last_row_are_a_rival_where_a_part_is_inside(over, straddles, text):
     assert _past("A", over, straddles, (128, 64), 2).startswith(text)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("count", [64, 65])
+def test_a_barrier_that_never_completes_is_not_what_should_have_been_waited_for(count, order):
+    """The readers arrive on it; with one more arrival to come, a wait for it would hang."""
+    text = lines(
+        f"@%lead mbarrier.init.shared::cta.b64 [%bar], {count}; st.shared.u32 [%mine], %t; bar.sync 0;",
+        "ld.shared.u32 %r1, [%other]; st.global.u32 [%myout], %r1;",
+        "mbarrier.arrive.shared::cta.b64 _, [%bar]; st.shared.u32 [%mine], 1; bar.sync 0;",
+        "ld.shared.u32 %r1, [%mine]; st.global.u32 [%myout+1024], %r1;",
+    )
+    found = run_rule(Rule("never-complete", text), text, order).findings
+    told = [f.message for f in found if f.kind == "race"]
+    assert told and all(("was not waited for" in text) == (count == 64) for text in told), told

@@ -40,7 +40,17 @@ SENT = lines(
     MEET,
 )
 
+CLEAR = "st.shared.u32 [%mine+1024], 0; fence.proxy.async;"
+
 RULES = (
+    Rule(
+        "cleared-before-a-peer-sends",
+        SENT.replace(MEET, f"{CLEAR} {MEET}", 1),
+        (f"{CLEAR} {MEET}", f"{MEET} {CLEAR}"),
+        "race",
+        words="no barrier of the cluster stands between the write by thread ",
+        cluster=2,
+    ),
     Rule(
         "a-flag-set-at-the-scope-of-the-cluster",
         HANDED,

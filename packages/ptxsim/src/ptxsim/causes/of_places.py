@@ -20,6 +20,19 @@ OF_PLACES = (
         "tcgen05.dealloc",
     ),
     Cause(
+        "cleared-by-owner",
+        170,
+        "what the threads of a CTA write before another CTA stores there comes before a barrier of the "
+        "cluster that releases (cluster.sync()), or they arrive on an mbarrier of the CTA that stores",
+        text="no barrier of the cluster stands between the write by {who} and the store by another CTA",
+    ),
+    Cause(
+        "stored-early",
+        170,
+        "tcgen05.st is asynchronous: tcgen05.wait::st comes before the arrival that hands its columns on",
+        text="{name} was signalled{line} before tcgen05.wait::st",
+    ),
+    Cause(
         "swizzle-start",
         60,
         "swizzled buffers start where their pattern does: declare them with __align__(1024), and round the "

@@ -72,6 +72,13 @@ def awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
     return None if signals[place].awaited else next(peers, None)
 
 
+def unawaited(races, pair: AccessPair) -> list[tuple[int, int]]:
+    """Barriers that pass one of the accesses on, but that nobody has waited for."""
+    handing_on = carriers(races, pair.first) + carriers(races, pair.second)
+    unused = [place for place in handing_on if not races.clocks.signals[place].awaited]
+    return [place for place in unused if races.cluster.mbarriers[place].phase or races.cluster.stuck]
+
+
 def never_waited_for(races) -> list[tuple[int, int]]:
     """Initialised, named barriers of whose array no thread of the cluster has waited for any element."""
     places = [p for p, s in races.clocks.signals.items() if s.initialised is not None]

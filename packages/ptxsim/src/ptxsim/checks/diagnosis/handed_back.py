@@ -1,4 +1,4 @@
-"""A buffer that is handed back while it is still being read."""
+"""A buffer that is handed on or back while it is still being stored or read."""
 
 from __future__ import annotations
 
@@ -30,14 +30,19 @@ def peers_unasked(races, pair: AccessPair) -> Edge | None:
 
 
 def freed_early(races, pair: AccessPair) -> Edge | None:
-    """A buffer was passed on while it was still being read, by the very barrier that was waited for."""
+    """A buffer was passed on while it was still being read, by the very barrier that was waited for. Or
+    tensor memory was, before tcgen05.wait::st.
+    """
+    if pair.early is not None and pair.first.kind == "st":
+        place, row = pair.early
+        return edge("stored-early", name=barrier_of(races, place), line=line_text(races, row))
     waited = pair.early is not None and newest_wait(races, pair)[1] == pair.early[0]
     return handed_back_early(races, pair) if waited else None
 
 
 def handed_back_early(races, pair: AccessPair) -> Edge | None:
     """A buffer was passed on while it was still being read."""
-    if pair.early is None:
+    if pair.early is None or pair.first.kind == "st":
         return None
     place, row = pair.early
     reader, writer = pair.first, pair.second

@@ -18,6 +18,7 @@ from ptxsim.checks.diagnosis.carriers import (
     likely,
     never_waited_for,
     own_signals,
+    unawaited,
 )
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
 from ptxsim.checks.diagnosis.handed_back import freed_early, handed_back_early, peers_unasked
@@ -87,6 +88,8 @@ from ptxsim.checks.race.wording import (
 )
 from ptxsim.report.findings import lanes_text
 
+_AWAITED_LATE = {"ld": "early", "st": "stored-early"}
+
 
 def missing(races, pair: AccessPair) -> Edge:
     """What would order the two accesses, with the hint that goes with it."""
@@ -110,7 +113,7 @@ def missing(races, pair: AccessPair) -> Edge:
     if pair.issuers:
         return _several_issue(races, pair)
     same = same_output(races, pair)
-    if same is not None and not (same.cause is CAUSES["word-moves-on"] and _unawaited(races, pair)):
+    if same is not None and not (same.cause is CAUSES["word-moves-on"] and unawaited(races, pair)):
         return same
     if first.kind == "other":
         return between_clusters(races, pair)
@@ -126,7 +129,8 @@ def missing(races, pair: AccessPair) -> Edge:
     if pair.waited:
         return _wait(races, pair)
     if first.kind in ("ld", "st"):
-        return Edge(_cause(races, pair), f"its warp has not executed tcgen05.wait::{first.kind}")
+        cause = "freed-in-use" if pair.second.kind == "thread" else _AWAITED_LATE[first.kind]
+        return Edge(CAUSES[cause], f"its warp has not executed tcgen05.wait::{first.kind}")
     return _store_pending(races, pair)
 
 
@@ -223,14 +227,8 @@ def _wait(races, pair: AccessPair) -> Edge:
 def _nobody_waits(races, pair: AccessPair) -> Edge | None:
     """A barrier that would pass one of the accesses on has no wait at all."""
     queue = pair.first.kind in ("bytes", "mma", "ld")
-    unused = _unawaited(races, pair) or (never_waited_for(races) if queue else [])
+    unused = unawaited(races, pair) or (never_waited_for(races) if queue else [])
     return _not_waited_for(races, pair, unused[0]) if unused else None
-
-
-def _unawaited(races, pair: AccessPair) -> list[tuple[int, int]]:
-    """Barriers that would pass one of the accesses on, but that nobody has waited for."""
-    handing_on = carriers(races, pair.first) + carriers(races, pair.second)
-    return [place for place in handing_on if not races.clocks.signals[place].awaited]
 
 
 def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:

@@ -70,13 +70,29 @@ def cleared_unordered(races, pair: AccessPair) -> Edge | None:
         return None
     (write, _), (load, op) = sides["thread"], sides["bytes"]
     warp, per_agent = write.warp(races), races.clocks.threads_per_agent
-    if op is None or warp is None or any(w == warp for w, _ in pair.seen):
+    if op is None or warp is None:
+        return None
+    waited = write is pair.second and any(w == warp for w, _ in pair.seen)
+    if not waited and _tells_no_peer(races, warp, races.clocks.warp_of(op.thread)):
+        return edge("cleared-by-owner", who=thread_of(races, write.by))
+    if any(w == warp for w, _ in pair.seen):
         return None
     lanes = 1 << op.thread % 32 if per_agent == 1 else WHOLE_WARP
     if write.row in Guards(races.cluster).reach(load.row, races.clocks.warp_of(op.thread), lanes):
         return None
     line = source_line(races.launch.program, write.row)
     return edge("cleared-unordered", who=thread_of(races, write.by), line=line)
+
+
+def _tells_no_peer(races, warp: int, peer: int) -> bool:
+    """Whether two warps are of different CTAs, and the first one's arrives on no barrier of another CTA."""
+    cta, other = (w // races.cluster.warps_per_cta for w in (warp, peer))
+    return cta != other and all(
+        rank == cta
+        for w, places in races.handshakes.handed.items()
+        if w // races.cluster.warps_per_cta == cta
+        for rank, _ in places
+    )
 
 
 def awaits_groups(program) -> bool:

@@ -133,7 +133,8 @@ class AccessPair:
             now = clock if clock is not None else races.clocks.clock[second.by]
             then = earlier.clock if earlier is not None else None
             for access, other, work in ((second, then, op), (first, now, earlier)):
-                if other is not None and access.verb == "read" and access.kind != "bytes":
+                reads = access.verb == "read" and access.kind != "bytes"
+                if other is not None and (reads or access.kind == "st"):
                     guest = races.clocks.warp_of((first if access is second else second).by)
                     self.early = races.handshakes.handed_early(access.by, guest, other, work) or self.early
             if self.early is None and first.kind == "thread" and first.verb == "read" and now is not None:

@@ -99,7 +99,18 @@ class Handshakes(Observer):
             later = issued is not None and handed.epoch >= issued.clock[handed.agent]
             if clock[handed.agent] >= handed.epoch and (later or handed.tick > since):
                 return place, handed.row
-        return None
+        return self._through_others(warp, clock, issued)
+
+    def _through_others(self, warp: int, clock, issued) -> tuple[Place, int] | None:
+        """The first signal of a warp after its tcgen05.ld or st, if `clock` knows of it by way of others."""
+        if issued is None or issued.kind not in ("ld", "st"):
+            return None
+        later = [
+            (handed.tick, place, handed.row)
+            for place, handed in self.handed.get(warp, {}).items()
+            if issued.clock[handed.agent] <= handed.epoch <= clock[handed.agent]
+        ]
+        return min(later)[1:] if later else None
 
     def handed_before(self, read: Access, guest: int, clock) -> tuple[Place, int] | None:
         """The same for a thread's read, of which only the epoch is known: the guest knows of the signal that

@@ -120,6 +120,7 @@ class TensorMemoryAccesses(Observer):
         queue = clocks.queue(op.queue)
         queue.count += 1
         op.epoch = queue.count
+        self.races.transfers.remember(op)
         if kind == "ld" and used_before_handed_over(cluster.program, split.row):
             clocks.learn(agents, op.queue, op.epoch)  # so on every chip; PTX asks for wait::ld
             self.learned.setdefault(split.warp, {})[split.row] = op
