@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ptxsim.checks.race.other_clusters import AGENT, EPOCH, TAG, OtherClusters, _join
+from ptxsim.checks.race.other_clusters import ADDRESS, AGENT, EPOCH, LENGTH, TAG, OtherClusters, _join
 
 AGENTS, PLACES = 6, 4
 
@@ -16,9 +17,10 @@ AGENTS, PLACES = 6, 4
 class AtOnce(OtherClusters):
     def _passed_on(self, by, row):
         rows: dict = {}
-        for i in range(1, self.used):
-            if row[self.events[i, AGENT]] >= self.events[i, EPOCH]:
-                _join(rows, int(self.events[i, TAG]), self.rows[i])
+        for event in self.events[1 : self.used]:
+            if row[event[AGENT]] >= event[EPOCH]:
+                told = (ctypes.c_int32 * int(event[LENGTH])).from_address(int(event[ADDRESS]))
+                _join(rows, int(event[TAG]), np.array(told, np.int32))
         return rows
 
 

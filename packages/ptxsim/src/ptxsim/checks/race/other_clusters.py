@@ -46,6 +46,9 @@ class _Learnt:
         return self.rows[count - 1] if count else None
 
 
+Learnt = dict[tuple[bool, int], _Learnt]  # (whether acquired, tag of a cluster) -> what a thread has learnt
+
+
 @dataclass
 class _Passed:
     """What a thread has passed on when it released last."""
@@ -77,10 +80,7 @@ class OtherClusters:
         """The cluster with tag `now` starts: its threads know of no other."""
         self.now, self.used = now, 1
         self.latest[:] = 0
-        self.rows = [_NOTHING]  # of the events
-        self.learnt: dict[
-            int, dict[tuple[bool, int], _Learnt]
-        ] = {}  # agent -> (acquired, tag) -> what it knew
+        self.learnt: dict[int, Learnt] = {}  # agent -> all that it has learnt; holds the events' rows
         self.known: dict[tuple[int, bool], Rows] = {}  # (agent, whether acquired) -> what it has learnt
         self.pending: dict[int, Rows] = {}  # agent -> what it has read without acquire
         self.asked: dict[int, int] = {}  # agent -> the epoch in which it read so last
@@ -126,7 +126,6 @@ class OtherClusters:
                 self.events = np.concatenate((self.events, np.zeros_like(self.events)))
             older, address = int(self.latest[tag]), row.ctypes.data
             self.events[self.used] = agent, epoch, acquired, address, len(row), older, tag
-            self.rows.append(row)
             self.latest[tag] = self.used
             self.used += 1
             learnt = told.setdefault((acquired, tag), _Learnt())
