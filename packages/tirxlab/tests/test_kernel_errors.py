@@ -45,6 +45,10 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         "Tx.ptx.mbarrier.init(1, mma_bar.ptr_to([0]))",
         "the first argument is a pointer: bar.ptr_to([i])", "Tx.ptx.mbarrier.init(1",
     ),
+    "a name before its definition": (
+        3, (256, 256, 64), "m_st = Tx.meta_var(bx * BLK_M)", "m_st = Tx.meta_var(mma_bar * BLK_M)",
+        "Undefined variable: mma_bar; line 248 defines it, below this one", "m_st = Tx.meta_var(",
+    ),
     "a pool for a depth": (
         7, (256, 256, 192), 'MBarrier(pool, 1, "ld2mma")', 'MBarrier(1, pool, "ld2mma")',
         "depth is a positive integer, not PoolAllocator", 'MBarrier(1, pool, "ld2mma")',

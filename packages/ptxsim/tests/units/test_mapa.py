@@ -54,3 +54,13 @@ def test_a_rank_that_the_cluster_has_not_is_named(generic, space):
     assert (
         "at CTA rank 4 of a cluster of 2: word" in told.message and "not its number in the grid" in told.hint
     )
+
+
+def test_a_negative_index_is_no_rank():
+    """The address wraps round to the last rank, with any cluster."""
+    text = TEXT.format(generic="cvt.u32.u64 %r5, %d2; sub.u32 %r5, %r5, 8192;", space=".shared")
+    text = text.replace("[%d3]", "[%r5]")
+    result = ptxsim.load(text).launch("k", grid=2, cluster=2, args=[np.zeros(2, np.uint32)])
+    told = result.findings[0]
+    assert (told.kind, told.evidence["cause"]) == ("out-of-bounds", "before-shared")
+    assert "8192 B before shared memory" in told.message and "negative" in told.hint

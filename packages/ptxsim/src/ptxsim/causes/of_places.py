@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.causes.cause import Cause
+from ptxsim.causes.cause import ERRORS, Cause
 
 OF_PLACES = (
     Cause(
@@ -172,5 +172,12 @@ OF_PLACES = (
         "warpgroup, put wgmma.wait_group or a barrier of the warpgroup before it",
         text="{waits} for phase {phase} of {name}, which is already in phase {now}: nothing made those who "
         "signal it wait for these warps, and the parity no longer tells",
+    ),
+    Cause(
+        "before-shared",
+        20,
+        "an index into a shared buffer is negative: which of its parts can be, a difference, a remainder, or "
+        "a variable without a value?",
+        explains=ERRORS,
     ),
 )

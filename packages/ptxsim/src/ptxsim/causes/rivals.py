@@ -172,7 +172,7 @@ SHOWN = _ids(
     "columns-stay other-columns phase-of-many answers-more waits-first one-word product-unwaited "
     "own-behind loaded-again groups-allowed only-read "
     "shared-word word-moves-on parts-apart boxes-overlap no-rank own-alloc awaited-elsewhere own-twice "
-    "unused-third both-ways written-again "
+    "before-shared unused-third both-ways written-again "
     "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
     "warp-left-out commit-uncounted slot-by-cta same-tile-of-warps left-loop "
     "stores-diagonal lanes-differ by-exchange handed-for-warp "

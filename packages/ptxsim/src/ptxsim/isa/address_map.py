@@ -25,6 +25,14 @@ def shared_place(address):
     return (address & WINDOW_MASK) >> RANK_SHIFT, address & OFFSET_MASK
 
 
+def before_shared(address) -> int:
+    """How many bytes an address in the shared window lies before shared memory: a negative offset wraps round
+    to the last rank, which no cluster has. 0 if it does not.
+    """
+    rank, offset = shared_place(address)
+    return max(0, OFFSET_MASK + 1 - offset + SHARED_START) if rank == WINDOW_MASK >> RANK_SHIFT else 0
+
+
 def is_shared(place):
     """Whether a generic address (a place) is in shared memory."""
     return (SHARED_BASE <= place) & (place < SHARED_END)

@@ -22,6 +22,7 @@ from ptxsim.isa.address_map import (
     LOCAL_BASE,
     SHARED_START,
     WINDOW_MASK,
+    before_shared,
     is_shared,
     shared_place,
 )
@@ -321,9 +322,7 @@ class Reporter:
         return next((at for at in self.all_names() if at[2] <= offset < at[2] + at[3]), None)
 
     def fault(self, where: Split, code: int, address: int, lanes: int, of: int = 0) -> None:
-        """Reports an access outside its memory. where: the first of the `lanes` lanes that make it; of: how
-        many lanes execute it, if known.
-        """
+        """Reports an access outside its memory by `lanes` lanes, `of` those that run it (0: not known)."""
         kind, text, hint = _FAULTS[code]
         what = _ACCESS.get(where.instr.op, where.instr.op)
         inside = _in_shared(where.instr, address)
@@ -331,6 +330,8 @@ class Reporter:
         rank, size = shared_place(address)[0], where.cluster.ctas
         if code == FAULT_OTHER_CTA and rank >= size:
             text, hint = f"at CTA rank {rank} of a cluster of {size}", CAUSES["no-rank"]
+            if before_shared(address):
+                kind, text, hint = "out-of-bounds", "out of bounds", CAUSES["before-shared"]
         who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
         place = self._address_text(where, code, address, of > lanes)
         hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint
@@ -351,6 +352,8 @@ class Reporter:
         if code == FAULT_LOCAL:
             return local_place(where.cluster.program.local_offsets, address - LOCAL_BASE)
         if _in_shared(where.instr, address):
+            if before := before_shared(address):
+                return f"{before} B before shared memory"
             return self.outside_shared(shared_place(address)[1])
         return self.memory.describe(address, straddles) if self.memory else hex(address)
 

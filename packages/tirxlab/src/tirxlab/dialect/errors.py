@@ -170,19 +170,28 @@ def _known_as(name: str, place: _Place) -> str:
     return f"; write {min(whole, key=len)}" if whole else ""
 
 
+def _defined_later(name: str, place: _Place) -> str:
+    """`; line 40 defines it, below this one` for a name that only later lines of the builder define."""
+    lines = [node.lineno for node in _around(place) if isinstance(node, ast.Name) and name in _bound(node)]
+    return f"; line {min(lines)} defines it, below this one" if lines and min(lines) > place.line else ""
+
+
 def _spelt_like(name: str, place: _Place) -> str:
     """`; did you mean BLK_N?` if the file's top level or the builder around the place has a similar name."""
+    known = {found for node in _around(place) for found in _bound(node)}
+    close = difflib.get_close_matches(name, sorted(known - {name}), 1, 0.75)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _around(place: _Place) -> Iterator[ast.AST]:
+    """The nodes of the file's syntax tree that a place can see: the top level's, and its own function's."""
     try:
         tree = ast.parse("".join(linecache.getlines(place.file)))
     except SyntaxError:  # no such file
-        return ""
-    known = set()
+        return
     for node in tree.body:
         inside = isinstance(node, ast.FunctionDef) and node.lineno <= place.line <= (node.end_lineno or 0)
-        whole = inside or not isinstance(node, ast.FunctionDef)
-        known |= {found for part in (ast.walk(node) if whole else [node]) for found in _bound(part)}
-    close = difflib.get_close_matches(name, sorted(known - {name}), 1, 0.75)
-    return f"; did you mean {close[0]}?" if close else ""
+        yield from ast.walk(node) if inside or not isinstance(node, ast.FunctionDef) else [node]
 
 
 def _bound(node: ast.AST) -> list[str]:
@@ -202,5 +211,7 @@ def kernel_error(error: BaseException, file: str, line: int) -> KernelError:
             place = candidate
     reason = short(error)
     unknown = re.fullmatch(r"Undefined variable: (\w+)", reason)
-    reason += _known_as(unknown[1], place) or _spelt_like(unknown[1], place) if unknown else ""
+    if unknown:
+        named = (_defined_later, _known_as, _spelt_like)
+        reason += next((said for ask in named if (said := ask(unknown[1], place))), "")
     return KernelError(reason, place.file, place.line, place.text)
