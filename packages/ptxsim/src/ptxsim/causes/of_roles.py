@@ -218,4 +218,20 @@ OF_ROLES = (
         text="in the cluster of CTAs {ctas} nobody signals {name}: {waits} for its phase {phase}, "
         "0/{expected} arrived",
     ),
+    Cause(
+        "neutral",
+        185,
+        "cp.async.mbarrier.arrive.noinc, if init(count) counts these threads; without .noinc it only delays "
+        "the phase, and each thread must also mbarrier.arrive",
+        text="{name} never completes phase {phase}: 0 of {expected} arrivals came, since those of cp.async "
+        "({lines}) count for nothing: without .noinc, each adds to the pending count what it takes away",
+    ),
+    Cause(
+        "arrives-twice",
+        185,
+        "a thread arrives once in a phase: is one of these arrivals too many, or meant for another barrier? "
+        "Or must it wait between them?",
+        text="{waits} for phase {phase} of {name}, which is already in phase {now}: {arrived} ({lines}) and "
+        "passed a wait {passed}, and init({count}) counts one arrival of each thread",
+    ),
 )

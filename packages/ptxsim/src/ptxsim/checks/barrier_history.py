@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ptxsim.checks.static_flow import wait_rows
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, Place
+from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.report.findings import Reporter
 
@@ -29,6 +29,13 @@ class Signals:
     now: int = 0  # signals in that phase
     announces: bool = False  # it also announces bytes (expect_tx)
     makes: int = 1  # arrivals that one signal makes, at most
+
+    def add(self, lanes: int, phase: int) -> None:
+        if self.phase != phase:
+            self.phase, self.now = phase, 0
+        self.lanes |= lanes
+        self.total += lanes.bit_count()
+        self.now += lanes.bit_count()
 
     @property
     def each(self) -> int:
@@ -64,6 +71,8 @@ class BarrierHistory:
     thread: int  # that executed the init
     count: int
     sources: dict[Source, Signals] = field(default_factory=dict)
+    # (warp, row) -> arrivals of cp.async without .noinc: each adds to the pending count what it takes away
+    neutral: dict[tuple[int, int], Signals] = field(default_factory=dict)
     seen: int = -1  # the last phase that any thread has waited for
     bytes_phase: int = -1  # last phase that TMA delivered to
     parts: list[Origin] = field(default_factory=list)  # of the loads of this phase
@@ -142,6 +151,20 @@ class History(Observer):
             history.bytes_phase = cluster.mbarriers[place].phase
             history.parts.append(token)
 
+    def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
+        for place in dict.fromkeys(arrival.places):
+            self._armed(cluster, split.warp, split.mask, place)
+            _next(self.signalled, split.warp, place)
+
+    def cp_async_arrive(
+        self, cluster: Cluster, split: Split, place, tokens: list, arrival: CopyArrival
+    ) -> None:
+        if not arrival.counted:
+            self._signalled(cluster, place, "arrive", split.warp, split.mask, split.row)
+        elif place in self.barriers:
+            neutral = self.barriers[place].neutral.setdefault((split.warp, split.row), Signals())
+            neutral.add(split.mask, cluster.mbarriers[place].phase)
+
     def _signalled(
         self, cluster: Cluster, place, how: str, warp: int, lanes: int, row: int, announces: bool = False
     ) -> Signals | None:
@@ -151,12 +174,7 @@ class History(Observer):
         signals = history.sources.get((how, warp, row))
         if signals is None:
             signals = history.sources[how, warp, row] = Signals(announces=announces)
-        phase = cluster.mbarriers[place].phase
-        if signals.phase != phase:
-            signals.phase, signals.now = phase, 0
-        signals.lanes |= lanes
-        signals.total += lanes.bit_count()
-        signals.now += lanes.bit_count()
+        signals.add(lanes, cluster.mbarriers[place].phase)
         return signals
 
     def _armed(self, cluster: Cluster, warp: int, lanes: int, place) -> None:

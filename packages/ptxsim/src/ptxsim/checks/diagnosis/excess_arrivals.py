@@ -186,12 +186,9 @@ def _loads_to(step, place: tuple[int, int]) -> bool:
 
 def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:
     """Whether no more threads arrive on a barrier than it counts; False if the record is incomplete."""
-    history, barrier = history_of(cluster).get(place), cluster.mbarriers.get(place)
+    history = history_of(cluster).get(place)
     if history is None or not arriving(history):
         return False
-    known = sum(s.total for (how, _, _), s in history.sources.items() if how != "load")
-    if barrier is not None and known < barrier.phase * history.count + history.count - barrier.pending:
-        return False  # the others came from cp.async
     return sum(mask.bit_count() for mask in arriving(history).values()) <= history.count
 
 

@@ -18,6 +18,8 @@ _PLURALS = {
     "it": "they",
     "its": "their",
     "arrives": "arrive",
+    "adds": "add",
+    "takes": "take",
     "commits": "commit",
     "loads": "load",
     "comes": "come",

@@ -18,7 +18,13 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster, Launch
 
-_VERBS = {"arrive": "arrives", "commit": "commits", "load": "loads", "wait": "has passed its wait"}
+_VERBS = {
+    "arrive": "arrives",
+    "neutral": "arrives without .noinc, which adds what it takes away",
+    "commit": "commits",
+    "load": "loads",
+    "wait": "has passed its wait",
+}
 _WAITS = "has passed its waits"  # at several lines
 _NAMED = re.compile(r"(\w+)(?:\[\d+\])?(?: of CTA (\d+))?")
 _ASKS = "is each of these intended, by these threads and this often?"
@@ -106,6 +112,8 @@ def _done_at(cluster: Cluster, place: Place) -> Iterator[tuple[str, int, tuple[S
     history, program = history_of(cluster)[place], cluster.program
     for (how, warp, row), signals in history.sources.items():
         yield how, warp, (line_of(program, row),), signals.lanes, signals.each
+    for (warp, row), signals in history.neutral.items():
+        yield "neutral", warp, (line_of(program, row),), signals.lanes, signals.each
     for warp, waits in history.waits.items():
         lines = {line_of(program, row) for row in waits.rows}
         yield "wait", warp, tuple(sorted(lines)), waits.lanes, waits.count

@@ -29,7 +29,7 @@ from ptxsim.checks.diagnosis.deadlock.missing_bytes import (
     own_barrier,
     unexpected,
 )
-from ptxsim.checks.diagnosis.deadlock.parity import flipped_early, not_flipped
+from ptxsim.checks.diagnosis.deadlock.parity import arrives_twice, flipped_early, not_flipped
 from ptxsim.checks.diagnosis.deadlock.silent import silent
 from ptxsim.checks.diagnosis.deadlock.uses import (
     all_answered,
@@ -239,6 +239,7 @@ DETECTORS = (
     _by_rival(loads_and_commits, both_ways),
     out_of_turn,
     not_flipped,
+    arrives_twice,
     bytes_only,
     roles.few,
     partial,

@@ -129,8 +129,6 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
         if how != "load" and signals.phase == phase:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
             lines.add(line_of(model.program, row))
-    if not lanes:
-        return "by cp.async"
     first = min(lanes) // model.cluster.warps_per_cta
     mine = {w: mask for w, mask in lanes.items() if w // model.cluster.warps_per_cta == first}
     more = "" if len(mine) == len(lanes) else " and others"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import ring_of
+from ptxsim.checks import phrases
+from ptxsim.checks.barrier_history import ring_of, signals_by, times_signalled
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.excess_arrivals import arriving
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.events.records import Place
 from ptxsim.machine.split import lane_list
 
@@ -70,6 +72,24 @@ def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
     first += f"; {itself(waiter)}" if len(ring) == 1 else ""
     facts = {"phase": barrier.phase, "name": model.name(waiter.place), "missed": missed, "first": first}
     return blame("flipped-early", waiter, **facts)
+
+
+def arrives_twice(model: Model, waiter: Waiter) -> Blame | None:
+    """The group has arrived more often than it has waited, and so missed the phase that it waits for."""
+    barrier, history = barrier_of(model, waiter)
+    if barrier is None or history is None:
+        return None
+    asked, phase = waiter.detail["parity"], max(history.last_seen(t) for t in _threads(waiter)) + 1
+    warp = next(iter(waiter.lanes))
+    times = times_signalled(model.histories, [waiter.place], warp)
+    threads = sum(mask.bit_count() for mask in arriving(history).values())
+    if phase & 1 != asked or barrier.phase < phase + 2 or times < phase + 2 or threads != history.count:
+        return None
+    rows = [row for row, _ in signals_by(model.histories, [waiter.place], warp)]
+    lines = lines_text(sorted({line_of(model.program, row) for row in rows})[:3])
+    facts = {"name": model.name(waiter.place), "phase": phase, "now": barrier.phase, "lines": lines}
+    facts |= {"arrived": agree(waiter.who, "it has") + f" arrived {phrases.times(times)}"}
+    return blame("arrives-twice", waiter, count=history.count, passed=phrases.times(phase), **facts)
 
 
 def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Blame | None:

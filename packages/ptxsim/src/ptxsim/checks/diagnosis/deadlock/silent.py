@@ -6,6 +6,7 @@ from ptxsim.checks.barrier_history import BarrierHistory
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.events.views import Place
 
 
@@ -16,6 +17,9 @@ def silent(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.helpers:
         return _slot_of_others(model, waiter)
     facts = awaited(model, waiter)
+    if history.neutral:
+        lines = lines_text(sorted({line_of(model.program, row) for _, row in history.neutral})[:3])
+        return blame("neutral", waiter, lines=lines, **facts)
     if model.cluster.index and model.cluster.ctas > 1:
         ctas = " and ".join(map(str, model.cluster.cta_ids[:: model.cluster.ctas - 1]))
         return blame("silent-here", waiter, ctas=ctas, **facts)
