@@ -196,3 +196,30 @@ def test_of_two_zeros_the_negative_one_is_the_less(kind, dtype):
         number, held = OPERATIONS.index(operation), memory.ctypes.data
         reduce_bytes(number, *TYPES[kind], held, data.ctypes.data, data.nbytes)
         assert np.signbit(memory.astype(np.float32)).tolist() == [sign, sign]
+
+
+def vector_kernel(lanes: int, offset: int) -> str:
+    """The first `lanes` threads add {1, 2, 3, 4} to four floats each; by how many bytes the first is off."""
+    return f"""{HEAD}
+.visible .entry k(.param .u64 m) {{
+  .reg .b64 %m, %a; .reg .b32 %t; .reg .f32 %f<4>; .reg .pred %p;
+  ld.param.u64 %m, [m]; mov.u32 %t, %tid.x; mul.wide.u32 %a, %t, 16; add.u64 %a, %m, %a;
+  mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f40000000; mov.f32 %f2, 0f40400000; mov.f32 %f3, 0f40800000;
+  setp.lt.u32 %p, %t, {lanes};
+  @%p red.global.add.v4.f32 [%a+{offset}], {{%f0, %f1, %f2, %f3}}; ret;
+}}"""
+
+
+@pytest.mark.parametrize("lanes", [32, 5])
+def test_a_vector_is_added_element_by_element(lanes):
+    memory = np.zeros((32, 4), np.float32)
+    result = ptxsim.load(vector_kernel(lanes, 0)).launch("k", block=32, args=[memory])
+    assert result.verdict == "clean"
+    assert (memory[:lanes] == [1, 2, 3, 4]).all() and not memory[lanes:].any()
+
+
+@pytest.mark.parametrize("offset", [4, 8])
+def test_a_vector_has_an_address_that_is_a_multiple_of_its_size(offset):
+    memory = np.zeros(256, np.float32)
+    result = ptxsim.load(vector_kernel(32, offset)).launch("k", block=32, args=[memory])
+    assert [finding.kind for finding in result.findings] == ["misaligned"] and not memory.any()

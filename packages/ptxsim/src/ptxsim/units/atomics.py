@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxsim.frontend.ast import Vec
 from ptxsim.isa import address_map
-from ptxsim.isa.address_map import SPACE_GENERIC, SPACES
+from ptxsim.isa.address_map import FAULT_MISALIGNED, SPACE_GENERIC, SPACES
 from ptxsim.jit.called import Block
 from ptxsim.machine.checked_access import checked_view, log_rows
 from ptxsim.machine.cluster import Cluster
@@ -142,11 +142,13 @@ def _update(instr, returns: bool):
 
 def _hosts(cluster: Cluster, split: Split, addresses: np.ndarray, vector: int, size: int, space: str):
     """For each element, host addresses by lane, and the mask of lanes with a valid one; last, the mask of
-    lanes in shared memory. Reports the accesses to observers.
+    lanes in shared memory. Reports the accesses to observers. A vector's address is a multiple of its size,
+    as an H200 requires (research/chip/vector_atomics.cu).
     """
     hosts, reached, shared = np.zeros((vector, 32), np.int64), [0] * vector, 0
+    odd = addresses % (vector * size) != 0
     places = (addresses[:, None] + size * np.arange(vector)).ravel()
-    found = whole_warp(cluster, split, places, size, space)
+    found = None if odd.any() else whole_warp(cluster, split, places, size, space)
     if found is not None:
         memory, offsets, places = found
         hosts[:, split.lanes] = memory.ctypes.data + offsets.reshape(-1, vector).T
@@ -154,7 +156,10 @@ def _hosts(cluster: Cluster, split: Split, addresses: np.ndarray, vector: int, s
             lanes = np.repeat(split.lanes, vector)
             cluster.bus.accesses(cluster, log_rows(split, lanes, places, size, write=True))
         return hosts, [split.mask] * vector, 0 if _is_global(space, int(addresses[0])) else split.mask
-    for lane, address in zip(split.lanes.tolist(), addresses.tolist(), strict=True):
+    if odd.any():
+        where = split.at(1 << int(split.lanes[odd][0]))
+        cluster.reporter.fault(where, FAULT_MISALIGNED, int(addresses[odd][0]), int(odd.sum()))
+    for lane, address in zip(split.lanes[~odd].tolist(), addresses[~odd].tolist(), strict=True):
         shared |= (not _is_global(space, address)) << lane
         for v in range(vector):
             view = checked_view(cluster, split, lane, address + v * size, size, space, write=True)
