@@ -82,7 +82,6 @@ class Launch(Protocol):
     """A kernel with its geometry and its memory."""
 
     program: Any  # Program of lowering/
-    module: Any  # Module of frontend/ that the kernel is in
     memory: Any  # GlobalMemory of machine/
     clusters: Triple  # of the grid
     ctas_per_cluster: int

@@ -1,6 +1,6 @@
-"""All warps of a warpgroup must execute the same setmaxnreg (PTX ISA 9.7.19.5). If some release registers
-and the others execute none, it is a review: an H200 accepts that. So it is on Blackwell if they release
-different numbers, as the warps of CUTLASS's attention do.
+"""All warps of a warpgroup must execute the same setmaxnreg (PTX ISA 9.7.19.5). If each releases registers
+or executes none, it is a review: an H200 accepts that, and warps of CUTLASS's attention for Blackwell release
+different numbers. A warp that does not get the registers of the others would lack them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class RegisterCounts(Observer):
             f"{whom} {', '.join(texts[other]) or 'none'}"
         )
         at = cluster, cta, done[longest][0][2]
-        counts = {step for steps in texts.values() for step in steps}
-        forgiven = len(counts) == 1 or not cluster.launch.module.target[0].startswith("sm_90")
-        severity = "review" if forgiven and _each_gives_back(texts.values()) else "error"
+        severity = "review" if _each_gives_back(texts.values()) else "error"
         self.reporter.add("collective", severity, message, _SAME, key=("setmaxnreg",), at=at)
 
 
