@@ -52,6 +52,15 @@ def test_without_one_the_text_is_broken(order):
     assert (kind, severity) == ("race", "review") and "an H200 reads what they stored before it" in message
 
 
+@pytest.mark.parametrize("awaited", [True, False])
+@pytest.mark.parametrize("order", ORDERS)
+def test_copies_by_cp_async_that_their_threads_have_waited_for(awaited, order):
+    copy = "cp.async.ca.shared.global [%x1], [%in], 16;" + "cp.async.wait_all;" * awaited
+    text = STORES.text.replace(f"@%q {FILL.split(';')[0]};", f"@!%q bra META; {copy} META:")
+    found = told(text.replace(BARRIER, ""), order)
+    assert ("race", "review" if awaited else "error") in [f[:2] for f in found]
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_store_after_the_product_is_a_race(order):
     late = f"wgmma.commit_group.sync.aligned; @%w1 {FILL.split(';')[0]};"

@@ -133,11 +133,13 @@ def _known_in_warp(races, one: Meeting) -> bool:
 
 
 def _known_in_group(races, one: Meeting) -> bool:
-    """Whether a wgmma reads what a thread wrote before a warp of that warpgroup issued its own share; or a
-    thread writes what another one read before a warp issued its share of a wgmma that this thread waited for.
+    """Whether a wgmma reads what a thread wrote, or copied by cp.async and waited for, before a warp of that
+    warpgroup issued its own share; or a thread writes what another one read before a warp issued its share of
+    a wgmma that this thread waited for.
     """
     agent, epoch, _ = one.earlier
-    if not _is_thread(races, one.earlier):
+    copied = one.code == WRITE_READ and agent >= 0 and races.clocks.kind_of(agent) == "cp.async"
+    if not copied and not _is_thread(races, one.earlier):
         return False
     if one.code == WRITE_READ:
         return races.wgmma.all_knew(one.later.agent, one.later.epoch, agent, epoch)
