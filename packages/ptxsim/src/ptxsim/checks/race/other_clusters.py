@@ -26,11 +26,19 @@ Rows = dict[int, np.ndarray]  # tag of a cluster -> what is known of its agents
 
 def _join(rows: Rows, tag: int, row: np.ndarray) -> bool:
     """Adds a row to what is known of a cluster; whether that is more than before."""
-    known = rows.get(tag)
-    if known is row or known is not None and covers(known, row):
-        return False
-    rows[tag] = row if known is None or covers(row, known) else joined(known, row)
-    return True
+    more = _more(rows.get(tag), row)
+    if more is not None:
+        rows[tag] = more
+    return more is not None
+
+
+def _more(known: np.ndarray | None, row: np.ndarray) -> np.ndarray | None:
+    """What both rows know; None if that is no more than the first one."""
+    if known is None:
+        return row
+    if known is row or covers(known, row):
+        return None
+    return row if covers(row, known) else joined(known, row)
 
 
 @dataclass
@@ -39,6 +47,14 @@ class _Learnt:
 
     epochs: list[int] = field(default_factory=list)
     rows: list[np.ndarray] = field(default_factory=list)  # each says all that the thread knew then
+
+    def add(self, epoch: int, row: np.ndarray) -> np.ndarray | None:
+        """Adds a row; what it knows now, None if that is no more than before."""
+        more = _more(self.rows[-1] if self.rows else None, row)
+        if more is not None:
+            self.epochs.append(epoch)
+            self.rows.append(more)
+        return more
 
     def by(self, epoch: int) -> np.ndarray | None:
         """What it knew when this epoch ended."""
@@ -81,7 +97,6 @@ class OtherClusters:
         self.now, self.used = now, 1
         self.latest[:] = 0
         self.learnt: dict[int, Learnt] = {}  # agent -> all that it has learnt; holds the events' rows
-        self.known: dict[tuple[int, bool], Rows] = {}  # (agent, whether acquired) -> what it has learnt
         self.pending: dict[int, Rows] = {}  # agent -> what it has read without acquire
         self.asked: dict[int, int] = {}  # agent -> the epoch in which it read so last
         if not self.together:
@@ -118,19 +133,17 @@ class OtherClusters:
                 self._learn(clocks, agent, self.pending[other], True)
 
     def _learn(self, clocks: VectorClocks, agent: int, rows: Rows, acquired: bool) -> None:
-        known, epoch = self.known.setdefault((agent, acquired), {}), clocks.epoch(agent)
-        told = self.learnt.setdefault(agent, {})
-        for tag in [tag for tag, row in rows.items() if _join(known, tag, row)]:
-            row = known[tag]
+        told, epoch = self.learnt.setdefault(agent, {}), clocks.epoch(agent)
+        for tag, row in rows.items():
+            more = told.setdefault((acquired, tag), _Learnt()).add(epoch, row)
+            if more is None:
+                continue
             if self.used == len(self.events):
                 self.events = np.concatenate((self.events, np.zeros_like(self.events)))
-            older, address = int(self.latest[tag]), row.ctypes.data
-            self.events[self.used] = agent, epoch, acquired, address, len(row), older, tag
+            older, address = int(self.latest[tag]), more.ctypes.data
+            self.events[self.used] = agent, epoch, acquired, address, len(more), older, tag
             self.latest[tag] = self.used
             self.used += 1
-            learnt = told.setdefault((acquired, tag), _Learnt())
-            learnt.epochs.append(epoch)
-            learnt.rows.append(row)
 
     def write(self, place: int, agent: int, row: np.ndarray, released: bool) -> None:
         """A thread writes a flag, and so releases what this row knows: by itself, or by a fence before."""
@@ -144,8 +157,8 @@ class OtherClusters:
     def told_of(self, tag: int) -> Told:
         """What has been released of a cluster so far, and which threads of this one have acquired it."""
         released = [flag[tag] for flag in self.flags.values() if tag in flag and len(flag[tag])]
-        known = {agent: rows for (agent, acquired), rows in self.known.items() if acquired and tag in rows}
-        return Told(released, {agent: rows[tag] for agent, rows in known.items()})
+        acquired = {a: told[True, tag].rows[-1] for a, told in self.learnt.items() if (True, tag) in told}
+        return Told(released, acquired)
 
     def _passed_on(self, by: tuple[int, bool], row: np.ndarray) -> Rows:
         """What one that knows this row has learnt of other clusters. The rows that a thread releases only
