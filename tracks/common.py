@@ -90,12 +90,6 @@ def product(rung: Rung, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a @ (b.T if rung.b_transposed else b)
 
 
-def is_right(d: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether D is right, up to rounding to its type and the order of summation."""
-    limit = tolerance(d.dtype)
-    return bool(np.allclose(d.astype(np.float32), expected, rtol=limit, atol=limit))
-
-
 def tolerance(dtype) -> float:
     """How far an element of D may be off, absolute and relative."""
     return TOLERANCE if dtype == np.float32 else 2 * TOLERANCE

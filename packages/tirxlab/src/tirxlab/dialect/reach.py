@@ -20,7 +20,7 @@ def furthest(value, ids: bool = True) -> tuple[int, list[str]] | None:
     names, loads = _parts(value)
     guarded = named_in_guards()
     ranges = _ranges(ids)
-    if loads or not names or any(_among(name, guarded) or not _among(name, list(ranges)) for name in names):
+    if loads or not names or any(among(name, guarded) or not among(name, list(ranges)) for name in names):
         return None
     analyzer = arith.Analyzer()
     for name, extent in ranges.items():
@@ -52,8 +52,8 @@ def _ranges(ids: bool) -> dict[Var, Range]:
     """Variable -> range, for the enclosing loops and, with `ids`, for ids."""
     loops = [frame for frame in IRBuilder.current().frames if hasattr(frame, "doms")]
     pairs = [pair for frame in loops for pair in zip(frame.vars, frame.doms, strict=True)]
-    known = state().extents if ids else ()
-    return {name: Range.from_min_extent(0, extent) for name, extent in known} | dict(pairs)
+    known = state().variables if ids else ()
+    return {name: Range.from_min_extent(0, extent) for _, name, extent in known} | dict(pairs)
 
 
 def _parts(value) -> tuple[list[Var], list[BufferLoad]]:
@@ -64,5 +64,6 @@ def _parts(value) -> tuple[list[Var], list[BufferLoad]]:
     return [n for n in found if isinstance(n, Var)], [n for n in found if isinstance(n, BufferLoad)]
 
 
-def _among(name: Var, others: list) -> bool:
+def among(name: Var, others: list) -> bool:
+    """Whether this variable, not one of its name, is in the list."""
     return any(name.same_as(other) for other in others)

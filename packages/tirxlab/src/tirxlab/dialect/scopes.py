@@ -131,8 +131,7 @@ def id_maker(name: str):
             state().ids[name, parent] = tuple(shape)
         made = _IDS[name, parent](list(shape))
         each = [made] if len(shape) == 1 else list(made)
-        state().extents += zip(each, shape, strict=True)
-        state().variables += [((name, parent), variable) for variable in each]
+        state().variables += [((name, parent), *one) for one in zip(each, shape, strict=True)]
         return made
 
     make.__name__ = make.__qualname__ = name

@@ -4,7 +4,10 @@ from collections import Counter
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
+
+_THREADS_EACH = {"warpgroup_id": 128, "warp_id": 32, "thread_id": 1}
 
 
 @dataclass
@@ -13,8 +16,8 @@ class ParseState:
 
     scopes: the open `with` blocks, outermost first. barriers: (buffer, name given or None).
 
-    ids: (function, parent) -> extents, of the declared ids. extents: (an id's variable, its extent).
-    variables: ((function, parent), variable) of the same ids.
+    ids: (function, parent) -> extents, of the declared ids. variables: ((function, parent), an id's variable,
+    its extent).
     pools: the shared-memory pools, to be committed.
     assigned: how often the source assigns each name. values: (a variable's buffer, its only value).
     errors: of the refused statements. lost: the names that these would have defined.
@@ -24,14 +27,21 @@ class ParseState:
     scopes: list[str] = field(default_factory=list)
     barriers: list[tuple[Any, str | None]] = field(default_factory=list)
     ids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
-    extents: list[tuple[Any, Any]] = field(default_factory=list)
-    variables: list[tuple[tuple[str, str], Any]] = field(default_factory=list)
+    variables: list[tuple[tuple[str, str], Any, Any]] = field(default_factory=list)
     pools: list[Any] = field(default_factory=list)
     assigned: Counter = field(default_factory=Counter)
     values: list[tuple[Any, Any]] = field(default_factory=list)
     errors: list[Any] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     group: tuple[int, str] | None = None
+
+    def cta_threads(self) -> dict[str, int]:
+        """How many threads a CTA has by each id that says so: the call -> the number."""
+        return {
+            f"Tx.{name}({list(extents)})": prod(extents) * _THREADS_EACH[name]
+            for (name, parent), extents in self.ids.items()
+            if parent == "cta"
+        }
 
 
 _current: ContextVar[ParseState] = ContextVar("tirxlab_parse")

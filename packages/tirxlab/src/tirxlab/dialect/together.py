@@ -1,12 +1,10 @@
 """Copies that several threads make together: one tile, whose place is the same for all of them."""
 
-from math import prod
-
 from tvm import arith
 from tvm.tirx import BufferRegion, IntImm
 from tvm.tirx.stmt_functor import substitute
 
-from .reach import named_in_guards, variables
+from .reach import among, named_in_guards, variables
 from .state import state
 
 _THREADS = {"warp": 32, "warpgroup": 128}
@@ -19,7 +17,6 @@ _NUMBER = {  # (id, parent) -> the id's value in thread t of a CTA
     ("warp_id", "cta"): lambda t: t // 32,
     ("warpgroup_id", "cta"): lambda t: t // 128,
 }
-_THREADS_EACH = {"warpgroup_id": 128, "warp_id": 32, "thread_id": 1}
 
 
 def one_place(scope: str, *tiles) -> None:
@@ -28,7 +25,7 @@ def one_place(scope: str, *tiles) -> None:
     for value in tiles:
         for part in value.region if isinstance(value, BufferRegion) else ():
             used = variables(part.min)
-            names = {kind: name for kind, name in ids if any(name.same_as(other) for other in used)}
+            names = {kind: name for kind, name in ids if among(name, used)}
             if names and _differs(part.min, names, _threads(scope)):
                 listed = " and ".join(sorted(name.name for name in names.values()))
                 raise ValueError(
@@ -45,10 +42,10 @@ def _thread_ids(scope: str) -> list:
     guarded, threads = named_in_guards(), _threads(scope)
     return [
         (kind, name)
-        for kind, name in state().variables
+        for kind, name, _ in state().variables
         if kind in _NUMBER
         and any(_NUMBER[kind](thread) for thread in _TRIED if thread < threads)
-        and not any(name.same_as(other) for other in guarded)
+        and not among(name, guarded)
     ]
 
 
@@ -56,8 +53,7 @@ def _threads(scope: str) -> int:
     """How many threads the scope has; in a CTA those of its ids, at least 128."""
     if scope in _THREADS:
         return _THREADS[scope]
-    ids = state().ids.items()
-    return max([128, *(prod(shape) * _THREADS_EACH[kind] for (kind, of), shape in ids if of == "cta")])
+    return max([128, *state().cta_threads().values()])
 
 
 def _differs(start, names: dict, threads: int) -> bool:

@@ -1,25 +1,17 @@
 """Checks that need the whole kernel: thread counts, a committed pool, initialised states."""
 
-from math import prod
-
 from tvm.tirx import BufferLoad, BufferStore, PrimFunc
 from tvm.tirx.stmt_functor import post_order_visit
 
 from .state import ParseState
 
-_THREADS_EACH = {"warpgroup_id": 128, "warp_id": 32, "thread_id": 1}
-
 
 def problem(parsed: ParseState, parameters: list[str]) -> str | None:
     """The first thing wrong with the kernel as a whole, or None."""
-    kinds = [kind for kind, _ in parsed.variables]
+    kinds = [kind for kind, _, _ in parsed.variables]
     if ("cta_id", "cluster") in kinds and ("cta_id", "kernel") not in kinds:
         return 'the grid is missing: Tx.cta_id(shape, parent="kernel") says how many CTAs run'
-    blocks = {
-        f"Tx.{name}({list(extents)})": prod(extents) * _THREADS_EACH[name]
-        for (name, parent), extents in parsed.ids.items()
-        if parent == "cta"
-    }
+    blocks = parsed.cta_threads()
     if len(set(blocks.values())) > 1:
         counts = ", ".join(f"{threads} by {call}" for call, threads in blocks.items())
         return f"the numbers of threads per CTA disagree: {counts}"
