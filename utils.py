@@ -170,7 +170,7 @@ def verify(C_out, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
     compare(C_out, reference(A, B), A, B, rtol, atol)
 
 
-def compare(C_out, expected, A, B, rtol: float, atol: float) -> None:
+def compare(C_out, expected, A, B, rtol: float = 1e-3, atol: float = 1e-2) -> None:
     """`verify` with a product that is given: `expected` (M, N), A @ B.T in the dtype that C_out must have."""
     __tracebackhide__ = True
     expected, actual = _numpy(expected), _numpy(C_out)
