@@ -108,8 +108,9 @@ MISTAKES = {
     "near acquire": (f"{{}}\n    {FAR}", f"{{}}\n    {NEAR}", "or only at the scope of a CTA"),
     "near count": ("atomicAdd(arrived", "atomicAdd_block(arrived", "or only at the scope of a CTA"),
     "one CTA fewer": ("gridDim.x - 1)", "gridDim.x - 2)", ELSEWHERE),
-    "one CTA more": ("gridDim.x - 1)", "gridDim.x)", "deadlock"),
-    "a CTA that leaves": ("  int x = data", "  if (blockIdx.x == 2) return;\n  int x = data", "deadlock"),
+    "one CTA more": ("gridDim.x - 1)", "gridDim.x)", "which CTA (3, 0, 0) wrote last (PTX line"),
+    "a CTA that leaves": ("  int x", "  if (blockIdx.x == 2) return;\n  int x", "CTA (2, 0, 0) has ended"),
+    "a CTA that never comes": ("  data[m", "  if (blockIdx.x == 1) return;\n  data[m", "(1, 0, 0) has never"),
 }
 
 
@@ -117,7 +118,7 @@ MISTAKES = {
 def test_mistakes_at_barriers_of_a_grid(mistake):
     old, new, words = MISTAKES[mistake]
     assert old in SYNC
-    _, result = meet(SYNC.replace(old, new))
+    _, result = meet(SYNC.replace(old, new, 1 if "CTA that" in mistake else -1))
     told = "\n".join(map(str, result.findings[:2]))
     assert result.verdict == "error" and words in told, result.findings
 

@@ -6,6 +6,13 @@ from ptxsim.causes.cause import ERRORS, Cause
 
 OF_ROLES = (
     Cause(
+        "polls",
+        100,
+        "does everyone who should write this word come to that line, and add what the loop waits for? A CTA "
+        "that leaves early, a wrong count, or a reset by others keeps it from changing",
+        text="{waits} for {wants} ({line}): {state}, and {why}",
+    ),
+    Cause(
         "role-twice",
         240,
         "a role belongs to one warp of one warpgroup: does its condition test the warpgroup as well as the "

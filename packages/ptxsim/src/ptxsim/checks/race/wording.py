@@ -32,7 +32,7 @@ def text_of(races, access: Access, name_issuer: bool = False) -> str:
         unit = "tcgen05.alloc of " if what == ("alloc",) else ""
         return f"the {verb} by {unit}{thread_of(races, access.agent)}{line}"
     if access.kind == "other":
-        return f"the {access.verb} by {_elsewhere(races, access.cluster - 1)}{line}"
+        return f"the {access.verb} by {elsewhere(races, access.cluster - 1)}{line}"
     if access.kind == "mma" and row is not None and row.mods[0] != "mma":
         return f"the {access.verb} by {row.op}.{row.mods[0]}{line}"
     by = f", issued by {thread_of(races, access.by)}" if name_issuer and access.by is not None else ""
@@ -40,7 +40,7 @@ def text_of(races, access: Access, name_issuer: bool = False) -> str:
     return f"the {access.verb} by {unit}{access.detail}{by}{line}"
 
 
-def _elsewhere(races, cluster: int) -> str:
+def elsewhere(races, cluster: int) -> str:
     """A cluster of the grid, or its CTA (as blockIdx) if clusters have only one."""
     if races.cluster.ctas == 1:
         return f"CTA {races.launch.cluster_cta_ids(cluster)[0]}"

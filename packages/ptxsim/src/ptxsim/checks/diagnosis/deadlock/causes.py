@@ -59,6 +59,16 @@ def find_cause(model: Model) -> Blame:
 # ---- detectors ----
 
 
+def _polls(model: Model, waiter: Waiter) -> Blame | None:
+    """Threads poll a word that nobody will write any more, or that others would write who wait for them."""
+    word, ring = waiter.detail.get("polled"), find_cycle(model, waiter)
+    if word is None or waiter.helpers and not ring:
+        return None
+    mate = next((h for h in waiter.helpers if h.waiter is ring[1]), None) if len(ring) > 1 else None
+    why = "no thread is left to write it" if mate is None else f"{mate.what}, but {mate.state}"
+    return blame("polls", waiter, line=model.line(word.row), state=waiter.state, why=why)
+
+
 def _no_init(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.kind != "mbarrier" or waiter.place in model.cluster.mbarriers:
         return None
@@ -224,6 +234,7 @@ def _ring(model: Model, waiter: Waiter) -> Blame | None:
 DETECTORS = (
     _no_init,
     _ran_ahead,
+    _polls,
     collective,
     alloc,
     pair,

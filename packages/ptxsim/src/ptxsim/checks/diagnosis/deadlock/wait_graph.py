@@ -12,6 +12,7 @@ from typing import Any
 
 from ptxsim.checks.barrier_history import BarrierHistory, history_of
 from ptxsim.checks.diagnosis.deadlock.nameless import nameless_arrays
+from ptxsim.checks.diagnosis.deadlock.polled import polled
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.phrases import copies_of, load_unit, source_line, spot
@@ -103,6 +104,10 @@ class Model:
             waiter = found.setdefault(key, Waiter(key[0], row, kind, detail))
             waiter.lanes[warp] = waiter.lanes.get(warp, 0) | int(cluster.split_table[g, bytecode.SP_MASK])
         for waiter in found.values():
+            if waiter.kind == "poll":
+                warp, mask = next(iter(waiter.lanes.items()))
+                lane = (mask & -mask).bit_length() - 1
+                waiter.detail = {"polled": polled(cluster, self.reporter, warp, lane, waiter.row)}
             waiter.who = self.role(waiter.cta, waiter.lanes)
             waiter.line = self.reporter.line_text(self.program.instrs[waiter.row])
             waiter.wants, waiter.state = self._wants(waiter)
@@ -156,6 +161,8 @@ class Model:
             return "wgmma", f"{detail['pending']} instructions that not all four warps have issued"
         if waiter.kind == "group":
             return "its own copies", f"{detail.get('pending')} groups pending"
+        if detail["polled"] is not None:
+            return f"{detail['polled'].name} to change", detail["polled"].state
         return "something that never changes (it polls)", ""
 
     def missing_lanes(self, waiter: Waiter) -> int:
@@ -240,6 +247,11 @@ class Model:
             return [self._standing(w) for w in self.waiters if self.absent_warps(waiter) & set(w.lanes)]
         if waiter.kind in ("tmem-alloc", "tmem-pair", "collective"):
             return [self._standing(w) for w in self._blockers(waiter)]
+        if (word := waiter.detail.get("polled")) is not None:
+            first = word.writers - self.reach(waiter)  # what it does itself comes too late
+            others = [w for w in self.waiters if w is not waiter]
+            rows = [(w, word.writers if word.lock or word.by in w.lanes else first) for w in others]
+            return [self._would(w, ahead, "write") for w, of in rows if (ahead := of & self.reach(w))]
         return []
 
     def _standing(self, other: Waiter) -> Helper:
@@ -291,8 +303,8 @@ class Model:
             helpers += [self._would(w, able[id(w)]) for w in others if able[id(w)]]
         return _distinct(helpers)
 
-    def _would(self, other: Waiter, rows: set[int]) -> Helper:
-        what = f"{other.who} would signal it ({self.line(min(rows))})"
+    def _would(self, other: Waiter, rows: set[int], verb: str = "signal") -> Helper:
+        what = f"{other.who} would {verb} it ({self.line(min(rows))})"
         return Helper(what, f"{agree(other.who, 'waits')} for {other.object}", other)
 
     def line(self, row: int) -> str:
