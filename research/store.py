@@ -1,5 +1,5 @@
 """Saved kernels, arrays and results of a study in one file: a tar of plain files, compressed as a whole by
-xz.
+xz, or by bzip2 if its name says so, which suits prose better.
 
 Kernels resemble one another, so compressing them together takes a third of the space of compressing each.
 Artifacts (`*.lab`) and arrays (`*.npz`) are zips: their parts are stored separately, and joined on reading.
@@ -11,6 +11,7 @@ together, then the second ones: exponents are similar. A path may lead into a st
 
 from __future__ import annotations
 
+import bz2
 import io
 import lzma
 import tarfile
@@ -22,7 +23,7 @@ import numpy as np
 
 from research.registers import Numbers, coded, plain
 
-SUFFIX = ".tar.xz"
+SUFFIX = ".tar.xz", ".tar.bz2"
 NESTED = (".lab", ".npz")  # zips whose parts are stored separately
 PTX, AS_IS = ".ptx", "!as-is"  # the second: suffix of the name of PTX that registers.py cannot code
 NEAR, DISTANT = "!registers", "!distant.npy"  # register numbers of all PTX, in file order, before the PTX
@@ -51,7 +52,7 @@ def _unpacked(file: Path, inside: str) -> Iterator[tuple[str, bytes]]:
     including parts of nested zips.
     """
     near, numbers = b"", Numbers()
-    with tarfile.open(file, "r:xz") as tar:
+    with tarfile.open(file) as tar:
         for member in tar:
             name, planes, width = member.name.partition(PLANES)
             ours = name.startswith(inside)
@@ -89,7 +90,8 @@ def save(path: Path, files: dict[str, bytes]) -> None:
             info = tarfile.TarInfo(name)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
-    path.write_bytes(packed.compress(plain.getvalue()) + packed.flush())
+    data, prose = plain.getvalue(), path.suffix == ".bz2"
+    path.write_bytes(bz2.compress(data) if prose else packed.compress(data) + packed.flush())
 
 
 def _packed(flat: dict[str, bytes]) -> dict[str, bytes]:
@@ -157,7 +159,7 @@ def _split(path: Path) -> tuple[Path, str]:
         if file.name.endswith(SUFFIX):
             inside = path.relative_to(file).as_posix()
             return file, "" if inside == "." else inside + "/"
-    raise ValueError(f"{path}: not a store, whose name ends in {SUFFIX}")
+    raise ValueError(f"{path}: not a store, whose name ends in {' or '.join(SUFFIX)}")
 
 
 def _zipped(files: dict[str, bytes]) -> bytes:

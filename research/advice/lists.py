@@ -1,7 +1,7 @@
-"""The lists of slips: a new list is in slips.toml; after it has been run it moves to slips.tar.xz.
+"""The lists of slips: a new list is in slips.toml; after it has been run it moves to slips.tar.bz2.
 
 python -m research.advice.lists 12        prints a list
-python -m research.advice.lists --pack    moves every list of slips.toml to slips.tar.xz
+python -m research.advice.lists --pack    moves every list of slips.toml to slips.tar.bz2
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from research import store
 
 WRITTEN = Path(__file__).with_name("slips.toml")
-PACKED = Path(__file__).with_name("slips.tar.xz")
+PACKED = Path(__file__).with_name("slips.tar.bz2")
 HEAD = "# Slips of a student of the ten steps: slips.py says how they are read and planted.\n\n"
 _MEMBER = "list-{:02}.toml"
 _ENTRY = re.compile(r"(?:#.*\n|\n)*\[\[slip\]\]\n(?:(?!\[\[slip\]\]|#).+\n)*")  # with the lines above it

@@ -18,7 +18,7 @@ from pathlib import Path
 import ml_dtypes  # noqa: F401
 import numpy as np
 
-from research import store
+from research import packed, store
 from research.chip.launches import LIMIT, launched, solution
 from tirxlab.artifact import Artifact
 
@@ -174,8 +174,8 @@ def run(file: Path, results: Path) -> None:
         print(f"{bug}\n    chip: {table[bug]['chip']}\n    ptxsim: {said}; {entry['result']}", flush=True)
     machine = gpu()
     results.mkdir(parents=True, exist_ok=True)
-    out = results / f"negative-{machine['gpu'].lower().replace(' ', '-')}.json"
-    out.write_text(json.dumps({**machine, "size": SIZE, "bugs": table}, indent=1) + "\n")
+    out = results / f"negative-{machine['gpu'].lower().replace(' ', '-')}.json.xz"
+    packed.write(out, json.dumps({**machine, "size": SIZE, "bugs": table}, indent=1) + "\n")
     print(f"wrote {out}")
 
 

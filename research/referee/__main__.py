@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from research import store
+from research import packed, store
 from research.chip import negative
 from research.mutation.ptx_operators import mutants
 from research.referee import hopper as rungs
@@ -27,7 +27,7 @@ from research.referee.planted import PLANTED
 from tirxlab.artifact import Artifact
 
 HERE = Path(__file__).parent
-CHIP = HERE.parent / "chip" / "results" / "negative-nvidia-h200.json"
+CHIP = HERE.parent / "chip" / "results" / "negative-nvidia-h200.json.xz"
 TOOLS = {  # file in results/ -> head of its column
     "racecheck": "TIRx racecheck",
     "synccheck": "TIRx synccheck",
@@ -58,7 +58,7 @@ def hopper_as_kept() -> list[Row]:
     running it again; no seconds.
     """
     rows = []
-    for bug, entry in json.loads(CHIP.read_text())["bugs"].items():
+    for bug, entry in json.loads(packed.read(CHIP))["bugs"].items():
         if entry["track"] == "hopper":
             said = list(entry["findings"].items())
             verdict = min((key.split(":")[0] for key, _ in said), key=_SEVERITIES.index, default="clean")
@@ -70,7 +70,7 @@ def hopper_as_kept() -> list[Row]:
 
 
 def hopper() -> list[Row]:
-    chip = json.loads(CHIP.read_text())["bugs"]
+    chip = json.loads(packed.read(CHIP))["bugs"]
     files = store.load(negative.FILE)
     rows = []
     for number, (bug, entry) in enumerate(json.loads(files["index.json"]).items()):

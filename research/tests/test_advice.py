@@ -76,7 +76,7 @@ def test_advice_for_another_family_is_wrong(family, cause, localised, verdict):
 
 
 def test_a_list_that_was_run_moves_into_the_store_and_the_table_goes_on(tmp_path):
-    table, packed = tmp_path / "slips.toml", tmp_path / "slips.tar.xz"
+    table, packed = tmp_path / "slips.toml", tmp_path / "slips.tar.bz2"
     first = "[[slip]]\nwhat = \"one\"\nedits = [['a#', 'b']]\n"
     second = '\n# A second list.\n\n[[slip]]\nlist = 2\nwhat = "two"\n'
     table.write_text(lists.HEAD + first)
