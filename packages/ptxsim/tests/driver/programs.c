@@ -12,6 +12,7 @@ Err cuModuleGetFunction(void **, void *, const char *), cuModuleGetGlobal_v2(voi
 Err cuMemAlloc_v2(void **, size_t), cuMemFree_v2(void *), cuMemcpyHtoD_v2(void *, const void *, size_t);
 Err cuMemcpyDtoH_v2(void *, const void *, size_t), cuMemsetD32_v2(void *, unsigned, size_t), cuCtxSynchronize(void);
 Err cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+Err cuLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 Err cuGetExportTable(const void **, const void *);
 Err cuGetErrorName(Err, const char **), cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 Err cuFuncGetAttribute(int *, int, void *), cuFuncSetAttribute(void *, int, int);
@@ -87,6 +88,16 @@ static void outside(void) {
   Err error = run((char *)device + 4 * 62, 2);
   Err after = cuMemFree_v2(device), sync = cuCtxSynchronize();
   printf("launch %d sync %d free %d\n", error, sync, after);
+}
+
+static void together(void) { /* a grid that is too large, one of two blocks, and these by an ordinary launch */
+  int more = 2;
+  void *arguments[] = {&device, &more};
+  load();
+  printf("%d ", cuLaunchCooperativeKernel(add, 100000, 1, 1, 32, 1, 1, 0, NULL, arguments));
+  printf("%d ", cuLaunchCooperativeKernel(add, 2, 1, 1, 32, 1, 1, 0, NULL, arguments));
+  check(cuMemsetD32_v2(device, 40, 64), "fill");
+  printf("%d\n", run(device, more));
 }
 
 static void shapes(void) {
@@ -273,6 +284,7 @@ int main(int count, char **words) {
   if (!strcmp(words[1], "outside")) outside();
   if (!strcmp(words[1], "shared")) shared();
   if (!strcmp(words[1], "shapes")) shapes();
+  if (!strcmp(words[1], "together")) together();
   if (!strcmp(words[1], "runtime")) runtime();
   if (!strcmp(words[1], "hosts")) hosts();
   if (!strcmp(words[1], "heap")) heap();

@@ -153,6 +153,23 @@ def test_a_launch_that_cannot_be_is_told_though_the_program_does_not_look(progra
     ]
 
 
+MEET = (
+    HEAD
+    + """.visible .entry add(.param .u64 p, .param .u32 n) {
+  .reg .b64 %p; .reg .b32 %x; .reg .pred %q; ld.param.u64 %p, [p];
+  mov.u32 %x, %tid.x; setp.ne.u32 %q, %x, 0; @%q ret; red.release.gpu.global.add.u32 [%p], 1;
+  ASK: ld.acquire.gpu.global.u32 %x, [%p]; setp.lt.u32 %q, %x, 42; @%q bra ASK; ret;
+}
+"""
+)
+
+
+def test_a_cooperative_launch_fits_on_the_chip_and_its_blocks_may_wait_for_each_other(program):
+    done, launches = execute(program, "together", ptx=MEET)
+    assert done.stdout == "720 0 0\n" and "at most 4224 such blocks can run at once" in done.stderr
+    assert [x["verdict"] for x in launches] == ["clean", "incomplete"]
+
+
 def test_the_exit_code_of_the_program_goes_first(program):
     assert execute(program, "fails")[0].returncode == 5
 
