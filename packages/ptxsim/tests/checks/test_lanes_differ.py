@@ -108,3 +108,18 @@ def test_a_word_that_all_have_read_before_any_changes_it_loses_nothing(between):
     body = f"st.shared.u32 [data], 1; bar.sync 0; .loc 1 7 0\n ld.shared.u32 %x, [data]; {between}"
     found = findings(body + "st.shared.u32 [data], %x;" + READ + RESULT)
     assert not [cause for severity, cause in found if severity == "error"], found
+
+
+ADDS = "ld.shared.u32 %x, [%at]; .loc 1 8 0\n add.u32 %x, %x, %t; .loc 1 9 0\n st.shared.u32 [%at], %x;"
+
+
+@pytest.mark.parametrize(("stores", "severity"), [
+    (STORE, "review"),
+    ("mov.u32 %at, data; setp.eq.u32 %q, %x, %y; @%q bra B;" + STORE + "B:", "review"),
+    (ADDS, "error"),
+])  # fmt: skip
+def test_where_data_decide_which_lanes_meet_any_of_them_may_do(stores, severity):
+    """As in hashing; but what a lane adds to a word that others add to as well is lost."""
+    data = "st.shared.u32 [%at], %at; bar.sync 0; ld.shared.u32 %x, [%at]; mov.u32 %at, %x; bar.sync 0;"
+    found = findings(f"{data} {stores} {READ}{RESULT}")
+    assert (severity, "lanes-differ") in found and ("error" in dict(found)) == (severity == "error"), found

@@ -66,10 +66,10 @@ def changed_by_many(races, pair: AccessPair) -> bool:
 def _stores_at(program, line: SourceLine) -> dict[int, frozenset[int]]:
     """Row at this line -> the loads from the place that it changes, if it is such a store."""
     rows = (row for row, instr in enumerate(program.instrs) if instr is not None)
-    return {row: _read_before(program, row) for row in rows if phrases.line_of(program, row) == line}
+    return {row: read_before(program, row) for row in rows if phrases.line_of(program, row) == line}
 
 
-def _read_before(program, store: int) -> frozenset[int]:
+def read_before(program, store: int) -> frozenset[int]:
     """Rows of loads from the place that row `store` changes, if threads need not meet on the way."""
     ways = ((load, reachable(program, load + 1, stops=_meets)) for load in changed(program, store))
     return frozenset(load for load, way in ways if store in way)

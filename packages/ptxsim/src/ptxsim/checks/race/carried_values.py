@@ -13,10 +13,13 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 
+import numpy as np
+
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_order import READ_WRITE
 from ptxsim.checks.static_flow import reads, targets
 from ptxsim.frontend.ast import registers_of
+from ptxsim.jit.bytecode import BRA, IMM, OP
 
 EXCHANGES = ("shfl", "redux", "vote", "match")
 
@@ -58,6 +61,18 @@ def changed(program, store: int) -> frozenset[int]:
     before = _before(program, frozenset(registers_of(instr.operands[1:])))
     loads = ((row, program.instrs[row]) for row in before)
     return frozenset(row for row, load in loads if load.op == "ld" and load.operands[1] == instr.operands[0])
+
+
+@functools.lru_cache(maxsize=64)
+def placed_by_data(program, store: int) -> bool:
+    """Whether, by the text, what is loaded decides where row `store` stores, or whether it does."""
+    code, instr = program.code, program.instrs[store]
+    skips = (code[:, OP] == BRA) & (np.arange(len(code)) < store) & (code[:, IMM] > store)
+    guards = [instr, *(program.instrs[row] for row in np.flatnonzero(skips).tolist())]
+    names = {i.pred.reg.name for i in guards if i is not None and i.pred is not None}
+    before = _before(program, frozenset(names | set(registers_of(instr.operands[:1]))))
+    loads = (program.instrs[row] for row in before)
+    return any(i.op in ("ld", "atom") and not any(m.startswith("param") for m in i.mods) for i in loads)
 
 
 def _exchanges(program, row: int) -> bool:

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 
 from ptxsim.checks.diagnosis.missing_edge import missing
-from ptxsim.checks.diagnosis.same_output import changed_by_many
+from ptxsim.checks.diagnosis.same_output import changed_by_many, read_before
 from ptxsim.checks.diagnosis.unseen_arrival import edge as named
 from ptxsim.checks.diagnosis.unseen_arrival import unwritten_reads
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.carried_values import carried
+from ptxsim.checks.race.carried_values import carried, placed_by_data
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.data_loads import compared
 from ptxsim.checks.race.guesses import guessed
@@ -138,6 +138,9 @@ def _harmless(races, pair: AccessPair, kind: str) -> str:
         return "; nothing in this launch reads it"
     if pair.code == OPEN_READ and compared(races.launch.program, pair.second.row):
         return "; what is loaded is compared, as if one of them were elected"
+    first, program = pair.first, races.launch.program
+    if pair.code == OPEN_READ and placed_by_data(program, first.row) and not read_before(program, first.row):
+        return "; which lanes meet there depends on what was loaded, and perhaps any of them will do"
     if kind == "race" and pair.each_time.in_group and pair.code == READ_WRITE:
         return "; all four warps have issued a wgmma between, which the later one has waited for"
     if kind == "race" and pair.each_time.in_group:
