@@ -43,7 +43,7 @@ def test_the_count_is_blamed_only_where_it_is_wrong(count, threads, arrivals, wa
 @pytest.mark.parametrize(
     ("offset", "name"),
     [(0, "full[0]"), (8, "full[1]"), (16, "full[2] (it has 2)"), (20, "shared memory + 20 B"),
-     (32, "shared memory + 32 B")],
+     (32, "shared memory + 32 B"), (-96, "96 B before shared memory")],
 )  # fmt: skip
 def test_a_slot_behind_an_array_is_named_as_one(offset, name):
     reporter = Reporter([("full", "uint64", SHARED_START, 16)])

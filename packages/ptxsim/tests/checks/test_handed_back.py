@@ -54,3 +54,19 @@ def test_a_stage_handed_back_before_the_read(early, stage, order):
 def test_a_stage_filled_without_a_wait_was_not_handed_back_early(order):
     first = told("", ROOM, order)
     assert first.kind == "race" and first.evidence["cause"] == "not-free", first
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_barrier_that_nobody_waits_for_does_not_hide_that(order):
+    """The filler waits last for its own barrier, and the reader also arrives on one that nobody asks."""
+    idle = "mov.u32 %x4, idle; mbarrier.arrive.shared::cta.b64 _, [%x4];"
+    own = "and.b32 %x8, %x1, 1; mbarrier.arrive.shared::cta.b64 _, [own]; mov.u32 %x4, own; "
+    text = TEXT.replace(ROOM, f"{ROOM}\n{own}{WAIT.format('OWN', '%x8')}")
+    text = text.replace("free[2];\n", "free[2]; .shared .align 8 .b64 own; .shared .align 8 .b64 idle;\n", 1)
+    for bar in ("own", "idle"):
+        text = text.replace("bar.sync", f"@%lead mbarrier.init.shared::cta.b64 [{bar}], 32; bar.sync", 1)
+    assert not run_rule(
+        RULE, text.replace(f"{READ} {HAND_BACK}", f"{READ} {idle} {HAND_BACK}"), order
+    ).findings
+    early = text.replace(f"{READ} {HAND_BACK}", f"{HAND_BACK} {READ} {idle}")
+    assert run_rule(RULE, early, order).findings[0].evidence["cause"] == "early"

@@ -28,6 +28,7 @@ TWICE = """
         (128, 64, "only columns 0 to 127 are allocated", "is the index of a column too large?"),
         (128, 128, "only columns 0 to 127 are allocated", "allocate 256 columns or more"),
         (512, 256, "only columns 0 to 127 are allocated", "is the index of a column too large?"),
+        (18432, 4, "tensor memory has columns 0 to 511", "is this the address of the word"),
     ],
 )
 def test_columns_past_the_end_of_an_allocation(start, columns, said, advice):

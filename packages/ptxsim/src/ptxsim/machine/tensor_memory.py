@@ -21,6 +21,10 @@ OWN_ADDRESS = (
     "these columns lie outside: does each allocation have its own address word, and does this access count "
     "from its own allocation's first column?"
 )
+NO_COLUMN = (
+    "is this the address of the word that tcgen05.alloc has written, not what it holds? Or is it counted in "
+    "bytes?"
+)
 NEVER_WRITTEN = 0xFFFF_FFFF  # an address word in shared memory that nothing has written since the CTA began
 POISON = 0xFFFF_DEAD  # a NaN, so that reads of unwritten cells show
 
@@ -103,6 +107,8 @@ class TensorMemory:
 
         ("", "") if the allocations do not explain the access.
         """
+        if start >= 2 * COLUMNS:
+            return f"tensor memory has columns 0 to {COLUMNS - 1}", NO_COLUMN
         (first, size), *others = self.sizes.items() or [(0, 0)]
         if (self.owner[start : start + columns] == NEIGHBOUR).any():
             what = f"alloc returned column {first}: these belong to another CTA of the same SM"

@@ -290,7 +290,8 @@ class Reporter:
         if behind:
             _, name, slot, depth = min(behind)
             return f"{name}[{slot}] (it has {depth})"
-        return f"shared memory + {offset - SHARED_START} B"
+        at = offset - SHARED_START
+        return f"shared memory + {at} B" if at >= 0 else f"{-at} B before shared memory"
 
     def all_names(self) -> list[tuple[str, str, int, int]]:
         """(name, dtype, start, size) of barriers and buffers, the innermost first."""

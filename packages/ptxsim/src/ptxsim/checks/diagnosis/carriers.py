@@ -66,10 +66,11 @@ def own_signals(races, access: Access) -> set[tuple[int, int]]:
 
 
 def awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
-    """The same barrier in another CTA of the cluster, if that one is waited for and this one is not."""
-    signals = races.clocks.signals
+    """The same barrier in another CTA, if that one is waited for, and no element of its array is here."""
+    signals, array_of = races.clocks.signals, races.reporter.shared_array
     peers = (p for p in signals if p[1] == place[1] and p[0] != place[0] and signals[p].awaited)
-    return None if signals[place].awaited else next(peers, None)
+    here = (p for p in signals if p[0] == place[0] and array_of(p[1]) == array_of(place[1]))
+    return None if any(signals[p].awaited for p in here) else next(peers, None)
 
 
 def unawaited(races, pair: AccessPair) -> list[tuple[int, int]]:

@@ -150,6 +150,10 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
         named = misnamed(cluster, history_of(cluster), reporter)
         return named or reason("ahead-unwaited", names=" or ".join(ignored))
     who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+    fresh = [w.fresh for warp, w in history.waits.items() if w.fresh is not None and warp not in lanes]
+    if fresh and any(s.announces for s in history.sources.values()):  # so the answer came too early
+        line = f" ({phrases.source_line(cluster.program, fresh[0])})"
+        return reason("fresh", fresh[0], name=reporter.shared_name(place[1]), line=line)
     found = shifted(cluster, place, reporter) or announced_twice(cluster, place, reporter)
     return found or reason("arrives-again", who=who, count=history.count)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.out_of_step import hands_back_more, newest_wait
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, arrives_alone, edge
@@ -38,6 +39,15 @@ def freed_early(races, pair: AccessPair) -> Edge | None:
         return edge("stored-early", name=barrier_of(races, place), line=line_text(races, row))
     waited = pair.early is not None and newest_wait(races, pair)[1] == pair.early[0]
     return handed_back_early(races, pair) if waited else None
+
+
+def let_in_early(races, pair: AccessPair) -> Edge | None:
+    """The same, whatever was waited for last, if the reader waits for barriers that the writer signals."""
+    both = (pair.first, pair.second)
+    reader, writer = both if pair.second.verb == "write" else reversed(both)
+    warp, histories = reader.warp(races), history_of(races.cluster)
+    asks = any(p in histories and warp in histories[p].waits for p in own_signals(races, writer))
+    return handed_back_early(races, pair) if asks else None
 
 
 def handed_back_early(races, pair: AccessPair) -> Edge | None:

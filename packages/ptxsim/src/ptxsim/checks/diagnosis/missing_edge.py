@@ -21,7 +21,7 @@ from ptxsim.checks.diagnosis.carriers import (
     unawaited,
 )
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
-from ptxsim.checks.diagnosis.handed_back import freed_early, handed_back_early, peers_unasked
+from ptxsim.checks.diagnosis.handed_back import freed_early, handed_back_early, let_in_early, peers_unasked
 from ptxsim.checks.diagnosis.in_memory import (
     columns_stay,
     load_outside,
@@ -50,6 +50,7 @@ from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.same_output import changed_by_many, same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
     Edge,
+    alone_for_warp,
     arrives_alone,
     arrives_for_readers,
     awaits_groups,
@@ -79,13 +80,7 @@ from ptxsim.checks.race.shadow_order import (
     WRITE_WRITE,
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
-from ptxsim.checks.race.wording import (
-    UNITS,
-    barrier_of,
-    line_text,
-    threads_of,
-    work_of,
-)
+from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, threads_of, work_of
 from ptxsim.report.findings import lanes_text
 
 _AWAITED_LATE = {"ld": "early", "st": "stored-early"}
@@ -141,7 +136,7 @@ def _copy_pending(races, pair: AccessPair) -> Edge:
     program, places = races.launch.program, carriers(races, pair.first)
     if places and not awaits_groups(program):
         return _not_waited_for(races, pair, places[0])
-    return groups_pending(program)
+    return groups_pending(program, pair.first, pair.second)
 
 
 def _store_pending(races, pair: AccessPair) -> Edge:
@@ -283,7 +278,7 @@ def _left_out(races, pair: AccessPair) -> Edge:
         found = others_waited(races, pair, handing_on)
         text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
         return found or Edge(_cause(races, pair), text)
-    found = stored_by_another_group(races, pair) or written_again(races, pair)
+    found = stored_by_another_group(races, pair) or alone_for_warp(races, pair) or written_again(races, pair)
     found = found or (edge("within-warp") if _within_warp(races, pair) else None)
     return found or Edge(_cause(races, pair), "no barrier between them")
 
@@ -388,6 +383,7 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Edge | None], ...] = (  # the firs
     no_barrier,
     passed_at_once,
     _repaired,
+    let_in_early,
     _nobody_waits,
     passed_again,
     _one_too_many,

@@ -19,7 +19,7 @@ from ptxsim.checks.diagnosis.left_loop import left_loop
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.overruns import overruns
 from ptxsim.checks.diagnosis.repairs import late_wait
-from ptxsim.checks.diagnosis.rivals import shifted
+from ptxsim.checks.diagnosis.rivals import one_slot, shifted
 from ptxsim.checks.diagnosis.two_warps import role_in_two_warps
 from ptxsim.checks.diagnosis.unseen_arrival import never_waits
 from ptxsim.checks.phrases import source_line, spot
@@ -29,7 +29,7 @@ from ptxsim.events.records import BarArrival, Commit
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.machine.register_files import WHOLE_WARP
 
-_REPAIRS = {"arrivals": again_too_early, "missed": shifted}  # cause -> check for another one
+_REPAIRS = {"arrivals": (again_too_early,), "missed": (shifted, one_slot)}  # cause -> checks for another
 _MMA = ("tcgen05", ("mma",))
 _AT_WAITS = "deadlock", "mbarrier"
 
@@ -59,11 +59,11 @@ class Oddities(Observer):
 
     def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
         meeting = self.meetings.setdefault((split.cta, arrival.number), Meeting())
-        expected = arrival.threads
+        expected, whole = arrival.threads, 32 * cluster.warps_per_cta
         meeting.counts.setdefault(expected, split.row)
         meeting.warps.setdefault(split.row, set()).add(split.warp)
         for _, row, threads in meeting.open:
-            meeting.clash |= threads != expected
+            meeting.clash |= (threads or whole) != (expected or whole)
             if row != split.row and not meeting.mixed:
                 meeting.mixed = row, split.row
         meeting.open.append((split.warp, split.row, expected))
@@ -93,6 +93,10 @@ class Oddities(Observer):
             self._in_a_buffer(cluster)
             self._waits_for_nothing()
         if endless or not errors & CAUSES["shared-id"].explains:  # warps in an endless loop explain the rest
+            for (cta, number), meeting in self.meetings.items() if not errors else ():
+                row, key = next(reversed(meeting.warps)), ("bar", number)
+                if text := self._counts(cluster, number, meeting):
+                    self._add(cluster, "collective", cta, row, text, CAUSES["shared-id"], key, "review")
             return
         for (cta, number), meeting in self.meetings.items():
             text = self._counts(cluster, number, meeting) or self._groups(cluster, cta, number, meeting)
@@ -203,7 +207,8 @@ class Oddities(Observer):
             for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
                 array = self.reporter.shared_array(place[1])
                 if cta in (None, place[0]) and key[1] in (place[1], array):
-                    found = _REPAIRS[cause](cluster, place, self.reporter)
+                    checks = (check(cluster, place, self.reporter) for check in _REPAIRS[cause])
+                    found = next((one for one in checks if one is not None), None)
                     if found is not None:
                         self.reporter.blame(finding, found.cause, f"{finding.message}: {found.text}")
                         break
@@ -263,7 +268,8 @@ class Oddities(Observer):
         """Barrier arrays that commits ("tcgen05") or copies ("cp") signal, by the program's text."""
         rows = signal_rows(cluster.launch)
         offsets = {o for row, found in rows.items() if cluster.program.instrs[row].op == op for o in found}
-        return {self.reporter.shared_array(offset) for offset in offsets}
+        known = {self.reporter.shared_array(place[1]) for place in history_of(cluster)}
+        return {self.reporter.shared_array(offset) for offset in offsets} & known
 
     def _counts(self, cluster: Cluster, number: int, meeting: Meeting) -> str:
         """`barrier 0 is used with 128 threads (line 860) and with all 256 (line 872)`."""
@@ -315,9 +321,9 @@ class Oddities(Observer):
         return f"this tcgen05.commit by thread {thread % warp} covers no MMA: {others}"
 
     def _add(
-        self, cluster: Cluster, kind: str, cta: int, row: int, text: str, cause: Cause, key: tuple
+        self, cluster, kind: str, cta: int, row: int, text: str, cause: Cause, key: tuple, severity="error"
     ) -> None:
-        finding = self.reporter.add(kind, "error", text, cause, key=key)
+        finding = self.reporter.add(kind, severity, text, cause, key=key)
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
 
 

@@ -20,7 +20,9 @@ def other_slot(races, pair: AccessPair) -> Edge | None:
     warp = pair.second.warp(races)
     array = {p: races.reporter.shared_array(p[1]) for w, p in pair.seen if w == warp}
     own, (known, newest) = own_signals(races, pair.first), newest_wait(races, pair)
-    known = known and pair.issued[1] is not None and pair.issued[1].kind in ("mma", "load", "store")
+    work = pair.issued[1].kind if pair.issued[1] is not None else ""
+    own_access = pair.second.kind == "thread" and newest not in forward
+    known = known and (own_access or work in ("mma", "load", "store"))
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     for place in (p for p in forward if p in own):
         if freed and not races.clocks.signals[place].awaited:

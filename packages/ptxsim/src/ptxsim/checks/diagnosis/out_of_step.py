@@ -93,6 +93,8 @@ def sent_by_both(races, pair: AccessPair) -> Edge | None:
     ctas = [races.clocks.warp_of(op.thread) // races.cluster.warps_per_cta for op in (one, other)]
     if ctas[0] == ctas[1] or any(copy is None or len(copy.ranks) < 2 for copy in copies):
         return None
+    if len({copy.offset for copy in copies if copy is not None}) > 1:
+        return None
     return edge("sent-by-both", one=f"CTA {min(ctas)}", other=f"CTA {max(ctas)}", buffer=pair.buffer)
 
 

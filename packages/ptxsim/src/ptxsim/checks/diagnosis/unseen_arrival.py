@@ -14,13 +14,13 @@ from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.phrases import copies_of, source_line
+from ptxsim.checks.phrases import copies_of, some_of, source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of
-from ptxsim.checks.static_flow import way_without_barrier
+from ptxsim.checks.static_flow import reachable, way_without_barrier
 from ptxsim.machine.register_files import WHOLE_WARP
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
@@ -97,15 +97,32 @@ def _tells_no_peer(races, warp: int, peer: int) -> bool:
 
 def awaits_groups(program) -> bool:
     """Whether threads wait for groups of cp.async anywhere."""
-    waits = {"wait_group", "wait_all"}
-    return any(i is not None and i.op == "cp" and waits & set(i.mods) for i in program.instrs)
+    return bool(_copies_with(program, "wait_group", "wait_all"))
 
 
-def groups_pending(program) -> Edge:
-    """cp.async copies that their thread has not waited for; perhaps nothing waits for any copy."""
-    signals = any(i is not None and i.op == "cp" and "mbarrier" in i.mods for i in program.instrs)
-    if not awaits_groups(program) and not signals:
-        return edge("no-wait-at-all")
+def _copies_with(program, *words: str) -> set[int]:
+    """Rows of cp.async instructions, bulk ones apart, that have one of these modifiers."""
+    mods = ((row, set(i.mods)) for row, i in enumerate(program.instrs) if i is not None and i.op == "cp")
+    return {row for row, of in mods if "bulk" not in of and of & set(words)}
+
+
+def groups_pending(program, copy: Access, reader: Access) -> Edge:
+    """A cp.async that its thread has not waited for; perhaps nothing waits for any copy."""
+    waits = _copies_with(program, "wait_group", "wait_all")
+    if not waits:
+        if not _copies_with(program, "mbarrier"):
+            return edge("no-wait-at-all")
+        text = "no cp.async.mbarrier.arrive of its thread after it has let a wait pass"
+        return Edge(CAUSES["not-ready"], text)
+    if not _copies_with(program, "commit_group", "wait_all") & reachable(program, copy.row):
+        return Edge(CAUSES["groups"], "it is in no group: no cp.async.commit_group comes after it")
+    open_waits = (row for row in sorted(waits) if way_without_barrier(program, row, reader.row))
+    row = next(open_waits, None) if reader.kind == "thread" and reader.by != copy.by else None
+    if row is not None:
+        line = source_line(program, row)
+        return Edge(
+            CAUSES["not-ready"], f"no barrier stands between its thread's wait ({line}) and this read"
+        )
     text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
     return Edge(CAUSES["groups"], text)
 
@@ -230,6 +247,22 @@ def _arriving_in_array(races, place: tuple[int, int]) -> set[int]:
     return {warp for p in histories if array_of(p[1]) == array for warp in _arriving(races, p)}
 
 
+def alone_for_warp(races, pair: AccessPair) -> Edge | None:
+    """The same for a thread's read, by any barrier that was waited for, if on the way from the read to that
+    arrival the warp need not meet.
+    """
+    first, program, warp = pair.first, races.launch.program, pair.second.warp(races)
+    if (first.kind, first.verb) != ("thread", "read"):
+        return None
+    ahead = reachable(program, first.row, stops=lambda i: i is not None and i.name.startswith("bar.warp"))
+    for place in (p for w, p in pair.seen if w == warp):
+        sources = history_of(races.cluster)[place].sources
+        rows = {row for how, w, row in sources if how == "arrive" and w == first.warp(races)}
+        if rows & ahead and (found := arrives_alone(races, pair, place)) is not None:
+            return found
+    return None
+
+
 def _alone(races, place: tuple[int, int], lanes: dict[int, int], reader: str) -> Edge:
     sources = history_of(races.cluster)[place].sources
     row = next(row for how, warp, row in sources if how == "arrive" and warp in lanes)
@@ -253,20 +286,18 @@ def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
 
 
 def left_out(races, pair: AccessPair) -> Edge | None:
-    """A unit uses what a thread writes, and the thread that issued its work has waited for an mbarrier on
+    """A thread or a unit reads what a thread writes, and that reader or issuer has waited for an mbarrier on
     which other threads arrive that write at the same line (lanes of the same warp, or other warps), but not
     this thread.
     """
-    both = zip((pair.first, pair.second), pair.issued, strict=True)
-    sides = {access.kind in _ASYNC_READERS: (access, op) for access, op in both}
-    if sides.keys() != {True, False} or sides[False][0].kind != "thread" or pair.space != "shared":
+    flow = data_flow(pair)
+    if flow is None or flow[0].kind not in ("thread", "cp.async") or pair.space != "shared":
         return None
-    (write, _), (_, op) = sides[False], sides[True]
-    warp = write.warp(races)
-    if op is None or warp is None or write.by is None or write.verb != "write":
+    write, read = flow
+    warp, issuer = write.warp(races), read.warp(races)
+    if warp is None or issuer is None or write.by is None or read.kind not in ("thread", *_ASYNC_READERS):
         return None
-    issuer = races.clocks.warp_of(op.thread)
-    if issuer == warp and sides[True][0].kind == "source":
+    if issuer == warp and read.kind in ("source", "thread"):
         return None  # who stages a store itself waits for others at mbarriers
     for place in (p for w, p in pair.seen if w == issuer):
         lanes = _arriving(races, place)
@@ -306,7 +337,7 @@ def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None
     return reason(
         "never-waits",
         absent=role(cluster, warp // cluster.warps_per_cta, {warp: WHOLE_WARP}),
-        name=" or ".join(sorted(arrays)),
+        name=some_of(sorted(arrays)),
         waiter=role(cluster, first, others),
         line=f" ({source_line(cluster.program, rows[min(rows)])})",
         bare="",

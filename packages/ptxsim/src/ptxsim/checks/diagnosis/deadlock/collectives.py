@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
-from ptxsim.checks.diagnosis.deadlock.parity import passed_fresh
+from ptxsim.checks.diagnosis.deadlock.parity import not_flipped, passed_fresh
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.machine.register_files import WHOLE_WARP
@@ -43,8 +43,9 @@ def warpgroup(model: Model, waiter: Waiter) -> Blame | None:
         return None
     lanes = dict.fromkeys(model.absent_warps(waiter), WHOLE_WARP)
     late = [other for other in model.waiters if lanes.keys() & other.lanes.keys()]
-    found = [one for one in (_lost_phase(model, other) for other in late) if one is not None]
-    found += [one for one in (_went_ahead(model, waiter, other) for other in late) if one is not None]
+    asked = [find(model, other) for find in (_lost_phase, not_flipped) for other in late]
+    asked += [_went_ahead(model, waiter, other) for other in late]
+    found = [one for one in asked if one is not None]
     if found:
         return found[0]
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"

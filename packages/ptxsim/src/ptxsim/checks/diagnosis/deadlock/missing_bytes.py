@@ -45,7 +45,20 @@ def late_loaders(model: Model, place: tuple[int, int]) -> list[Waiter]:
     }
     rows = {r for r in model.rows_for(place) if brings_bytes(model.program.instrs[r])}
     rows -= {r for r in rows if _for_another(model, place, r)}
+    now |= _load_to_other_ctas(model, place, rows)
     return [w for w in model.waiters if rows & model.reach(w) and not now & set(w.lanes)]
+
+
+def _load_to_other_ctas(model: Model, place: tuple[int, int], rows: set[int]) -> set[int]:
+    """Warps that have loaded at these rows, to barriers of the array, but to none in this one's CTA."""
+    ranks: dict[int, set[int]] = {}
+    for p in ring_of(model.histories, place, model.array) if model.cluster.ctas > 1 else ():
+        for rank in range(model.cluster.ctas):
+            history = model.histories.get((rank, p[1]))
+            for how, warp, row in history.sources if history else ():
+                if how == "load" and row in rows:
+                    ranks.setdefault(warp, set()).add(rank)
+    return {warp for warp, found in ranks.items() if place[0] not in found}
 
 
 def _came_elsewhere(model: Model, place: tuple[int, int]) -> bool:
