@@ -52,3 +52,19 @@ def test_it_signals_the_barrier_at_its_last_address(instruction):
 @pytest.mark.parametrize("instruction", OTHERS)
 def test_it_signals_nobody(instruction):
     assert rows(instruction) == {}
+
+
+def test_a_register_that_holds_several_addresses_is_read_where_it_was_set():
+    """As in hand-written PTX; what a guarded instruction sets is one of them."""
+    text = f"""{HEAD}
+.visible .entry k() {{
+  .shared .align 8 .b64 one[2]; .shared .align 8 .b64 two[2]; .reg .b32 %a, %i; .reg .pred %p;
+  setp.eq.u32 %p, %i, %i; mov.u32 %a, one; mad.lo.u32 %a, %i, 8, %a; mbarrier.arrive.shared.b64 _, [%a];
+  mov.u32 %a, two; add.u32 %a, %a, 8; mbarrier.arrive.shared.b64 _, [%a];
+  @%p mov.u32 %a, one; mbarrier.arrive.shared.b64 _, [%a];
+  ret;
+}}"""
+    launch = ptxsim.load(text).prepare("k", 1, 32, 1, 0, [])
+    one, two = (launch.shared_offsets[name] for name in ("one", "two"))
+    assert [*signal_rows(launch).values()][:2] == [{one}, {two + 8}]
+    assert {one, two + 8} <= [*signal_rows(launch).values()][2]

@@ -9,8 +9,10 @@ signals.
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
 
 from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
@@ -59,13 +61,45 @@ def _awaited(instr: Instr) -> Mem | None:
 
 
 def _rows_of(launch: Launch, barrier_of: Callable[[Instr], Mem | None]) -> dict[int, set[int]]:
-    values = Values(launch.program, launch.shared_offsets)
+    named = _one_name_a_value(launch.program)
+    values = Values(named, launch.shared_offsets)
     found = {}
-    for row, instr in enumerate(launch.program.instrs):
+    for row, instr in enumerate(named.instrs):
         operand = barrier_of(instr) if instr is not None else None
         if operand is not None:
             found[row] = {v + operand.offset for v in values.of(operand.base)}
     return {row: offsets for row, offsets in found.items() if offsets}
+
+
+def _one_name_a_value(program):
+    """The program's instructions, with a name of its own for each value that is set and used in one block, if
+    its register holds several: so hand-written PTX computes addresses.
+    """
+    sets = Counter(name for i in program.instrs if i is not None for name in targets(i))
+    if max(sets.values(), default=0) < 2:
+        return program
+    starts = {to for row in range(len(program.code)) for to in next_rows(program, row) if to != row + 1}
+    found, now = [], dict[str, Reg]()
+    for row, instr in enumerate(program.instrs):
+        now = {} if row in starts else now
+        if instr is not None and instr.operands:
+            sources = [_with_names(operand, now) for operand in instr.operands]
+            own = targets(instr)
+            if own:
+                sources[0] = instr.operands[0]
+            for name in own:
+                now.pop(name, None)
+                if sets[name] > 1 and instr.pred is None and isinstance(sources[0], Reg):
+                    sources[0] = now[name] = Reg(f"{name}#{row}")
+            instr = replace(instr, operands=tuple(sources))
+        found.append(instr)
+    return SimpleNamespace(instrs=found)
+
+
+def _with_names(operand, names: dict[str, Reg]):
+    if isinstance(operand, Mem):
+        return replace(operand, base=_with_names(operand.base, names))
+    return names.get(operand.name, operand) if isinstance(operand, Reg) else operand
 
 
 class Values:
@@ -76,7 +110,8 @@ class Values:
         self.defined = defaultdict(list)  # register -> instructions that write it
         for instr in program.instrs:
             for name in targets(instr) if instr is not None else ():
-                self.defined[name].append(instr)
+                for known in {name, name.partition("#")[0]}:
+                    self.defined[known].append(instr)
 
     def of(self, operand, depth: int = 0, seen: frozenset = frozenset()) -> set[int]:
         """Window offsets that an operand may hold; empty if the text does not determine them."""
