@@ -35,7 +35,7 @@ else:
 from research import packed
 
 HERE = Path(__file__).parent
-TABLE = HERE / "table.csv.xz"
+MANIFEST, TABLE = HERE / "manifest.toml.xz", HERE / "table.csv.xz"
 STAGES = ("", "built", "loaded", "ran", "right")  # of a program; a row has the last that it reached
 FACTS = ("verdict", "launches", "accusations", "seconds", "why")
 COLUMNS = ("name", "order", "reached", *FACTS)
@@ -54,8 +54,8 @@ class Program:
     timeout: int = 300
 
 
-def manifest(path: Path = HERE / "manifest.toml") -> tuple[dict, list[Program]]:
-    data = tomllib.loads(path.read_text())
+def manifest(path: Path = MANIFEST) -> tuple[dict, list[Program]]:
+    data = tomllib.loads(packed.read(path) if path.suffix == ".xz" else path.read_text())
     programs = data["program"].items()
     return data["sources"], [
         Program(name, **{"source": name.split("/")[0]} | told) for name, told in programs
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="*")
     parser.add_argument("--orders", default="program,adverse")
-    parser.add_argument("--manifest", type=Path, default=HERE / "manifest.toml")
+    parser.add_argument("--manifest", type=Path, default=MANIFEST)
     parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()

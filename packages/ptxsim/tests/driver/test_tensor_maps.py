@@ -43,7 +43,7 @@ def by_the_driver(m: dict, fill: int) -> tuple[int, bytes]:
     words = lambda values, kind: (kind * len(values))(*values)  # noqa: E731
     dims, strides = words(m["dims"], ctypes.c_uint64), words(m["strides"], ctypes.c_uint64)
     steps = words(m["steps"], ctypes.c_uint32)
-    first = (out, TYPES[m["dtype"]], m["rank"], ctypes.c_void_p(BASE), dims, strides)
+    first = (out, m.get("kind", TYPES.get(m.get("dtype"))), m["rank"], ctypes.c_void_p(BASE), dims, strides)
     last = (steps, 0, SWIZZLES[m["swizzle"]], 0, fill)
     if "pixels" in m:
         corners = words(m["lower"], ctypes.c_int), words(m["upper"], ctypes.c_int)
@@ -107,3 +107,18 @@ def test_a_wide_map_has_corners_along_w_alone():
         )
         want = by_ptxsim(m | {"lower": [-1, 0], "upper": [2, 0], "pixels": pixels}, 0)
         assert (error, out.raw) == (0, encoded(want, BASE))
+
+
+@pytest.mark.parametrize("kind, padded", [(14, 8), (15, 12)])
+@pytest.mark.parametrize("change, error", [({}, 0), ({"dims": (192, 8)}, 1), ({"box": (64, 4)}, 1)])
+def test_padded_elements_are_counted_one_by_one(kind, padded, change, error):
+    """16U4_ALIGN16B, 16U6_ALIGN16B: rows of a multiple of 128 elements, and boxes 128 wide."""
+    m = {"dims": (256, 8), "strides": (16 * padded,), "box": (128, 4), "steps": (1, 1)} | change
+    array = np.zeros((8, 16 * padded), np.uint8)
+    found, data = by_the_driver(m | {"rank": 2, "kind": kind, "swizzle": 128}, 0)
+    assert found == error
+    if not error:
+        tmap = TensorMap(array, (8 * padded, 4), 128, padded=padded)
+        assert data == encoded(tmap, BASE)
+        again = decoded(np.frombuffer(data, np.uint8), OneArray(array))
+        assert (again.padded, again.box, again.dims) == (padded, tmap.box, tmap.dims)

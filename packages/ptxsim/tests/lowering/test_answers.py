@@ -37,3 +37,13 @@ def test_what_becomes_of_the_answer(name):
     (row,) = [n for n, i in enumerate(program.instrs) if i is not None and i.op == "mbarrier"]
     assert asked_again(program) == ({row} if again else set())
     assert ignored_questions(program) == ({row} if ignored else set())
+
+
+@pytest.mark.parametrize("waits, told", [("", 1), ("W: " + ASK.replace("%p1", "%p2") + "@!%p2 bra W;\n", 0)])
+def test_an_answer_may_be_dropped_if_the_warp_waits_later(waits, told):
+    init = "@%p3 mbarrier.init.shared::cta.b64 [%r1], 32; bar.sync 0;\n"
+    arrive = "mbarrier.arrive.shared::cta.b64 _, [%r1];\n"
+    head = "mov.u32 %r4, %tid.x; setp.eq.u32 %p3, %r4, 0;\n"
+    text = f"{HEAD}{head}{init}{CASES['dropped'][0]}{arrive}{waits}ret;\n}}\n"
+    result = ptxsim.load(text).launch("k", block=32, args=[0])
+    assert len([f for f in result.findings if "the result is ignored" in f.message]) == told

@@ -161,6 +161,20 @@ def test_what_means_nothing_is_said():
     assert not serious(multiply("f16", good, tile, cells, 16)[1])
 
 
+def test_where_zeros_are_stored_any_index_is_right():
+    """CUTLASS's compressor gives 0b0000 to a chunk that has only zeros."""
+    rng = np.random.default_rng(6)
+    a, b = drawn(rng, (ROWS, 16), np.float16), drawn(rng, (16, 32), np.float16)
+    a[0, 8:10] = 0
+    full, cells = sparse(rng, "f16", a)
+    cells[8, META] &= ~np.uint32(15)  # chunk 4 of row 0
+    found, result = multiply(
+        "f16", instruction("f16", 16), np.concatenate([tile_of(a), tile_of(b)]), cells, 16
+    )
+    np.testing.assert_array_equal(found, product(full, b))
+    assert ["review"] == [f.severity for f in result.findings if "only zeros are stored" in f.message]
+
+
 @pytest.mark.parametrize("shift", [False, True])
 def test_ashift_takes_the_row_below(shift):
     """Row i of A is row i + 1 of tensor memory, the last row itself."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ptxsim.checks.lifecycle.ignored_answers import ignored_questions
 from ptxsim.checks.static_flow import wait_rows
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
@@ -103,7 +104,7 @@ class Origin(NamedTuple):
 
 class History(Observer):
     def __init__(self, launch: Launch, reporter):
-        self.reporter = reporter
+        self.reporter, self.looks = reporter, ignored_questions(launch.program)  # those are no waits
         self.barriers: dict[tuple[int, int], BarrierHistory] = {}
         self.signalled: dict[int, list] = {}  # warp -> barriers that it arrived on or committed to, in order
         self.awaited: dict[int, list] = {}  # warp -> barriers that it reached a wait for, in order
@@ -188,6 +189,8 @@ class History(Observer):
 
     def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         place, lanes = wait.place, wait.lanes
+        if split.row in self.looks:
+            return
         _next(self.awaited, split.warp, place)
         history, done = self.barriers[place], cluster.mbarriers[place].phase - 1
         history.seen = max(history.seen, done)
@@ -215,7 +218,8 @@ def never_waited(
     """Names of the barrier arrays that are signalled although nothing waits at any of their elements, neither
     in this run nor by the program text. array_of: window offset -> array; default: by the reporter's names.
 
-    If there are none: the arrays that are initialised and that nothing waits at or signals.
+    If there are none: the one array that is initialised and that nothing waits at or signals; with several,
+    as in a program that uses only some of its barriers, that explains nothing.
     """
     array_of = array_of or reporter.shared_array
     waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
@@ -229,7 +233,8 @@ def never_waited(
         else:
             (signalled if history.sources else silent).setdefault(array, reporter.shared_name(place[1]))
     found = [name for array, name in signalled.items() if array not in waited]
-    return found or [name for array, name in silent.items() if array not in waited | set(signalled)]
+    rest = [name for array, name in silent.items() if array not in waited | set(signalled)]
+    return found or (rest if len(rest) == 1 else [])
 
 
 def waited_at(

@@ -138,6 +138,7 @@ class Tensor(Protocol):
     strides: tuple[int, ...]  # bytes, of dimensions 1..
     element_strides: tuple[int, ...]
     dtype: np.dtype
+    padded: int  # bytes of 16 in shared memory that hold elements; 0: all
     byte_offset: int  # of the first element
     swizzle: Mode
     segment: int  # of global memory

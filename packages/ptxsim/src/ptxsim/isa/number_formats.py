@@ -66,6 +66,12 @@ def unpack_bits(raw: np.ndarray, bits: int) -> np.ndarray:
     return np.packbits(groups, axis=-1, bitorder="little")[..., 0]
 
 
+def pack_bits(raw: np.ndarray, bits: int) -> np.ndarray:
+    """The low bits of each byte, packed: uint8 (.., 8n / bits) -> uint8 (.., n), low bits first."""
+    single = np.unpackbits(raw, axis=-1, bitorder="little").reshape(*raw.shape, 8)[..., :bits]
+    return np.packbits(single.reshape(*raw.shape[:-1], -1), axis=-1, bitorder="little")
+
+
 def _padded(kind: type, bits: int) -> Decoder:
     """The decoder of 16 elements packed in the low bytes of every 16 bytes (PTX ISA 9.7.16.10.4.4)."""
     table = _small(kind, bits).decode

@@ -15,7 +15,8 @@ from ptxsim.machine.tensor_map import TensorMap
 
 MOST = 256  # most elements of a tiled box along a dimension
 WIDE = 128  # pixels of .im2col::w::128
-_SHARED = ("array", "swizzle", "dims", "strides", "fill", "byte_offset", "dtype", "packed", "segment", "name")
+_TENSOR = ("array", "dims", "strides", "byte_offset", "dtype", "packed", "padded", "segment", "name")
+_SHARED = (*_TENSOR, "swizzle", "fill")
 
 
 @dataclass(eq=False)

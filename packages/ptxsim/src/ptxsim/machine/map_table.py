@@ -50,7 +50,7 @@ class MapTable:
     def add(self, address: int, tmap: TensorMap) -> None:
         """Adds the map stored at an address, if compiled code can use it and there is room."""
         data = self._memory.view(address, MAP_BYTES)
-        if data is None or tmap.packed > 1 or isinstance(tmap, Im2colMap) or tmap.passes_end:
+        if data is None or tmap.packed > 1 or tmap.padded or isinstance(tmap, Im2colMap) or tmap.passes_end:
             return
         known = self._rows[: len(self._maps), MT_ADDRESS].tolist()
         row = known.index(address) if address in known else len(known)

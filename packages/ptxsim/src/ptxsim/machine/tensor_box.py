@@ -19,8 +19,9 @@ from ptxsim.machine.tensor_map import TensorMap
 
 CHUNK = 16
 AXES = 5
-RANK, SIZE, ROWS, ROW_BYTES, BYTES, PITCH, MASK, SHIFT, ALIGN, FILL, OFFSET = range(11)
-DIMS, STRIDES, BOX, STEPS, MAP_WORDS = (OFFSET + 1 + AXES * i for i in range(5))
+RANK, SIZE, ROWS, ROW_BYTES, BYTES, PITCH, MASK, SHIFT, ALIGN, FILL, OFFSET, PIECE = range(12)
+# PIECE: bytes of a chunk in shared memory that hold elements; fewer than CHUNK if elements are padded
+DIMS, STRIDES, BOX, STEPS, MAP_WORDS = (PIECE + 1 + AXES * i for i in range(5))
 # Alignment of shared addresses in tensor copies: 128 B, or the swizzle pattern's size (PTX ISA 5.5.7)
 ALIGNMENT: dict[Mode, int] = {0: 128, 32: 128, 64: 512, 128: 1024, "128_atom32": 512, "128_atom64": 256}
 # The NaN that CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN writes, repeated to 8 bytes, by element size: an H200 fills
@@ -53,7 +54,7 @@ def map_words(tmap: TensorMap) -> np.ndarray:
         size, row = tmap.dtype.itemsize, tmap.row_bytes
         numbers = [tmap.rank, size, tmap.rows, row, tmap.box_bytes, pitch_of(row, tmap.swizzle)]
         numbers += [*swizzle_words(tmap.swizzle), ALIGNMENT[tmap.swizzle]]
-        numbers += [_NANS[size] if tmap.fill == "nan" else 0, tmap.byte_offset]
+        numbers += [_NANS[size] if tmap.fill == "nan" else 0, tmap.byte_offset, tmap.padded or CHUNK]
         for values in (tmap.dims, (size, *tmap.strides), tmap.box, tmap.element_strides):
             numbers += [*values, *(0,) * (AXES - tmap.rank)]
         known = vars(tmap)["_words"] = np.array(numbers, np.int64)
@@ -88,26 +89,29 @@ def _some_bytes(source, target, first, end):
 
 
 @inner
-def _chunk(source, target, first, end, fill, loads):
-    """Copies bytes `first` to `end` (exclusive) of a chunk; a load sets the others to the fill value."""
-    if first <= 0 and end >= CHUNK:
+def _chunk(source, target, first, end, size, fill, loads):
+    """Copies bytes `first` to `end` (exclusive) of the `size` bytes of a chunk; a load sets the others to the
+    fill value.
+    """
+    if first <= 0 and end >= size == CHUNK:
         low, high = load64(np.uint64(source)), load64(np.uint64(source + 8))
         store64(np.uint64(target), low)
         store64(np.uint64(target + 8), high)
         return
-    if loads:
+    if loads and (first > 0 or end < size):  # else the padding keeps what was there
         store64(np.uint64(target), np.uint64(fill))
         store64(np.uint64(target + 8), np.uint64(fill))
-    _some_bytes(source, target, max(first, 0), min(end, CHUNK))
+    _some_bytes(source, target, max(first, 0), min(end, size))
 
 
 @inner
 def move_box(tmap, tensor, start, window, offset, first, loads, linear):
     """Loads or stores a box. tensor: host address of the tensor's first element; window: host address of a
-    CTA's shared memory; first: number of the box's first row there. linear: rows in the window are contiguous
-    and not swizzled.
+    CTA's shared memory; first: number of the box's first row there. linear: its rows there are contiguous,
+    neither swizzled nor padded.
     """
-    pitch = word(tmap, ROW_BYTES) if linear else word(tmap, PITCH)
+    wide = word(tmap, BOX) * word(tmap, SIZE)
+    pitch, size = (wide, CHUNK) if linear else (word(tmap, PITCH), word(tmap, PIECE))
     mask = 0 if linear else word(tmap, MASK)
     inner = word(start, 0)
     low = max(0, -inner) * word(tmap, SIZE)
@@ -115,13 +119,14 @@ def move_box(tmap, tensor, start, window, offset, first, loads, linear):
     for number in range(word(tmap, ROWS)):
         distance, inside = _row(tmap, start, number)
         end = high if inside else 0
-        for j in range(0, word(tmap, ROW_BYTES), CHUNK):
-            here = window + chunk_place(offset, pitch, mask, word(tmap, SHIFT), first + number, j)
+        for chunk in range(wide // size):
+            j, place = chunk * size, chunk * CHUNK
+            here = window + chunk_place(offset, pitch, mask, word(tmap, SHIFT), first + number, place)
             far = tensor + distance + j
             if loads:
-                _chunk(far, here, low - j, end - j, word(tmap, FILL), True)
+                _chunk(far, here, low - j, end - j, size, word(tmap, FILL), True)
             else:
-                _chunk(here, far, low - j, end - j, 0, False)
+                _chunk(here, far, low - j, end - j, size, 0, False)
 
 
 @compiled()

@@ -12,6 +12,7 @@ from ptxsim.machine.lazy import cached_property
 
 SWIZZLES = (0, 32, 64, 128, "128_atom32", "128_atom64")
 MAP_BYTES = 128  # of a map (PTX ISA 5.5.8)
+PADDED_START = 128  # copies of padded elements start at multiples of it
 
 
 @dataclass(eq=False)
@@ -25,8 +26,10 @@ class TensorMap:
     `swizzle`: 0, 32, 64 or 128 (bytes), or "128_atom32", "128_atom64", which move larger pieces than 16 B.
     `fill`: "zero" or "nan", the value of elements outside. `byte_offset`: of the first element in the array.
     `dtype`: numpy dtype, default: the array's. `packed`: 2 if each byte holds two 4-bit elements, as in
-    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B; innermost coordinates of copies then count elements, while `box` and
-    `dims` count bytes. Raises ValueError if cuTensorMapEncodeTiled would reject the map.
+    CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B. `padded`: 8 or 12 if each 16 bytes of shared memory hold 16 elements
+    of 4 or 6 bits, in so many bytes, as in 16U4_ALIGN16B and 16U6_ALIGN16B. Innermost coordinates of copies
+    then count elements, while `box` and `dims` count bytes of global memory. Raises ValueError if
+    cuTensorMapEncodeTiled would reject the map.
     """
 
     array: np.ndarray
@@ -39,6 +42,7 @@ class TensorMap:
     byte_offset: int = 0
     dtype: np.dtype = None  # type: ignore[assignment]
     packed: int = 1
+    padded: int = 0
     segment: int = -1  # of global memory; set in the launch's own copy of the map
     name: str = ""
     at: int = 0  # address of the map itself, if a kernel can write there; set when a copy uses the map
@@ -63,11 +67,20 @@ class TensorMap:
         self.element_strides = (1, *self.element_strides[1:])  # the driver ignores the innermost one
 
     def place(self, coordinates: tuple[int, ...]) -> tuple[int, ...]:
-        """A copy's coordinates in the units of `box` and `dims`. Raises ValueError for half a byte."""
+        """A copy's coordinates in the units of `box` and `dims`. Raises ValueError for half a byte, or for
+        what no padded copy may start at (PTX ISA 9.7.9.27.1.1).
+        """
         inner, *rest = coordinates
+        if self.padded and inner % PADDED_START:
+            raise ValueError(f"coordinate {inner} of padded elements is not a multiple of {PADDED_START}")
         if inner % self.packed:
             raise ValueError(f"coordinate {inner} of 4-bit elements is odd: a copy starts at a whole byte")
-        return (inner // self.packed, *rest)
+        return (inner * self.padded // 16 if self.padded else inner // self.packed, *rest)
+
+    def elements(self, extents: tuple[int, ...]) -> tuple[int, ...]:
+        """`box` or `dims`, with the innermost extent in elements."""
+        inner, *rest = extents
+        return (inner * 16 // self.padded if self.padded else inner * self.packed, *rest)
 
     def box_text(self, start: tuple[int, ...]) -> str:
         """The box at these coordinates, as a slice of the array with rows first: `A[0:128, 64:128]`.
@@ -119,6 +132,8 @@ class TensorMap:
             yield f"inner box of {inner} B exceeds the {self.swizzle} B swizzle"
         if self.packed not in (1, 2) or self.packed == 2 and size != 1:
             yield f"packed={self.packed} is neither 1 nor 2 elements in a byte"
+        if self.padded:
+            yield from self._wrong_padding(size)
         if self.fill not in ("zero", "nan"):
             yield f'fill must be "zero" or "nan" (got {self.fill!r})'
         if at % 16:
@@ -127,6 +142,20 @@ class TensorMap:
         overlap = any(d * s > t for d, s, t in zip(self.dims, steps, steps[1:], strict=False))
         if self.passes_end and not overlap:  # else copies need not use all that the map could reach
             yield f"dims and strides reach {self._end(self.dims)} B of an array of {self.array.nbytes} B"
+
+    def _wrong_padding(self, size: int) -> Iterator[str]:
+        """What breaks a rule for elements that TMA pads (PTX ISA 9.7.9.27.1.1; cuTensorMapEncodeTiled)."""
+        row = 8 * self.padded  # bytes of 128 elements
+        if self.padded not in (8, 12) or size != 1 or self.packed != 1:
+            yield f"padded={self.padded} is neither 8 nor 12 of 16 bytes"
+        if self.box[0] != row or self.dims[0] % row:
+            yield f"padded elements need a box 128 wide, and a multiple of 128 in a row: {row} B"
+        if any(number % 32 for number in (*self.strides, self.byte_offset)):
+            yield "the address and the strides of padded elements are multiples of 32 B"
+        if self.swizzle in (32, 64) or self.swizzle == "128_atom64" and self.padded == 8:
+            yield f"swizzle {self.swizzle} does not go with padded elements"
+        if self.fill == "nan":
+            yield "padded elements have no NaN to fill with"
 
     def _end(self, ends: tuple[int, ...]) -> int:
         """Bytes of the array up to the last element before these coordinates."""
@@ -151,7 +180,7 @@ class TensorMap:
 
     @cached_property
     def box_bytes(self) -> int:
-        """Bytes that one full box moves into shared memory."""
+        """Bytes that one full box moves, without the padding."""
         count = 1
         for b, e in zip(self.box, self.element_strides, strict=True):
             count *= -(-b // e)
@@ -160,12 +189,13 @@ class TensorMap:
     @cached_property
     def row_bytes(self) -> int:
         """Bytes of one row of the box in shared memory."""
-        return -(-self.box[0] // self.element_strides[0]) * self.dtype.itemsize
+        row = -(-self.box[0] // self.element_strides[0]) * self.dtype.itemsize
+        return row * 16 // self.padded if self.padded else row
 
     @cached_property
     def rows(self) -> int:
         """Number of rows of the box in shared memory."""
-        return self.box_bytes // self.row_bytes
+        return self.box_bytes * 16 // (self.padded or 16) // self.row_bytes
 
     def holds(self, start: tuple[int, ...]) -> bool:
         """Whether the box at `start` lies entirely inside the tensor."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import struct
 
-import numpy as np
-
 from ptxsim.isa.layouts.swizzle import Mode
 from ptxsim.machine.tensor_map import MAP_BYTES, SWIZZLES, TensorMap
 from ptxsim.plugins.torch_on_cpu import Storages
-from ptxsim.units.tensormap import element_type, encoded
+from ptxsim.units.tensormap import counted, element_type, encoded
 
 _WORDS = struct.Struct("<QI4II5III4x")  # address, modes, strides, their upper bits, extents, box, box
 _TF32 = 1 << 16
-_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13)  # CUtensorMapDataType -> .elemtype of PTX
-_NIBBLES = 13  # .elemtype of two 4-bit elements in a byte
+_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13, 14, 15)  # CUtensorMapDataType -> .elemtype of PTX
+_UNKNOWN = 16
 _MODES: dict[int, Mode] = {**dict(enumerate(SWIZZLES[:5])), 6: SWIZZLES[5]}  # CUtensorMapSwizzle -> mode
 # (TF32, type in the map) -> .elemtype of PTX; 11 is what CuTe DSL writes for Float4E2M1FN
 _SPECIAL = {(_TF32, 7): 11, (_TF32, 8): 12, (0, 11): 13}
@@ -36,7 +34,7 @@ def made_again(data: bytes, memory: Storages) -> bytes:
     if modes & ~_KNOWN or interleave or rank > 5:
         return data
     if modes & _TF32 or elements > 10:
-        elements = _SPECIAL.get((modes & _TF32, elements), 15)
+        elements = _SPECIAL.get((modes & _TF32, elements), _UNKNOWN)
     strides = [(low[i] | (high >> 4 * i & 15) << 32) << 4 for i in range(rank - 1)]
     boxes = [(first >> 24) + 1, *((box >> 8 * i & 255) + 1 for i in range(rank - 1))]
     steps = [(first >> 3 * i & 7) + 1 for i in range(rank)]
@@ -64,7 +62,7 @@ def tiled(
     that are not modelled.
     """
     if interleave or swizzle not in _MODES or kind >= len(_TYPES):
-        raise ValueError("padded 4- and 6-bit elements and interleaved layouts are not modelled")
+        raise ValueError("interleaved layouts and swizzles that flip 8 B are not modelled")
     return _map(memory, address, _TYPES[kind], dims, strides, box, steps, _MODES[swizzle], fill)
 
 
@@ -72,18 +70,16 @@ def _map(
     memory: Storages, address: int, elements: int, dims, strides, box, steps, mode: Mode, fill: int
 ) -> bytes:
     """The encoded map. `elements`: a number of PTX's .elemtype. KeyError for an address in no storage."""
-    packed = 2 if elements == _NIBBLES else 1
     start = memory.around(address)
     made = TensorMap(
         memory.mapped[start][1],
-        box=(box[0] // packed, *box[1:]),
-        dims=(dims[0] // packed, *dims[1:]),
+        box=counted(box, elements),
+        dims=counted(dims, elements),
         strides=tuple(strides),
         element_strides=tuple(steps),
         swizzle=mode,
         fill="nan" if fill else "zero",
         byte_offset=address - start,
-        dtype=np.dtype("u1") if packed == 2 else element_type(elements),
-        packed=packed,
+        **element_type(elements),
     )
     return encoded(made, start)

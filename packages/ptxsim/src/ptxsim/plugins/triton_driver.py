@@ -25,7 +25,7 @@ from ptxsim.launch import LoadedModule
 from ptxsim.machine.tensor_map import SWIZZLES, TensorMap
 from ptxsim.plugins.running import launch, load
 from ptxsim.plugins.torch_on_cpu import Storages, tensors_among
-from ptxsim.units.tensormap import element_type, encoded
+from ptxsim.units.tensormap import counted, element_type, encoded
 
 DEVICE = 10_000  # Triton caches kernels by device number; no real device has this one
 SCALARS = {
@@ -272,12 +272,12 @@ class Memory(Storages):
             dims[-1] *= 2
         made = TensorMap(
             self.mapped[start][1],
-            box=tuple(facts["block_size"][::-1]),
-            dims=tuple(dims[::-1]),
+            box=counted(facts["block_size"][::-1], facts["elem_type"]),
+            dims=counted(dims[::-1], facts["elem_type"]),
             strides=tuple(size * s for s in list(descriptor.strides)[-2::-1]),
             swizzle=SWIZZLES[facts["swizzle"]],
             fill="nan" if descriptor.padding == "nan" else "zero",
             byte_offset=address - start,
-            dtype=element_type(facts["elem_type"]),
+            **element_type(facts["elem_type"]),
         )
         return encoded(made, start)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxsim.isa.layouts.sparsity import expanded, index_columns, indices
+from ptxsim.isa.layouts.sparsity import FIRST, expanded, index_columns, indices, undefined
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.tensor_memory import split_address
 
@@ -30,10 +30,25 @@ def dense(cluster: Cluster, op, rank: int, stored: np.ndarray) -> np.ndarray | N
         message += f"{column + columns - 1} of CTA {rank}, which are not (all) allocated from lane 0 on"
         cluster.reporter.add("tmem-alloc", "error", message, "", op.where, key="mma-metadata")
         return None
-    try:
-        found = indices(memory.cells, kind, column)
-    except ValueError as error:
-        hint = "each chunk has two 2-bit positions, the lower one first (PTX ISA 9.7.16.10.8)"
-        cluster.reporter.add("illegal", "error", f"tcgen05.mma.sp: {error}", hint, op.where, key="mma-index")
+    found = indices(memory.cells, kind, column)
+    wrong = undefined(found, kind)
+    empty = ~stored.reshape(*found.shape, -1).any(2)
+    _report(cluster, op, found, wrong & empty, "review")
+    if _report(cluster, op, found, wrong & ~empty, "error"):
         return None
-    return expanded(stored, found, kind)
+    return expanded(stored, np.where(wrong, FIRST, found), kind)
+
+
+def _report(cluster: Cluster, op, found: np.ndarray, wrong: np.ndarray, severity: str) -> bool:
+    """Reports the first wrong index, if any. Where only zeros are stored it is a review: CUTLASS's compressor
+    gives such chunks 0b0000, and its sparse GEMMs are right on chips.
+    """
+    if not wrong.any():
+        return False
+    row, chunk = (int(x[0]) for x in np.nonzero(wrong))
+    message = f"tcgen05.mma.sp: metadata of row {row}, chunk {chunk}: {found[row, chunk]:#06b} is not valid"
+    if severity == "review":
+        message += "; only zeros are stored there, so chips compute the right product"
+    hint = "each chunk has two 2-bit positions, the lower one first (PTX ISA 9.7.16.10.8)"
+    cluster.reporter.add("illegal", severity, message, hint, op.where, key=("mma-index", severity))
+    return True

@@ -6,6 +6,8 @@ memory, copied like any 128 bytes, and used from global memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 
@@ -57,7 +59,7 @@ _TYPES = (
     "f4",
     "f4",
 )  # fmt: skip  PTX ISA table of .elemtype; the types after these are smaller than a byte
-_PAIRS = 13  # .b4x16: 4-bit elements, two per byte
+_SMALL = {13: {"packed": 2}, 14: {"padded": 8}, 15: {"padded": 12}}  # .b4x16, .b4x16_p64, .b6x16_p32
 # (.swizzle_mode, .swizzle_atomicity) (PTX ISA 9.7.9.27.3) -> mode; the missing one also flips halves of 16 B
 _SWIZZLES = {(0, 0): 0, (1, 0): 32, (2, 0): 64, (3, 0): 128, (3, 1): "128_atom32", (3, 3): "128_atom64"}
 _FIELDS_OF = {mode: fields for fields, mode in _SWIZZLES.items()}
@@ -68,11 +70,11 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
     record = np.zeros((), RECORD)
     rank = tmap.rank
     record["mark"], record["global_address"], record["rank"] = MARK, address + tmap.byte_offset, rank - 1
-    record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in _counted(tmap.dims, tmap.packed)]
+    record["global_dim"][:rank] = [d & 0xFFFF_FFFF for d in tmap.elements(tmap.dims)]
     record["global_stride"][: rank - 1] = tmap.strides
-    record["box_dim"][:rank] = _counted(tmap.box, tmap.packed)
+    record["box_dim"][:rank] = tmap.elements(tmap.box)
     record["element_stride"][:rank] = tmap.element_strides
-    record["elemtype"] = _PAIRS if tmap.packed == 2 else _type_number(tmap.dtype)
+    record["elemtype"] = _type_number(tmap)
     record["swizzle_mode"], record["swizzle_atomicity"] = _FIELDS_OF[tmap.swizzle]
     record["fill_mode"] = tmap.fill == "nan"
     if isinstance(tmap, Im2colMap):
@@ -81,24 +83,29 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
     return record.tobytes().ljust(MAP_BYTES, b"\0")
 
 
-def _counted(extents: tuple[int, ...], packed: int) -> tuple[int, ...]:
-    """Extents in elements; `packed` elements are in each unit of the innermost extent."""
-    return (extents[0] * packed, *extents[1:])
-
-
-def _type_number(dtype: np.dtype) -> int:
-    """The .elemtype of a dtype. Types that TMA does not have (fp8) become unsigned integers of their size."""
-    for number, known in enumerate(_TYPES):
-        if np.dtype(known) == dtype:
+def _type_number(tmap: TensorMap) -> int:
+    """The .elemtype of a map. Types that TMA does not have (fp8) become unsigned integers of their size."""
+    small = {"packed": 2} if tmap.packed == 2 else {"padded": tmap.padded}
+    for number, known in (*_SMALL.items(), *enumerate(_TYPES)):
+        if known == small if number in _SMALL else np.dtype(known) == tmap.dtype:
             return number
-    return {1: 0, 2: 1, 4: 2, 8: 4}[dtype.itemsize]
+    return {1: 0, 2: 1, 4: 2, 8: 4}[tmap.dtype.itemsize]
 
 
-def element_type(number: int) -> np.dtype:
-    """The dtype of an .elemtype number of tensormap.replace. Raises ValueError for types below one byte."""
+def element_type(number: int) -> dict:
+    """The fields of a TensorMap for an .elemtype number of tensormap.replace. ValueError if there is none."""
+    if number in _SMALL:
+        return {"dtype": np.dtype("u1"), **_SMALL[number]}
     if number >= len(_TYPES):
-        raise ValueError("TensorMap: elements smaller than a byte are not modelled")
-    return np.dtype(_TYPES[number])
+        raise ValueError(f"TensorMap: there is no element type {number}")
+    return {"dtype": np.dtype(_TYPES[number])}
+
+
+def counted(extents: Sequence[int], number: int) -> tuple[int, ...]:
+    """Extents as a TensorMap counts them: the innermost one in bytes if elements are smaller than that."""
+    small = _SMALL.get(number, {})
+    inner = extents[0] // small.get("packed", 1)
+    return (inner * small["padded"] // 16 if "padded" in small else inner, *extents[1:])
 
 
 def decoded(data: np.ndarray, memory) -> TensorMap | None:
@@ -109,34 +116,32 @@ def decoded(data: np.ndarray, memory) -> TensorMap | None:
     if record["mark"] not in (MARK, IM2COL):
         return None
     swizzle = _SWIZZLES.get((int(record["swizzle_mode"]), int(record["swizzle_atomicity"])))
-    if record["elemtype"] > _PAIRS or swizzle is None or record["interleave_layout"]:
+    if swizzle is None or record["interleave_layout"]:
         raise ValueError(
-            "TensorMap: padded 4- and 6-bit elements, swizzles of 96 B or that flip 8 B, and interleaved "
-            "layouts are not modelled"
+            "TensorMap: swizzles of 96 B or that flip 8 B, and interleaved layouts are not modelled"
         )
     rank, address = int(record["rank"]) + 1, int(record["global_address"])
     segment = memory.find(address)
     if segment is None or rank > 5:
         raise ValueError(f"TensorMap: rank {rank}, global address {memory.describe(address)}")
-    packed = 2 if record["elemtype"] == _PAIRS else 1
-    (inner, *dims), (wide, *box) = record["global_dim"][:rank].tolist(), record["box_dim"][:rank].tolist()
+    elements = int(record["elemtype"])
+    dims, box = (counted(record[name][:rank].tolist(), elements) for name in ("global_dim", "box_dim"))
     usual = {
         "array": memory.arrays[segment],
         "swizzle": swizzle,
-        "dims": (inner // packed, *dims),
+        "dims": dims,
         "strides": tuple(record["global_stride"][: rank - 1]),
         "element_strides": tuple(int(e) for e in record["element_stride"][:rank]),
         "fill": "nan" if record["fill_mode"] else "zero",
         "byte_offset": address - memory.rows[segment][0],
-        "dtype": np.dtype("u1" if packed == 2 else _TYPES[record["elemtype"]]),
-        "packed": packed,
+        **element_type(elements),
     }
     made: TensorMap
     if record["mark"] == IM2COL:
         lower, upper = (tuple(record[corner][: max(0, rank - 2)].tolist()) for corner in ("lower", "upper"))
-        made = Im2colMap(box=(wide // packed, int(record["pixels"])), lower=lower, upper=upper, **usual)
+        made = Im2colMap(box=(box[0], int(record["pixels"])), lower=lower, upper=upper, **usual)
     else:
-        made = TensorMap(box=(wide // packed, *box), **usual)
+        made = TensorMap(box=box, **usual)
     made.segment, made.name = segment, memory.names[segment]
     return made
 

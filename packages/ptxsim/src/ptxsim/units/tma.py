@@ -7,7 +7,7 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import BulkCopy
 from ptxsim.isa.layouts.swizzle import SPAN
-from ptxsim.isa.number_formats import canonical_nans
+from ptxsim.isa.number_formats import canonical_nans, pack_bits
 from ptxsim.jit.translate import shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
@@ -38,6 +38,8 @@ def write_box(
     reduce: combines the elements with those in memory.
     """
     array = cluster.launch.memory.rows[tmap.segment][2]
+    if tmap.padded:  # .b6p2x16: the upper two bits of each byte are padding
+        data = pack_bits(data, 6)
     rows: np.ndarray = np.ascontiguousarray(data).reshape(-1)
     if reduce:
         held = np.empty_like(rows)
@@ -79,12 +81,12 @@ def _tensor(
         cluster.reporter.add("descriptor", "error", message, "", split)
         return None, ()
     start = tuple([(c + (1 << 31) & 0xFFFF_FFFF) - (1 << 31) for c in coordinates])
-    if tmap.packed == 1:
+    if tmap.packed == 1 and not tmap.padded:
         return tmap, start
     try:
         return tmap, tmap.place(start)
     except ValueError as error:
-        cluster.reporter.add("misaligned", "error", str(error), "start copies at even coordinates", split)
+        cluster.reporter.add("misaligned", "error", str(error), "move the start of the copy", split)
         return None, ()
 
 
@@ -96,7 +98,7 @@ def _check_alignment(
     """
     need = ALIGNMENT[tmap.swizzle]
     if len(start) > tmap.rank:
-        need = max(128, min(need, 4 * tmap.box_bytes))
+        need = max(128, min(need, 4 * tmap.row_bytes))
     if offset % need == 0:
         return
     if offset % 128:
@@ -282,6 +284,13 @@ def _store_one(cluster: Cluster, split: Split, what: tuple, lanes: list[int], op
     """Issues one store from the first of `lanes`; it belongs to the bulk group of each of them."""
     tmap, start, place = what
     first = split.at(1 << lanes[0])
+    if tmap.padded == 8 or operation and (tmap.padded or tmap.packed > 1):
+        message = (
+            f"a TMA {'reduction' if operation else 'store'} to {tmap.name or 'a tensor'}, whose elements "
+        )
+        message += "have fewer than 8 bits: PTX allows only loads (9.7.9.27.1.1)"
+        cluster.reporter.add("descriptor", "error", message, "", first)
+        return
     if leaves_array(cluster, first, tmap, start):
         return
     check_start(cluster, first, tmap, start, store=True)

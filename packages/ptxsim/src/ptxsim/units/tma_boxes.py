@@ -70,18 +70,20 @@ def boxes(tmap: TensorMap, start: tuple[int, ...], offset: int) -> list[Part]:
     """The parts of an instruction with a tiled map: one box, or four rows."""
     if len(start) == len(tmap.dims):
         return [(tmap, start, _whole(offset, tmap.row_bytes, tmap.swizzle, tmap.rows))]
-    inner = tmap.box[0] * tmap.dtype.itemsize
     column, *four = start
-    return [(tmap, (column, row), Rows(offset, inner, tmap.swizzle, i, i + 1)) for i, row in enumerate(four)]
+    return [
+        (tmap, (column, row), Rows(offset, tmap.row_bytes, tmap.swizzle, i, i + 1))
+        for i, row in enumerate(four)
+    ]
 
 
 def columns(
     cluster: Cluster, split: Lanes, tmap: Im2colMap, start: tuple[int, ...], offset: int, mode: str, offsets
 ) -> list[Part]:
     """The parts of an im2col copy: the runs of pixels that it takes. Empty, with a finding, if not legal."""
-    inner, first, parts = tmap.box[0] * tmap.dtype.itemsize, 0, []
+    first, parts = 0, []
     for tiled, at, count in pieces(cluster, split, tmap, start, mode, offsets) or []:
-        parts.append((tiled, at, Rows(offset, inner, tmap.swizzle, first, first + count)))
+        parts.append((tiled, at, Rows(offset, tmap.row_bytes, tmap.swizzle, first, first + count)))
         first += count
     return parts
 

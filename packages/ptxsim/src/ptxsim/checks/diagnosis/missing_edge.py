@@ -326,6 +326,8 @@ def _by_thread(races, pair: AccessPair) -> Edge | None:
     if first.kind != "mma":
         return None
     committed = {place for _, place in races.transfers.commits.get(first.agent, ())}
+    if any(not races.clocks.signals[place].awaited for place in committed & set(races.clocks.signals)):
+        return None  # it has committed, and nobody waits for that
     for place, handed in races.handshakes.handed.get(first.warp(races), {}).items():
         if (second.warp(races), place) in pair.seen and place not in committed:
             line = line_text(races, handed.row)

@@ -1,12 +1,13 @@
 """Waits at an mbarrier whose result nobody looks at.
 
 try_wait may return before the phase is complete (PTX ISA 9.7.13.15.16): a thread that does not ask again has
-waited for nothing. Reported as a `review`, and only if the phase was open: the code that follows may wait in
-another way.
+waited for nothing. Reported as a `review`, and only if the phase was open and the warp has not asked for it
+elsewhere by its end: CUTLASS's main loops look whether the next stage is there, and then wait all the same.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 
 from ptxsim.causes.catalogue import CAUSES
@@ -23,12 +24,30 @@ class IgnoredAnswers(Observer):
         self.reporter, self.rows = reporter, ignored_questions(launch.program)
         self.on = bool(self.rows)
 
+    def start(self, cluster: Cluster) -> None:
+        self.open: dict[tuple, Split] = {}  # (warp, barrier, parity) -> where nobody looked at the answer
+
     def mbarrier_blocked(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
+        key = split.warp, wait.place, wait.parity
         if split.row in self.rows:
-            cause, name = CAUSES["ignored-answer"], self.reporter.shared_name(wait.place[1])
-            self.reporter.add("mbarrier", "review", cause.tell(name=name), cause, split, key="ignored answer")
+            self.open.setdefault(key, split.at())
+        else:
+            self.open.pop(key, None)
+
+    def mbarrier_wait(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
+        if split.row not in self.rows:
+            self.open.pop((split.warp, wait.place, wait.parity), None)
+
+    def finish(self, cluster: Cluster) -> None:
+        if cluster.stuck:  # a warp may be held up before it asks again
+            for warp in {key[0] for key in self.open}:
+                del self.open[max((k for k in self.open if k[0] == warp), key=list(self.open).index)]
+        for (_, place, _), where in self.open.items():
+            cause, name = CAUSES["ignored-answer"], self.reporter.shared_name(place[1])
+            self.reporter.add("mbarrier", "review", cause.tell(name=name), cause, where, key="ignored answer")
 
 
+@functools.lru_cache(maxsize=16)
 def ignored_questions(program) -> frozenset[int]:
     """Rows of try_wait whose result decides nothing: no branch, no guard, nothing stored."""
     rows = questions(program, {"try_wait"})

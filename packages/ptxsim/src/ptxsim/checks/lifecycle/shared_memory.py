@@ -127,6 +127,7 @@ class SharedMemory(Observer):
             self.chunks_read(token, span, "a TMA store")
             return
         inside = box_index(tensor, copy.start)[1]  # what lies outside the tensor is not stored
+        inside = inside[:, :1] if tensor.padded else inside  # whole rows are
         width = tensor.dtype.itemsize
         flags = self.chunks[span.rank][span.chunks].view(np.uint8).reshape(len(inside), -1, width)
         bad = ((flags.min(2) == 0) & inside).reshape(-1)

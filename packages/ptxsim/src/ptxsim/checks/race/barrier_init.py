@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.phrases import source_line
+from ptxsim.checks.race.wording import line_text
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, Fence, PhaseWait
 from ptxsim.events.views import Cluster, Split
@@ -26,7 +27,8 @@ class BarrierInit(Observer):
         self.unfenced: dict[tuple, int] = {}  # barriers -> agent of an init that no fence has followed yet
         # barriers that no hardware unit has used and their thread has not fenced -> threads that have fenced
         self.bare: dict[tuple, set[int]] = {}
-        self.early: dict[str, Finding] = {}  # findings: barriers used before their init is visible
+        # (name, relaxed) -> finding: barriers used before their init is visible
+        self.early: dict[tuple[str, bool], Finding] = {}
 
     def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         self.ordered = {key: lanes for key, lanes in self.ordered.items() if key[0] != place}
@@ -98,8 +100,9 @@ class BarrierInit(Observer):
         if signal.init_fence is not None:
             column, at = signal.init_fence
             early &= self.clocks.thread_clock[agents, column - self.clocks.threads] < at
+        relaxed = self.races.handshakes.met_relaxed(agent, epoch, split.warp) if early.any() else None
         for _ in range(np.count_nonzero(early)):
-            self._used_early(split, place, what)
+            self._used_early(split, place, what, relaxed)
 
     def _needs_fence(self, split: Split, place, what: str) -> None:
         """Checks a hardware unit's use of a barrier whose init must have been fenced (9.7.13.4). Within one
@@ -126,19 +129,25 @@ class BarrierInit(Observer):
         key = ("init-fence", name.partition("[")[0])
         self.races.reporter.add("mbarrier", "review", message, CAUSES["init-fence"], split, key, barrier=name)
 
-    def _used_early(self, split: Split, place, what: str) -> None:
-        """Reports a use before the init: one finding for all barriers of a name."""
+    def _used_early(self, split: Split, place, what: str, relaxed: int | None) -> None:
+        """Reports a use before the init: one finding for all barriers of a name. relaxed: row of a relaxed
+        arrival at the cluster's barrier between the two. Then the init has been executed, and only the text
+        does not promise that it is seen: CUTLASS's GEMMs for pairs of CTAs free tensor memory so on B200s.
+        """
         name = self.races.reporter.shared_name(place[1])
-        known = self.early.get(name.partition("[")[0])
-        if known is not None:
-            known.count += 1
+        key = name.partition("[")[0], relaxed is not None
+        if key in self.early:
+            self.early[key].count += 1
             return
-        self.early[name.partition("[")[0]] = self.races.reporter.add(
-            "mbarrier",
-            "error",
-            f"{name} of CTA {place[0]} is used ({what}) while nothing orders this after its mbarrier.init",
-            CAUSES["init-order"],
-            split,
-            key=("init-order", place[1]),
-            barrier=name,
+        text = f"{name} of CTA {place[0]} is used ({what}) while nothing orders this after its mbarrier.init"
+        if relaxed is not None:
+            line = line_text(self.races, relaxed)
+            text += (
+                f": the barrier of the cluster between the two hands on no memory, as its arrival{line} is "
+            )
+            text += ".relaxed, and the thread of the init has run no fence.mbarrier_init before it"
+        cause = CAUSES["init-order" if relaxed is None else "init-fence"]
+        severity = "error" if relaxed is None else "review"
+        self.early[key] = self.races.reporter.add(
+            "mbarrier", severity, text, cause, split, key=("init-order", place[1], key[1]), barrier=name
         )

@@ -121,7 +121,7 @@ class AccessPair:
         earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
         self.issued, self.at = (earlier, op), len(races.clocks.steps)
         first.by, second.by = first.issuer(races, op), second.issuer(races, None, op)
-        self.relaxed = races.handshakes.met_relaxed(first, second.warp(races))
+        self.relaxed = races.handshakes.met_relaxed(first.agent, first.epoch, second.warp(races))
         if None in (first.by, second.by):
             return
         warps = [races.clocks.warp_of(by) for by in (first.by, second.by)]

@@ -78,12 +78,12 @@ class Handshakes(Observer):
     def cluster_wait(self, cluster: Cluster, split: Split) -> None:
         self.met[split.warp] = self.arrived or self.met.get(split.warp, [])
 
-    def met_relaxed(self, first: Access, warp: int | None) -> int | None:
-        """The row of an arrival without release at a barrier of the cluster that stands between an access and
+    def met_relaxed(self, agent: int, epoch: int, warp: int | None) -> int | None:
+        """The row of an arrival without release at a barrier of the cluster that stands between an epoch and
         what this warp did last; None: no such one.
         """
         for clock, row in self.met.get(-1 if warp is None else warp, ()):
-            if first.agent < len(clock) and clock[first.agent] >= first.epoch:
+            if agent < len(clock) and clock[agent] >= epoch:
                 return row
         return None
 

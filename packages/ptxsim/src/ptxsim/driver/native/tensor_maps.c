@@ -15,24 +15,37 @@ typedef struct __attribute__((packed)) {
   uint16_t pixels;
 } Record;
 
-static const uint8_t bits[] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4};
+static const uint8_t bits[] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6};
 /* by CUtensorMapDataType */
-static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13}; /* its .elemtype in PTX */
+static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12, 13, 14, 15}; /* its .elemtype in PTX */
+
+enum { FP4 = 13, PADDED4, PADDED6 }; /* CUtensorMapDataType: 16 elements, the last two padded to 16 B */
 
 /* CUtensorMapSwizzle -> bytes of a row, .swizzle_mode and .swizzle_atomicity in PTX */
 static const struct { uint8_t span, mode, atomicity; } swizzles[] = {
     {0, 0, 0}, {32, 1, 0}, {64, 2, 0}, {128, 3, 0}, {128, 3, 1}, {0, 0, 0}, {128, 3, 3}};
 
+static const char *wrong_padding(uint32_t type, uint32_t rank, const uint64_t *dims, const uint64_t *strides,
+                                 const uint32_t *box, int swizzle, int fill, uint64_t base) {
+  if (base % 32) return "the address is not a multiple of 32 B, as padded elements need";
+  if (dims[0] % 128 || box[0] != 128) return "rows of padded elements are multiples of 128, boxes 128 wide";
+  for (uint32_t i = 1; i < rank; i++)
+    if (strides[i - 1] % 32) return "a stride is not a multiple of 32 B, as padded elements need";
+  if (swizzle == 1 || swizzle == 2 || (swizzle == 6 && type == PADDED4))
+    return "padded elements do not go with this swizzle";
+  return fill ? "elements below a byte have no NaN to fill with" : NULL;
+}
+
 static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, const uint64_t *strides,
                          const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
-                         uint64_t base) {
-  if (type >= COUNT(bits)) return "padded 4- and 6-bit elements are not modelled";
+                         int fill, uint64_t base) {
+  if (type >= COUNT(bits)) return "there is no such data type";
   if (interleave || swizzle >= (int)COUNT(swizzles) || (swizzle && !swizzles[swizzle].span))
     return "interleaved layouts and swizzles that flip 8 B are not modelled";
   if (!rank || rank > MOST_RANK) return "the rank must be 1 to 5";
   if (base % 16) return "the address is not a multiple of 16 B";
   uint32_t inner = box[0] * bits[type] / 8;
-  if (bits[type] == 4 && dims[0] % 2) return "the innermost extent of 4-bit elements is odd";
+  if (type == FP4 && dims[0] % 2) return "the innermost extent of 4-bit elements is odd";
   if (inner % 16 || box[0] * bits[type] % 8) return "the innermost box is not a multiple of 16 B";
   if (swizzle && inner > swizzles[swizzle].span) return "the innermost box is wider than the swizzle";
   for (uint32_t i = 0; i < rank; i++) {
@@ -42,14 +55,14 @@ static const char *wrong(uint32_t type, uint32_t rank, const uint64_t *dims, con
     if (i && (strides[i - 1] % 16 || strides[i - 1] >> 40))
       return "a stride is not a multiple of 16 B below 2^40";
   }
-  return NULL;
+  return type >= PADDED4 ? wrong_padding(type, rank, dims, strides, box, swizzle, fill, (uint64_t)base) : NULL;
 }
 
 /* Writes the fields that all kinds of maps share; of the box only the innermost extent, and no mark of a kind. */
 static Record *encode(const char *name, void *map, uint32_t type, uint32_t rank, void *base,
                       const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
                       const uint32_t *steps, int interleave, int swizzle, int fill) {
-  const char *why = wrong(type, rank, dims, strides, box, steps, interleave, swizzle, (uint64_t)base);
+  const char *why = wrong(type, rank, dims, strides, box, steps, interleave, swizzle, fill, (uint64_t)base);
   if (why) return complain("%s: %s", name, why), NULL;
   Record *record = memset(map, 0, 128);
   record->address = (uint64_t)base, record->rank = rank - 1, record->type = types[type];

@@ -24,6 +24,7 @@ import numpy as np
 from ptxsim.isa.layouts.tables import table
 
 ROWS = 128  # of A in one CTA
+FIRST = 0b0100  # a valid index of every type
 _TWO = (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b0110, 0b1110)  # the valid indices
 _ONE = (0b0100, 0b1110)
 
@@ -50,14 +51,14 @@ def index_columns(a_type: str, column: int, selector: int) -> tuple[int, int]:
 
 
 def indices(cells: np.ndarray, a_type: str, first: int) -> np.ndarray:
-    """The indices in cells (128, columns) of tensor memory: uint32 (128, chunks). ValueError if invalid."""
+    """The indices in cells (128, columns) of tensor memory: uint32 (128, chunks)."""
     lane, column, low = index_places(a_type)
-    found = cells[lane, first + column] >> low.astype(np.uint32) & np.uint32(15)
-    good = np.isin(found, _ONE if a_type == "tf32" else _TWO)
-    if not good.all():
-        row, chunk = (int(x[0]) for x in np.nonzero(~good))
-        raise ValueError(f"metadata of row {row}, chunk {chunk}: {found[row, chunk]:#06b} is not valid")
-    return found
+    return cells[lane, first + column] >> low.astype(np.uint32) & np.uint32(15)
+
+
+def undefined(found: np.ndarray, a_type: str) -> np.ndarray:
+    """Which indices have no meaning: bool, in their shape."""
+    return ~np.isin(found, _ONE if a_type == "tf32" else _TWO)
 
 
 def expanded(stored: np.ndarray, positions: np.ndarray, a_type: str) -> np.ndarray:
