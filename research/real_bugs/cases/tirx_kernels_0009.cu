@@ -1,7 +1,7 @@
 // source: mlc-ai/TIRx-kernels#9, 2026-07-29
 // link: https://github.com/mlc-ai/TIRx-kernels/pull/9
 // wrong: fence.mbarrier_init is executed by a thread that has not initialised the barriers
-// finds: mbarrier: nothing orders this after its mbarrier.init
+// finds: mbarrier review: nothing orders this after its mbarrier.init
 // launch: threads=64 cluster=2
 KERNEL(64) {
     __shared__ u64 full;

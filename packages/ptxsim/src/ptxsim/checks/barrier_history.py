@@ -104,12 +104,13 @@ class Origin(NamedTuple):
 
 class History(Observer):
     def __init__(self, launch: Launch, reporter):
-        self.reporter, self.looks = reporter, ignored_questions(launch.program)  # those are no waits
+        self.reporter = reporter
         self.barriers: dict[tuple[int, int], BarrierHistory] = {}
         self.signalled: dict[int, list] = {}  # warp -> barriers that it arrived on or committed to, in order
         self.awaited: dict[int, list] = {}  # warp -> barriers that it reached a wait for, in order
 
     def start(self, cluster: Cluster) -> None:
+        self.looks = ignored_questions(cluster.program)  # rows that are no waits
         self.barriers.clear()
         self.signalled.clear()
         self.awaited.clear()

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of
+from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -145,9 +146,10 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
             return None
         return issuers(cluster, place, history, reporter)
     lanes = arriving(history)
-    ignored = never_waited(cluster, history_of(cluster), reporter)
+    histories = history_of(cluster)
+    ignored = never_waited(cluster, histories, reporter, array_names(cluster, histories, reporter))
     if ignored:
-        named = misnamed(cluster, history_of(cluster), reporter)
+        named = misnamed(cluster, histories, reporter)
         return named or reason("ahead-unwaited", names=" or ".join(ignored))
     who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
     fresh = [w.fresh for warp, w in history.waits.items() if w.fresh is not None and warp not in lanes]

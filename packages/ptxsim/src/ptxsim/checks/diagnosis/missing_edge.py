@@ -15,6 +15,7 @@ from ptxsim.checks.diagnosis.carriers import (
     awaited_by_peers,
     awaited_in_a_peer,
     carriers,
+    handed_back_unasked,
     likely,
     never_waited_for,
     own_signals,
@@ -34,7 +35,7 @@ from ptxsim.checks.diagnosis.in_memory import (
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.old_phase import passed_again, passed_at_once
-from ptxsim.checks.diagnosis.other_arrivals import slot_by_cta, uncounted
+from ptxsim.checks.diagnosis.other_arrivals import by_thread, slot_by_cta, uncounted
 from ptxsim.checks.diagnosis.other_element import other_slot
 from ptxsim.checks.diagnosis.out_of_step import (
     committed_early,
@@ -279,6 +280,9 @@ def _left_out(races, pair: AccessPair) -> Edge:
         text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
         return found or Edge(_cause(races, pair), text)
     found = stored_by_another_group(races, pair) or alone_for_warp(races, pair) or written_again(races, pair)
+    unasked = None if found else handed_back_unasked(races, pair)
+    if unasked is not None:
+        return Edge(_cause(races, pair), not_waited_for(races, pair, unasked))
     found = found or (edge("within-warp") if _within_warp(races, pair) else None)
     return found or Edge(_cause(races, pair), "no barrier between them")
 
@@ -318,21 +322,6 @@ def _never_committed(races, pair: AccessPair) -> Edge | None:
         return None
     work = work_of(races, works[0].row)
     return Edge(CAUSES["by-thread"], f"no tcgen05.commit tells when this {work} is complete")
-
-
-def _by_thread(races, pair: AccessPair) -> Edge | None:
-    """The issuer of an MMA arrived with a plain arrive instead of a commit."""
-    first, second = pair.first, pair.second
-    if first.kind != "mma":
-        return None
-    committed = {place for _, place in races.transfers.commits.get(first.agent, ())}
-    if any(not races.clocks.signals[place].awaited for place in committed & set(races.clocks.signals)):
-        return None  # it has committed, and nobody waits for that
-    for place, handed in races.handshakes.handed.get(first.warp(races), {}).items():
-        if (second.warp(races), place) in pair.seen and place not in committed:
-            line = line_text(races, handed.row)
-            return edge("by-thread", name=barrier_of(races, place), line=line)
-    return None
 
 
 def _fence_of_some_lanes(races, first: Access) -> str:
@@ -378,7 +367,7 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Edge | None], ...] = (  # the firs
     uncounted,
     slot_by_cta,
     cleared_unordered,
-    _by_thread,
+    by_thread,
     freed_early,
     peers_unasked,
     other_slot,

@@ -60,3 +60,18 @@ def slot_by_cta(races, pair: AccessPair) -> Edge | None:
 def _each_its_own(waits: list[set[int]]) -> bool:
     """Whether each element is waited for, and by other warps than the rest."""
     return all(waits) and sum(map(len, waits)) == len(set.union(*waits))
+
+
+def by_thread(races, pair: AccessPair) -> Edge | None:
+    """The issuer of an MMA arrived with a plain arrive instead of a commit."""
+    first, second = pair.first, pair.second
+    if first.kind != "mma":
+        return None
+    committed = {place for _, place in races.transfers.commits.get(first.agent, ())}
+    if any(not races.clocks.signals[place].awaited for place in committed & set(races.clocks.signals)):
+        return None  # it has committed, and nobody waits for that
+    for place, handed in races.handshakes.handed.get(first.warp(races), {}).items():
+        if (second.warp(races), place) in pair.seen and place not in committed:
+            line = line_text(races, handed.row)
+            return edge("by-thread", name=barrier_of(races, place), line=line)
+    return None
