@@ -19,7 +19,7 @@ def test_products_are_counted_as_those_of_mma_sync(name, size, half, part, sms):
     shape = {key: tuple(spec[key]) for key in ("grid", "block", "cluster")}
     launch = case.module.prepare(spec["entry"], shared_bytes=0, args=args, **shape)
     found = predict(sample(launch, sms=sms), chip(part))
-    assert found.script.product_flops == 2 * np.prod(size)
-    assert found.script.half == half and found.cycles > 0
-    reads = found.script.tape.reads
+    assert found.costed.product_flops == 2 * np.prod(size)
+    assert found.costed.half == half and found.cycles > 0
+    reads = found.costed.execution.reads
     assert len(reads) == 2 and min(reads.values()) > 0  # A and B

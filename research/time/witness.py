@@ -14,9 +14,9 @@ from collections import Counter
 from pathlib import Path
 
 from ptxsim.forecasting import assembled, chip, sample
+from ptxsim.timing.execution import Execution, Run
 from ptxsim.timing.machine_code import code
 from ptxsim.timing.sass_count import Counted
-from ptxsim.timing.tape import Run, Tape
 from research import packed
 from research.time.counters import SETS
 from research.time.run import load
@@ -26,10 +26,10 @@ COUNTERS = Path(__file__).parents[1] / "chip" / "results" / "timing-counters-nvi
 CLOSE = 0.05
 
 
-def executions(tape: Tape) -> Counter:
+def executions(execution: Execution) -> Counter:
     """Row -> how often the warps of the cluster run it."""
     found: Counter = Counter()
-    for step in (step for warp in tape.warps for step in warp):
+    for step in (step for warp in execution.warps for step in warp):
         rows = range(step.first, step.last + 1) if type(step) is Run else [step.row]
         found.update(row for row in rows if row >= 0)
     return found
@@ -42,8 +42,8 @@ def ratios(artifact, measured: float) -> tuple[float, float]:
     sass = code(assembled(artifact.ptx, model.arch))
     if sass is None:
         raise SystemExit("ptxas was not found: install nvidia-cuda-nvcc, or put it into the PATH")
-    rows, clusters = executions(taken.tape), taken.clusters * taken.mean
-    both = taken.tape.sass_counts, Counted(launch.program, sass).counts
+    rows, clusters = executions(taken.execution), taken.clusters * taken.mean
+    both = taken.execution.sass_counts, Counted(launch.program, sass).counts
     times = clusters / measured
     guessed, counted = (sum(n * becomes[row] for row, n in rows.items()) * times for becomes in both)
     return guessed, counted

@@ -8,8 +8,8 @@ import ptxsim
 from ptxsim.launch import Launch
 from ptxsim.launch_config import LaunchConfig
 from ptxsim.timing.chip import chip
+from ptxsim.timing.costed_execution import with_costs
 from ptxsim.timing.record import record
-from ptxsim.timing.script import script
 from ptxsim.timing.steps import Issue
 from ptxsim.units.tensormap import encoded
 
@@ -38,10 +38,10 @@ def issues(body: str, box: tuple[int, int]) -> tuple[list[float], int]:
     loaded = ptxsim.load(f"{HEAD}{START}{body}\nret;\n}}")
     launch = Launch(loaded, loaded.programs["k"], LaunchConfig.of(1, 32, 1, 0))
     launch.bind([MAP], {DATA: data, MAP: raw})
-    tape = record(launch)
-    moves = [move.does for move in script(tape, chip("b200")).warps[0]]
-    copies = [m for m in moves if type(m) is Issue and tape.events[m.event].name.startswith("TMA")]
-    return [m.cycles for m in copies], sum(copy.bytes for copy in tape.copies.values())
+    execution = record(launch)
+    moves = [move.does for move in with_costs(execution, chip("b200")).warps[0]]
+    copies = [m for m in moves if type(m) is Issue and execution.events[m.event].name.startswith("TMA")]
+    return [m.cycles for m in copies], sum(copy.bytes for copy in execution.copies.values())
 
 
 def test_four_rows_of_a_gather_are_one_issue():

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from ptxsim.frontend.ast import Instr, Reg
 from ptxsim.timing.chip import chip
+from ptxsim.timing.costed_execution import with_costs
+from ptxsim.timing.execution import Execution, MemoryAccess, Run
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.replay import Replay
-from ptxsim.timing.script import script
-from ptxsim.timing.tape import MemoryAccess, Run, Tape
 
 H200 = chip("h200")
 LATE = H200.alu_latency
@@ -70,9 +70,9 @@ def ends(*instrs: Instr, turns: int = 1) -> float:
     """When a warp ends that loads %x from shared memory and then replays the run `turns` times."""
     load = instr("ld", "shared", "x", "address")
     steps = [MemoryAccess(0, True, False, 128, 1), *[Run(1, len(instrs))] * turns]
-    tape = Tape([load, *instrs], 1, 1, [steps])
+    execution = Execution([load, *instrs], 1, 1, [steps])
     near = Locality(H200, 1, {1: 0.0}, {1: 1.0})
-    return Replay(script(tape, H200), H200, near, 1.755).play(1, 1).ends[0]
+    return Replay(with_costs(execution, H200), H200, near, 1.755).play(1, 1).ends[0]
 
 
 def test_a_run_goes_on_until_it_reads_what_is_not_there():

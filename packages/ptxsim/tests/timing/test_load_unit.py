@@ -6,12 +6,12 @@ import pytest
 from ptxsim.frontend.ast import Instr, Reg
 from ptxsim.timing.accesses import copied, shared_passes
 from ptxsim.timing.chip import chip
+from ptxsim.timing.costed_execution import with_costs
+from ptxsim.timing.execution import Execution, MemoryAccess, Run, Transfer, Unit
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.ordering import AHEAD, HELD, among_products, hoisted
 from ptxsim.timing.replay import Replay
-from ptxsim.timing.script import script
 from ptxsim.timing.steps import Global, Issue, Product, Shared, Step, Stretch, Wait
-from ptxsim.timing.tape import MemoryAccess, Run, Tape, Transfer, Unit
 from ptxsim.trace.schedule import COPIES, Event
 
 H200 = chip("h200")
@@ -111,13 +111,13 @@ def test_copies_stand_among_the_products_that_follow_them():
     assert kinds(found) == [Stretch, Product, Issue, Product, Issue, Issue, Wait, Product]
 
 
-def words(*addresses: int, lanes=LANES * 0) -> Tape:
+def words(*addresses: int, lanes=LANES * 0) -> Execution:
     """One warp that loads words of shared memory, one after another."""
-    tape = Tape([ADD, LOAD], 1, 1, [[]])
+    execution = Execution([ADD, LOAD], 1, 1, [[]])
     for at in addresses:
         step = MemoryAccess(1, True, False, 128, 1, at=at, lanes=lanes.astype(np.int64).tobytes(), width=4)
-        tape.warps[0].append(step)
-    return tape
+        execution.warps[0].append(step)
+    return execution
 
 
 @pytest.mark.parametrize(
@@ -133,61 +133,61 @@ def words(*addresses: int, lanes=LANES * 0) -> Tape:
     ],
 )
 def test_neighbouring_words_come_by_one_load(addresses, passes):
-    found = script(words(*addresses), H200)
+    found = with_costs(words(*addresses), H200)
     assert [step.does.passes for step in found.warps[0]] == passes
     assert found.slots == len(passes) and found.shared_bytes == 128 * sum(passes)
 
 
 def test_words_that_are_not_aligned_in_all_lanes_come_one_by_one():
-    assert len(script(words(0, 4, lanes=LANES * 4), H200).warps[0]) == 2
+    assert len(with_costs(words(0, 4, lanes=LANES * 4), H200).warps[0]) == 2
 
 
 def test_a_barrier_divides_them():
-    tape = words(0, 4)
-    tape.events.append(Event(0, "warp 0", "wait", "cta_sync"))
-    tape.warps[0].insert(1, Unit(-1, 0))
-    assert kinds(script(tape, H200).warps[0]) == [Shared, Wait, Shared]
+    execution = words(0, 4)
+    execution.events.append(Event(0, "warp 0", "wait", "cta_sync"))
+    execution.warps[0].insert(1, Unit(-1, 0))
+    assert kinds(with_costs(execution, H200).warps[0]) == [Shared, Wait, Shared]
 
 
 # ---- the queue before the load unit ----
 
 
-def played(tape: Tape, instances: int = 1):
+def played(execution: Execution, instances: int = 1):
     near = Locality(H200, 1, {1: 0.0}, {1: 1.0})
-    return Replay(script(tape, H200), H200, near, 1.755).play(instances, instances)
+    return Replay(with_costs(execution, H200), H200, near, 1.755).play(instances, instances)
 
 
-def copies(count: int, passes: int) -> Tape:
+def copies(count: int, passes: int) -> Execution:
     """One warp that issues `count` cp.async, and loads a word of shared memory."""
-    tape = Tape([ADD, LOAD], 1, 1, [[]])
+    execution = Execution([ADD, LOAD], 1, 1, [[]])
     for number in range(0, 2 * count, 2):
-        tape.events.append(Event(0, "warp 0", "issue", "cp.async"))
-        tape.events.append(Event(0, COPIES, "load", "cp.async", after=[number], amount=512))
-        tape.copies[number + 1] = Transfer(False, 512, 1, (0,), 0, False, passes, passes)
-        tape.warps[0].append(Unit(-1, number))
-    tape.warps[0].append(MemoryAccess(1, True, False, 128, 1))
-    return tape
+        execution.events.append(Event(0, "warp 0", "issue", "cp.async"))
+        execution.events.append(Event(0, COPIES, "load", "cp.async", after=[number], amount=512))
+        execution.copies[number + 1] = Transfer(False, 512, 1, (0,), 0, False, passes, passes)
+        execution.warps[0].append(Unit(-1, number))
+    execution.warps[0].append(MemoryAccess(1, True, False, 128, 1))
+    return execution
 
 
 @pytest.mark.parametrize("passes", [4, 16, 32])
 def test_a_load_waits_behind_the_copies_before_it(passes):
-    tape = copies(24, passes)
-    tape.instrs = [ADD, LOAD, USE]
-    tape.warps[0].append(Run(2, 2))
-    (end,) = played(tape).ends
+    execution = copies(24, passes)
+    execution.instrs = [ADD, LOAD, USE]
+    execution.warps[0].append(Run(2, 2))
+    (end,) = played(execution).ends
     assert end == pytest.approx(24 * passes * H200.copy_pass + H200.shared_latency, abs=8)
 
 
 def test_a_warp_waits_when_the_queue_is_full():
-    tape = copies(24, 16)
-    tape.warps[0].pop()
-    (end,) = played(tape).ends
+    execution = copies(24, 16)
+    execution.warps[0].pop()
+    (end,) = played(execution).ends
     assert end == pytest.approx(24 * 16 * H200.copy_pass - H200.copy_queue, abs=10)
 
 
 def test_ctas_of_one_warp_spread_over_the_sub_partitions():
-    tape = Tape([ADD], 1, 1, [[Run(0, 0) for _ in range(100)]])
-    four, eight = (max(played(tape, count).ends) for count in (4, 8))
+    execution = Execution([ADD], 1, 1, [[Run(0, 0) for _ in range(100)]])
+    four, eight = (max(played(execution, count).ends) for count in (4, 8))
     assert four == pytest.approx(100, rel=0.05) and eight == pytest.approx(200, rel=0.05)
 
 
@@ -195,23 +195,23 @@ def test_loads_of_global_memory_pass_the_port_of_shared_memory():
     """ncu: the data pipe of plain `fragments` is busy for 9.7 cycles with a load of 8 lines."""
 
     def ends(lines: int) -> float:
-        tape = Tape([ADD, LOAD, USE], 1, 1, [[]])
+        execution = Execution([ADD, LOAD, USE], 1, 1, [[]])
         far = [MemoryAccess(0, False, False, 512, 16, segment=1, lines=lines) for _ in range(20)]
-        tape.warps[0] += [*far, MemoryAccess(1, True, False, 128, 1), Run(2, 2)]
-        return played(tape).ends[0]
+        execution.warps[0] += [*far, MemoryAccess(1, True, False, 128, 1), Run(2, 2)]
+        return played(execution).ends[0]
 
     assert ends(16) - ends(8) == pytest.approx(20 * 8, abs=10)
 
 
 def test_no_warp_passes_a_barrier_before_its_products_are_issued():
     mma = ("sync", "aligned", "m16n8k16", "row", "col", "f32", "f16", "f16", "f32")
-    tape = Tape([Instr(None, "mma", mma, (Reg("%f1"), Reg("%f2")), 1, "")], 1, 1, [[]])
-    tape.events.append(Event(0, "warp 0", "issue", "cta_sync: arrive"))
+    execution = Execution([Instr(None, "mma", mma, (Reg("%f1"), Reg("%f2")), 1, "")], 1, 1, [[]])
+    execution.events.append(Event(0, "warp 0", "issue", "cta_sync: arrive"))
     products = [Unit(0) for _ in range(40)]
-    tape.warps[0] += products
-    assert played(tape).ends[0] < 50  # they are queued
-    tape.warps[0].append(Unit(-1, 0))
-    assert played(tape).ends[0] == pytest.approx(39 * H200.mma_sync_cycles, abs=10)
+    execution.warps[0] += products
+    assert played(execution).ends[0] < 50  # they are queued
+    execution.warps[0].append(Unit(-1, 0))
+    assert played(execution).ends[0] == pytest.approx(39 * H200.mma_sync_cycles, abs=10)
 
 
 @pytest.mark.parametrize(("sharers", "share"), [(1, 0.8), (2, 0.4), (165, 0.0)])
@@ -223,7 +223,7 @@ def test_a_cluster_behind_the_others_finds_in_l2_what_they_have_read(sharers, sh
 def test_an_atomic_that_orders_memory_for_the_gpu_holds_its_warp():
     def ends(*mods: str) -> float:
         atom = Instr(None, "atom", ("global", *mods, "add", "f32"), (Reg("%f1"), Reg("%f2")), 1, "")
-        return played(Tape([atom], 1, 1, [[Unit(0)]])).ends[0]
+        return played(Execution([atom], 1, 1, [[Unit(0)]])).ends[0]
 
     assert ends("gpu", "acq_rel") == pytest.approx(H200.release_latency)
     assert ends("gpu", "relaxed") < 100

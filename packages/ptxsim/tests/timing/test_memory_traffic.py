@@ -9,11 +9,11 @@ import pytest
 
 import ptxsim
 from ptxsim.timing.chip import chip
+from ptxsim.timing.execution import MemoryAccess
 from ptxsim.timing.locality import Locality, evicted
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.record import record
 from ptxsim.timing.spread import spread
-from ptxsim.timing.tape import MemoryAccess
 
 H200 = chip("h200")
 COUNT = 1 << 16
@@ -50,8 +50,8 @@ def launch(body: str, grid: int = 1):
 
 
 def accesses(body: str) -> tuple:
-    tape = record(launch(body))
-    return tape, [step for step in tape.warps[0] if type(step) is MemoryAccess]
+    execution = record(launch(body))
+    return execution, [step for step in execution.warps[0] if type(step) is MemoryAccess]
 
 
 @pytest.mark.parametrize("stride, sectors, fetched", [(4, 4, 128), (64, 32, 2048), (128, 32, 2048)])
@@ -107,16 +107,16 @@ def test_what_a_cta_has_read_since_is_what_its_readers_read_not_all_its_warps(re
     body = f"""shr.u32 %r4, %r1, 5; setp.ge.u32 %p1, %r4, {readers}; @%p1 ret;
         mul.wide.u32 %rd3, %r1, 128; add.s64 %rd4, %rd1, %rd3; {loads}"""
     text, arrays = KERNEL.format(body=body).replace("maxntid 32", "maxntid 128"), np.zeros(COUNT, np.uint32)
-    tape = record(ptxsim.load(text).prepare("k", 1, 128, 1, 0, [arrays, arrays]))
-    assert [step.since for step in tape.warps[0] if type(step) is MemoryAccess] == [0] * 8 + [since]
-    assert list(tape.again.values()) == [{since: 1024 * readers}]
+    execution = record(ptxsim.load(text).prepare("k", 1, 128, 1, 0, [arrays, arrays]))
+    assert [step.since for step in execution.warps[0] if type(step) is MemoryAccess] == [0] * 8 + [since]
+    assert list(execution.again.values()) == [{since: 1024 * readers}]
 
 
 def test_the_lanes_of_an_atomic_on_global_memory_are_one_instruction():
     body = "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3; atom.global.add.u32 %r3, [%rd4], %r1;"
-    tape, found = accesses(body)
+    execution, found = accesses(body)
     assert [(step.write, step.passes, step.lines) for step in found] == [(True, 4, 1)]
-    assert list(tape.writes.values()) == [128]
+    assert list(execution.writes.values()) == [128]
 
 
 def test_a_gather_is_told_from_a_stride():

@@ -6,10 +6,10 @@ import pytest
 import ptxsim
 from ptxsim.frontend.ast import Instr, Mem, Reg
 from ptxsim.timing.chip import chip
+from ptxsim.timing.costed_execution import with_costs
+from ptxsim.timing.execution import Execution, MemoryAccess, Run
 from ptxsim.timing.neighbours import variable_parts
-from ptxsim.timing.script import script
 from ptxsim.timing.steps import Shared
-from ptxsim.timing.tape import MemoryAccess, Run, Tape
 
 HEAD = """
 .version 8.0
@@ -96,13 +96,15 @@ def joined(width: int, kinds=None, branch: bool = False) -> int:
     """The number of loads left of two neighbours, in two rows of a program or in two iterations of one."""
     load = Instr(None, "ld", ("shared", "b32"), (Reg("%x"), Mem(Reg("%r"), 0, ())), 1, "")
     jump = Instr(None, "bra", (), (), 1, "")
-    tape = Tape([load, load, jump], 1, 1, [[]], sass_counts=[1, 1, 1], parts=kinds or {})
+    execution = Execution([load, load, jump], 1, 1, [[]], sass_counts=[1, 1, 1], parts=kinds or {})
     for number, at in enumerate((0, width)):
         row, lanes = 0 if branch else number, LANES.tobytes()
-        tape.warps[0].append(MemoryAccess(row, True, False, 32 * width, 1, at=at, lanes=lanes, width=width))
+        execution.warps[0].append(
+            MemoryAccess(row, True, False, 32 * width, 1, at=at, lanes=lanes, width=width)
+        )
         if branch:
-            tape.warps[0].append(Run(2, 2))
-    return sum(type(step.does) is Shared for step in script(tape, chip("h200")).warps[0])
+            execution.warps[0].append(Run(2, 2))
+    return sum(type(step.does) is Shared for step in with_costs(execution, chip("h200")).warps[0])
 
 
 @pytest.mark.parametrize("width", [2, 4, 8])

@@ -1,4 +1,4 @@
-"""The replay on hand-made tapes: each rule with an answer that can be worked out by hand."""
+"""The replay on hand-made executions: each rule with an answer that can be worked out by hand."""
 
 from dataclasses import replace
 
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from ptxsim.frontend.ast import Instr, Mem, Reg, Vec
 from ptxsim.timing.chip import Chip, chip
+from ptxsim.timing.costed_execution import with_costs
 from ptxsim.timing.critical import critical
+from ptxsim.timing.execution import Execution, Multiplied, Run, Transfer, Unit
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.replay import Replay
-from ptxsim.timing.script import script
 from ptxsim.timing.servers import MOST, Scheduler, Share
-from ptxsim.timing.tape import Multiplied, Run, Tape, Transfer, Unit
 from ptxsim.trace.schedule import BARRIERS, LOADS, TENSOR, Event
 
 H200 = chip("h200")
@@ -22,25 +22,25 @@ ADD = Instr(None, "add", ("s32",), (Reg("%r1"), Reg("%r2"), Reg("%r3")), 1, "")
 
 
 class Made:
-    """Builds a tape event by event, as the recorder would."""
+    """Builds a execution event by event, as the recorder would."""
 
     def __init__(self, warps: int = 1):
-        self.tape = Tape([ADD], 1, warps, [[] for _ in range(warps)])
+        self.execution = Execution([ADD], 1, warps, [[] for _ in range(warps)])
         self.last = {}
 
     def event(self, lane: str, kind: str, name: str, after=(), **more) -> int:
-        self.tape.events.append(Event(0, lane, kind, name, after=[*after], **more))
-        return len(self.tape.events) - 1
+        self.execution.events.append(Event(0, lane, kind, name, after=[*after], **more))
+        return len(self.execution.events) - 1
 
     def by_warp(self, warp: int, kind: str, name: str, after=()) -> int:
         before = [self.last[warp]] if warp in self.last else []
         self.last[warp] = self.event(f"warp {warp}", kind, name, [*before, *after])
-        self.tape.warps[warp].append(Unit(-1, self.last[warp]))
+        self.execution.warps[warp].append(Unit(-1, self.last[warp]))
         return self.last[warp]
 
     def load(self, warp: int, size: int) -> int:
         number = self.event(LOADS, "load", "A", [self.by_warp(warp, "issue", "TMA load")], amount=size)
-        self.tape.copies[number] = Transfer(False, size, 1, (0,))
+        self.execution.copies[number] = Transfer(False, size, 1, (0,))
         return number
 
     def product(self, warp: int, columns: int) -> int:
@@ -60,7 +60,7 @@ def near(part: Chip, miss: float = 0.0) -> Locality:
 
 
 def play(made: Made, instances: int = 1, resident: int = 1, part: Chip = H200, miss: float = 0.0):
-    return Replay(script(made.tape, part), part, near(part, miss), 1.755).play(instances, resident)
+    return Replay(with_costs(made.execution, part), part, near(part, miss), 1.755).play(instances, resident)
 
 
 def test_a_load_takes_its_issue_its_port_and_the_latency():
@@ -83,7 +83,7 @@ def test_of_four_loads_that_share_their_lines_one_waits_for_hbm():
         made = Made()
         for _ in range(8):
             number = made.load(0, 2 * KB)
-            made.tape.copies[number].lines = lines
+            made.execution.copies[number].lines = lines
             made.wait(0, made.phase(number))
         (end,) = play(made, miss=1.0).ends
         return end
@@ -125,7 +125,7 @@ def test_products_and_a_wait_take_what_a_b200_was_measured_at(rows, columns, pai
             issue = made.by_warp(0, "issue", "tcgen05.mma")
             products.append(made.event(TENSOR, "mma", "MMA", [issue]))
             own = columns // 2 if pair else columns
-            made.tape.products[products[-1]] = Multiplied(rows, columns, own, pair, stored)
+            made.execution.products[products[-1]] = Multiplied(rows, columns, own, pair, stored)
         commit = made.event(
             TENSOR, "commit", "commit", [made.by_warp(0, "issue", "tcgen05.commit"), *products]
         )
@@ -177,7 +177,7 @@ def test_a_ring_of_two_stages_takes_half_the_round_of_one_stage():
 def test_the_critical_path_of_a_slow_ring_is_latency():
     made = ring(1, 32)
     played = play(made)
-    spent = critical(made.tape, played.paths[0], 0.0, H200.tma_latency + 512)
+    spent = critical(made.execution, played.paths[0], 0.0, H200.tma_latency + 512)
     assert spent.most_common(1)[0][0] == "load latency"
     assert sum(spent.values()) == pytest.approx(played.ends[0], rel=0.02)
 
@@ -190,8 +190,8 @@ def test_who_reads_what_was_loaded_from_tensor_memory_waits_without_an_instructi
     made, b200 = Made(), chip("b200")
     registers, place = Vec((Reg(loaded),)), Mem(Reg("%r9"))
     operands = (registers, place) if kind == "read" else (place, registers)
-    made.tape.instrs.append(Instr(None, "tcgen05", ("ld" if kind == "read" else "st",), operands, 2, ""))
-    made.tape.warps[0] += [Unit(1, made.event("warp 0", f"TMEM {kind}", "", amount=4 * KB)), Run(0, 0)]
+    made.execution.instrs.append(Instr(None, "tcgen05", ("ld" if kind == "read" else "st",), operands, 2, ""))
+    made.execution.warps[0] += [Unit(1, made.event("warp 0", f"TMEM {kind}", "", amount=4 * KB)), Run(0, 0)]
     (end,) = play(made, part=b200).ends
     port, late = b200.tmem_costs(kind == "write")
     assert end == pytest.approx((4 * KB / port + late if waits else 4) + 1)
@@ -213,7 +213,7 @@ def test_an_arrival_reaches_a_waiting_warp_after_the_hop():
 
 def test_runs_of_warps_of_one_subpartition_share_its_issue_slots():
     made = Made(8)
-    for steps in made.tape.warps:
+    for steps in made.execution.warps:
         steps.extend(Run(0, 0) for _ in range(100))
     assert play(made).ends[0] == pytest.approx(2 * 100, rel=0.05)  # two warps
 

@@ -13,11 +13,11 @@ import ptxsim
 from ptxsim.timing import assembler
 from ptxsim.timing.assembler import assembled, located
 from ptxsim.timing.chip import chip
+from ptxsim.timing.costed_execution import with_costs
+from ptxsim.timing.execution import Execution, MemoryAccess
 from ptxsim.timing.machine_code import EXIT, TABLE, UNIFORM, code
 from ptxsim.timing.predict import COUNTED, GUESSED, predict, sample
 from ptxsim.timing.sass_count import Counted
-from ptxsim.timing.script import script
-from ptxsim.timing.tape import MemoryAccess, Tape
 
 FOLDER = Path(__file__).parent / "assembled"
 PTX = (FOLDER / "loop.ptx").read_text()
@@ -144,6 +144,7 @@ def test_what_ptxas_puts_before_an_access_takes_its_slots(start, more):
         [1.0 + more * (r == row) for r in range(len(PROGRAM.instrs))],
     )
     slots = [
-        script(Tape(PROGRAM.instrs, 1, 1, [[step]], sass_counts=k), H200).slots for k in (plain, counted)
+        with_costs(Execution(PROGRAM.instrs, 1, 1, [[step]], sass_counts=k), H200).slots
+        for k in (plain, counted)
     ]
     assert slots[1] - slots[0] == more

@@ -13,14 +13,14 @@ import pytest
 import ptxsim
 from ptxsim.frontend.ast import Instr, Mem, Reg
 from ptxsim.timing.chip import chip
+from ptxsim.timing.costed_execution import with_costs
+from ptxsim.timing.execution import MemoryAccess, Run, Unit
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.machine_code import code
 from ptxsim.timing.predict import sample
 from ptxsim.timing.sass_count import Counted, Place
 from ptxsim.timing.sass_order import SassOrder
-from ptxsim.timing.script import script
 from ptxsim.timing.steps import Global, Other, Shared, Step, Stretch, Tmem, TmemWait
-from ptxsim.timing.tape import MemoryAccess, Run, Unit
 
 FOLDER = Path(__file__).parent / "assembled"
 PROGRAM = ptxsim.load((FOLDER / "loop.ptx").read_text()).programs["sum"]
@@ -152,7 +152,7 @@ def test_the_machine_code_says_where_each_row_stands():
 def test_four_loads_are_under_way_where_four_iterations_are_joined():
     arrays = np.zeros(4096, np.float32), np.zeros(32, np.float32)
     launch = ptxsim.load((FOLDER / "loop.ptx").read_text()).prepare("sum", 1, 32, 1, 0, [*arrays, 8])
-    (steps,) = script(sample(launch, sms=132, assembly=CUBIN).tape, chip("h200")).warps
+    (steps,) = with_costs(sample(launch, sms=132, assembly=CUBIN).execution, chip("h200")).warps
     loads = [number for number, step in enumerate(steps) if type(step.does) is Global]
     waits = [
         number for number, step in enumerate(steps) if any(name.startswith("%f2") for name, _ in step.waits)

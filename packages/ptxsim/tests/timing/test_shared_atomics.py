@@ -6,10 +6,10 @@ import pytest
 from ptxsim.frontend.ast import Imm, Instr, Mem, Reg
 from ptxsim.timing.atomics import Atomic, whole_warps
 from ptxsim.timing.chip import chip
+from ptxsim.timing.costed_execution import with_costs
+from ptxsim.timing.execution import Execution, MemoryAccess, Run
 from ptxsim.timing.locality import Locality
 from ptxsim.timing.replay import Replay
-from ptxsim.timing.script import script
-from ptxsim.timing.tape import MemoryAccess, Run, Tape
 
 H200 = chip("h200")
 ADDRESS = Mem(Reg("%address"), 0, ())
@@ -65,9 +65,9 @@ def test_global_atomics_are_left_as_they_are():
 
 
 def ends(*words: int, value=ONE, kind: str = "u32") -> float:
-    tape = Tape([atom(value, kind), None], 1, 1, [[*lanes(*words), Run(1, 1)]], sass_counts=[1, 0])
+    execution = Execution([atom(value, kind), None], 1, 1, [[*lanes(*words), Run(1, 1)]], sass_counts=[1, 0])
     near = Locality(H200, 1, {1: 0.0}, {1: 1.0})
-    return Replay(script(tape, H200), H200, near, 1.755).play(1, 1).ends[0]
+    return Replay(with_costs(execution, H200), H200, near, 1.755).play(1, 1).ends[0]
 
 
 def test_a_warp_waits_for_each_turn_of_a_loop_and_for_nothing_else():

@@ -6,10 +6,10 @@ import pytest
 
 from ptxsim.frontend.ast import Instr, Reg
 from ptxsim.timing.chip import chip
+from ptxsim.timing.costed_execution import with_costs
+from ptxsim.timing.execution import Execution, MemoryAccess, Run
 from ptxsim.timing.machine_code import NOTHING, REFILL, SPILL, refills
-from ptxsim.timing.script import script
 from ptxsim.timing.steps import Move, Shared, Slots
-from ptxsim.timing.tape import MemoryAccess, Run, Tape
 
 H200 = chip("h200")
 FFMA = 0x223
@@ -45,10 +45,10 @@ def test_refills_are_a_share_of_all_other_instructions(cubin, share):
 def loading(share: float) -> list[Move]:
     add = Instr(None, "add", ("s32",), (Reg("%r1"), Reg("%r2"), Reg("%r3")), 1, "")
     load = Instr(None, "ld", ("shared", "f32"), (Reg("%f1"), Reg("%r9")), 2, "")
-    tape = Tape(
+    execution = Execution(
         [add] * 40 + [load], 1, 1, [[Run(0, 39), MemoryAccess(40, True, False, 128, 1)]], refills=share
     )
-    return script(tape, H200).warps[0]
+    return with_costs(execution, H200).warps[0]
 
 
 def test_a_refill_takes_two_slots_and_is_waited_for():

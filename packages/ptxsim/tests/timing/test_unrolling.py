@@ -2,9 +2,9 @@
 
 import pytest
 
+from ptxsim.timing.execution import MemoryAccess, Run
 from ptxsim.timing.ordering import hoisted
 from ptxsim.timing.steps import JOINED, Global, Step, Stretch
-from ptxsim.timing.tape import MemoryAccess, Run
 from ptxsim.timing.unrolling import joined, renamed
 
 LOAD = MemoryAccess(0, False, False, 128, 4, 1, lines=1)

@@ -91,7 +91,7 @@ def told(prediction, chip, flops: float, artifact: Artifact) -> Forecast:
         bound = "tensor core"
     if running < prediction.seconds / 2:
         bound = "launch"
-    hidden = artifact.spills and not prediction.script.tape.refills
+    hidden = artifact.spills and not prediction.costed.execution.refills
     notes = prediction.notes + [f"{artifact.spills} B of spills per thread are not in it"] if hidden else []
     return Forecast(
         chip.name, prediction.seconds * 1e3, flops / prediction.seconds / 1e12, bound, prediction.spent,

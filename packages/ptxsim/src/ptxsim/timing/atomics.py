@@ -15,8 +15,8 @@ import numpy as np
 
 from ptxsim.frontend.ast import Imm
 from ptxsim.timing.accesses import BANKS, WORD
+from ptxsim.timing.execution import MemoryAccess
 from ptxsim.timing.steps import Shared, Step, Stretch
-from ptxsim.timing.tape import MemoryAccess
 
 LANES = 32
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
@@ -64,7 +64,7 @@ def _adds_one(instr) -> bool:
 
 
 def played(step: Atomic, row, latency: float) -> Step | list[Step]:
-    """The step of a script for an atomic, or the steps of its loop."""
+    """The step of a costed execution for an atomic, or the steps of its loop."""
     if not step.iterations:
         return Step(Shared(step.passes, latency, True), row.reads, row.writes)
     load = Step(Shared(1, latency, False), row.reads, (_OLD,))

@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections import Counter
 from typing import Any
 
+from ptxsim.timing.execution import Execution
 from ptxsim.timing.instance import Path
-from ptxsim.timing.tape import Tape
 from ptxsim.trace.schedule import BARRIERS, COPIES, LOADS, STORES, TENSOR
 
 TENSOR_CORE, LATENCY, MEMORY = "tensor core", "load latency", "L2 / HBM"
@@ -20,16 +20,16 @@ EPILOGUE, BARRIER, ISSUE = "epilogue", "barriers", "instructions"
 KINDS = (TENSOR_CORE, LATENCY, MEMORY, EPILOGUE, BARRIER, ISSUE)
 
 
-def critical(tape: Tape, path: Path, start: float, slow: float) -> Counter:
+def critical(execution: Execution, path: Path, start: float, slow: float) -> Counter:
     """Cycles on the critical path by kind. slow: a load that takes more cycles did not just hit L2."""
-    walk = _Walk(tape, path, start, slow)
+    walk = _Walk(execution, path, start, slow)
     walk.back(*path.last)
     return walk.spent
 
 
 class _Walk:
-    def __init__(self, tape: Tape, path: Path, start: float, slow: float):
-        self.tape, self.path, self.start, self.slow = tape, path, start, slow
+    def __init__(self, execution: Execution, path: Path, start: float, slow: float):
+        self.execution, self.path, self.start, self.slow = execution, path, start, slow
         self.spent: Any = Counter()
         self.ends = [[wait[1] for wait in waits] for waits in path.waits]
         self.first_result = [self._first_result(w) for w in range(len(path.waits))]
@@ -66,9 +66,9 @@ class _Walk:
 
     def _through(self, event: int, at: float) -> tuple[int, float] | None:
         """The (warp, cycle) that issued an event, or None; adds the time between to the event's kind."""
-        path, tape = self.path, self.tape
+        path, execution = self.path, self.execution
         while True:
-            noted = tape.events[event]
+            noted = execution.events[event]
             ended = min(path.ended.get(event, at), at)
             if noted.lane == BARRIERS:
                 event = path.cause[event]

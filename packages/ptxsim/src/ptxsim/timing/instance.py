@@ -1,11 +1,11 @@
-"""One instance of a script while it is replayed, and the record from which its critical path is found."""
+"""One instance of a cluster while it is replayed, and the record from which its critical path is found."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptxsim.timing.costed_execution import CostedExecution
 from ptxsim.timing.locality import Locality
-from ptxsim.timing.script import Script
 
 SUBS = 4  # sub-partitions of an SM
 
@@ -25,18 +25,18 @@ class Path:
 
 
 class Instance:
-    """The state of one instance of the script."""
+    """The state of one instance of the cluster."""
 
-    def __init__(self, script: Script, locality: Locality, index: int):
-        count, self.warps = len(script.warps), script.tape.warps_per_cta
+    def __init__(self, costed: CostedExecution, locality: Locality, index: int):
+        count, self.warps = len(costed.warps), costed.execution.warps_per_cta
         self.first = index * self.warps  # the warps of a CTA continue the numbering of the CTA before
         self.place = [0] * count
         self.ready: list[dict[str, float]] = [{} for _ in range(count)]
         self.tmem = [0.0] * count
         self.products = [0.0] * count  # when each warp's last mma.sync begins
         self.passed = [0.0] * count  # when the lines that each warp has requested have arrived
-        self.ended: list[float | None] = [None] * len(script.tape.events)
-        self.missing = list(script.follows)
+        self.ended: list[float | None] = [None] * len(costed.execution.events)
+        self.missing = list(costed.follows)
         self.phase_end: dict[int, float] = {}
         self.sleepers: dict[int, list] = {}
         self.alive, self.end, self.stored = count, 0.0, 0.0

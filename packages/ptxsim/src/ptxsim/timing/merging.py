@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim.timing.accesses import shared_passes
+from ptxsim.timing.execution import MemoryAccess, Run
 from ptxsim.timing.steps import Step
-from ptxsim.timing.tape import MemoryAccess, Run
 from ptxsim.timing.unrolling import UNROLLED
 
 WIDE = 16  # bytes that a lane loads at most
@@ -48,7 +48,7 @@ def merged(steps: list, out: list[Step], made) -> list[Step | None]:
             if words in known:
                 _again(known[words], place, step, result, made)
             else:
-                part, turning = made.tape.parts.get(step.row, ((), False))
+                part, turning = made.execution.parts.get(step.row, ((), False))
                 known[words] = _join(groups, (part, branches if turning else 0), place, step, result, made)
     return result
 

@@ -16,7 +16,9 @@ from functools import partial
 from ptxsim.grid.processes import only_new_garbage
 from ptxsim.machine.launch_view import Launch
 from ptxsim.timing.chip import Chip
+from ptxsim.timing.costed_execution import CostedExecution, with_costs
 from ptxsim.timing.critical import critical
+from ptxsim.timing.execution import Execution
 from ptxsim.timing.locality import Locality, evicted, locality
 from ptxsim.timing.machine_code import code, refills
 from ptxsim.timing.occupancy import RESERVED, resident
@@ -24,10 +26,8 @@ from ptxsim.timing.power import PowerUse, settled_clock, start_clock, watts
 from ptxsim.timing.record import record
 from ptxsim.timing.replay import Played, Replay
 from ptxsim.timing.scheduling import stretch
-from ptxsim.timing.script import Script, script
 from ptxsim.timing.sharing import sharers, tiles_of
 from ptxsim.timing.spread import spread
-from ptxsim.timing.tape import Tape
 
 COUNTED = "instructions are counted in what ptxas makes of the PTX"
 GUESSED = "no machine code of this PTX here (ptxas is missing, or refuses it): instructions are a guess at it"
@@ -39,7 +39,7 @@ STEPS = 400_000  # steps of all warps that are replayed at most; two waves are r
 class Sample:
     """What was recorded of a launch. The same for all chips with the same number of SMs."""
 
-    tape: Tape
+    execution: Execution
     sharers: dict[int, float]
     sizes: dict[int, int]  # array -> bytes
     clusters: int
@@ -67,7 +67,7 @@ class Prediction:
     work: PowerUse
     locality: Locality
     played: Played
-    script: Script
+    costed: CostedExecution
     spent: dict[str, float]  # time on the critical path: kind -> share, largest first
     notes: list[str] = field(default_factory=list)
 
@@ -83,16 +83,16 @@ def sample(
     the result of assembler.assembled(), in which instructions are counted.
     """
     even = spread(launch)
-    tape = record(launch, even.largest, code(assembly))
-    tape.refills = refills(cubin)
+    execution = record(launch, even.largest, code(assembly))
+    execution.refills = refills(cubin)
     arrays = launch.memory.arrays
-    sizes = {s: int(arrays[s].nbytes) for s in {*tape.reads, *tape.writes} if s >= 0}
+    sizes = {s: int(arrays[s].nbytes) for s in {*execution.reads, *execution.writes} if s >= 0}
     count = math.prod(launch.clusters)
-    reads = {s: n for s, n in tape.reads.items() if s >= 0}
+    reads = {s: n for s, n in execution.reads.items() if s >= 0}
     groups = max(1, sms // launch.ctas_per_cluster)
     return Sample(
-        tape, sharers(launch, reads, groups), sizes, count, even.mean, launch.ctas_per_cluster,
-        launch.threads, launch.shared_end, registers or _registers(launch), tape.columns,
+        execution, sharers(launch, reads, groups), sizes, count, even.mean, launch.ctas_per_cluster,
+        launch.threads, launch.shared_end, registers or _registers(launch), execution.columns,
         even.shares,
     )  # fmt: skip
 
@@ -105,7 +105,7 @@ def _registers(launch: Launch) -> int:
 @only_new_garbage()
 def predict(taken: Sample, chip: Chip) -> Prediction:
     """The predicted time of a sample on a chip."""
-    made = script(taken.tape, chip)
+    made = with_costs(taken.execution, chip)
     groups = max(1, int(chip.sms) // taken.ctas)
     slots = resident(chip, taken.threads, taken.shared_bytes, taken.registers, taken.columns)
     working, each = min(groups, taken.clusters), math.ceil(taken.clusters / groups)
@@ -130,22 +130,22 @@ def predict(taken: Sample, chip: Chip) -> Prediction:
         _tensor_cycles(made, chip) * taken.clusters * taken.mean / working / (total * ghz * 1e9),
         math.ceil(each / slots), slots,
         working * taken.ctas, work, near, played, made, _shares(taken, played, chip),
-        [COUNTED if taken.tape.assembled else GUESSED],
+        [COUNTED if taken.execution.assembled else GUESSED],
     )  # fmt: skip
 
 
 def _near(taken: Sample, chip: Chip, groups: int, slots: int) -> Locality:
     """The Locality of a launch on `groups` groups of SMs, each with room for `slots` clusters at a time."""
-    tape, each = taken.tape, math.ceil(taken.clusters / groups)
+    execution, each = taken.execution, math.ceil(taken.clusters / groups)
     sms = min(groups, taken.clusters) * taken.ctas
     together = min(taken.clusters, groups * min(slots, each))
-    written = sum(tape.writes.values())
+    written = sum(execution.writes.values())
     near = locality(
-        chip, sms, tape.reads, taken.sizes, taken.sharers, taken.clusters, together,
-        tiles_of(tape), taken.mean, _gathered(tape),
+        chip, sms, execution.reads, taken.sizes, taken.sharers, taken.clusters, together,
+        tiles_of(execution), taken.mean, _gathered(execution),
     )  # fmt: skip
     near.once = _once(taken)
-    near.patched = tape.patched / max(1, written)
+    near.patched = execution.patched / max(1, written)
     near.behind = _behind(taken.clusters, groups, each) if each <= slots else 1.0
     near.slots = min(slots, each)
     near.l1_bytes = chip.l1_whole - near.slots * (taken.shared_bytes + RESERVED)
@@ -159,7 +159,7 @@ def _behind(clusters: int, groups: int, each: int) -> float:
     return most * each / clusters if each > 1 else 1.0
 
 
-def _likely_clock(work: PowerUse, made: Script, chip: Chip, each: int) -> float:
+def _likely_clock(work: PowerUse, made: CostedExecution, chip: Chip, each: int) -> float:
     """The clock (GHz) with which to start: as if only the tensor cores or only memory took time."""
     ghz = start_clock(work, chip)
     least = _tensor_cycles(made, chip) * each / ghz / 1e9
@@ -168,7 +168,7 @@ def _likely_clock(work: PowerUse, made: Script, chip: Chip, each: int) -> float:
 
 
 def _play(
-    made: Script, chip: Chip, near: Locality, ghz: float, each: int, slots: int
+    made: CostedExecution, chip: Chip, near: Locality, ghz: float, each: int, slots: int
 ) -> tuple[float, Played]:
     """(cycles that an SM takes for its `each` clusters, the replay)."""
     steps = sum(len(warp) for warp in made.warps)
@@ -182,28 +182,28 @@ def _play(
     return ends[-1] + (ends[-1] - ends[first - 1]) / (len(ends) - first) * left, played
 
 
-def _ahead(made: Script, chip: Chip, near: Locality, ghz: float, each: int) -> float:
+def _ahead(made: CostedExecution, chip: Chip, near: Locality, ghz: float, each: int) -> float:
     """Cycles of the SMs that hold one cluster less: they wait for HBM for what the others then find in L2."""
     if near.behind == 1.0:
         return 0.0
     return _together(made, chip, replace(near, behind=1.0), ghz, each - 1)
 
 
-def _together(made: Script, chip: Chip, near: Locality, ghz: float, count: int) -> float:
+def _together(made: CostedExecution, chip: Chip, near: Locality, ghz: float, count: int) -> float:
     """Cycles that `count` clusters take that start together on an SM."""
     return max(Replay(made, chip, near, ghz).play(count, count).ends)
 
 
-def _work(made: Script, taken: Sample, near: Locality) -> PowerUse:
+def _work(made: CostedExecution, taken: Sample, near: Locality) -> PowerUse:
     """The work of all clusters. A multicast to several CTAs takes the energy of as many copies."""
     count = taken.clusters * taken.mean
-    again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.tape.copies.values() if not c.write) * count
-    written = sum(taken.tape.writes.values()) * count
-    back = sum(size * near.reaches_hbm(s) for s, size in taken.tape.writes.items()) * count
-    passed, _ = _read_again(taken.tape.again, near)
+    again = sum(c.bytes * (len(c.ranks) - 1) for c in taken.execution.copies.values() if not c.write) * count
+    written = sum(taken.execution.writes.values()) * count
+    back = sum(size * near.reaches_hbm(s) for s, size in taken.execution.writes.items()) * count
+    passed, _ = _read_again(taken.execution.again, near)
     return PowerUse(
         made.unit_flops * count, made.product_flops * count,
-        sum(taken.tape.reads.values()) * count + again + written + passed * count,
+        sum(taken.execution.reads.values()) * count + again + written + passed * count,
         _missed(taken, near) * (1.0 + near.evicted) + back * (1.0 + near.patched),
         made.shared_bytes * count, made.slots * count, made.half,
     )  # fmt: skip
@@ -212,9 +212,10 @@ def _work(made: Script, taken: Sample, near: Locality) -> PowerUse:
 def _missed(taken: Sample, near: Locality) -> float:
     """Bytes that all clusters together read from HBM."""
     missed = sum(
-        n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0)) for s, n in taken.tape.fetched.items()
+        n * near.miss.get(s, 0.0) / max(1.0, near.sharers.get(s, 1.0))
+        for s, n in taken.execution.fetched.items()
     )
-    return (missed + _read_again(taken.tape.again, near)[1]) * taken.clusters * taken.mean
+    return (missed + _read_again(taken.execution.again, near)[1]) * taken.clusters * taken.mean
 
 
 def _once(taken: Sample) -> dict[int, float]:
@@ -224,13 +225,13 @@ def _once(taken: Sample) -> dict[int, float]:
     combines the stores, so that no more bytes reach HBM than the array has.
     """
     clusters = taken.clusters * taken.mean
-    asked = {s: size * clusters for s, size in taken.tape.writes.items() if s >= 0 and size}
+    asked = {s: size * clusters for s, size in taken.execution.writes.items() if s >= 0 and size}
     return {s: min(1.0, taken.sizes[s] / size) for s, size in asked.items()}
 
 
-def _gathered(tape) -> set[int]:
+def _gathered(execution) -> set[int]:
     """Arrays that are mostly read by gathers."""
-    return {s for s, size in tape.scattered.items() if 2 * size > tape.reads[s]}
+    return {s for s, size in execution.scattered.items() if 2 * size > execution.reads[s]}
 
 
 def _read_again(again: dict[int, dict[int, int]], near: Locality) -> tuple[float, float]:
@@ -244,16 +245,16 @@ def _read_again(again: dict[int, dict[int, int]], near: Locality) -> tuple[float
     return passed, gone
 
 
-def _tensor_cycles(made: Script, chip: Chip) -> float:
-    """Cycles for which one instance of the script keeps the tensor cores of an SM busy."""
+def _tensor_cycles(made: CostedExecution, chip: Chip) -> float:
+    """Cycles for which one instance of the cluster keeps the tensor cores of an SM busy."""
     by_warps = made.product_flops / 4096 * chip.mma_sync_cycles / 4
-    return (made.unit_flops / 2 / chip.mma_macs + by_warps) / made.tape.ctas
+    return (made.unit_flops / 2 / chip.mma_macs + by_warps) / made.execution.ctas
 
 
 def _shares(taken: Sample, played: Played, chip: Chip) -> dict[str, float]:
     """Time on the critical path of the instance that ended last: kind -> share, largest first."""
     last = max(range(len(played.ends)), key=played.ends.__getitem__)
     slow = chip.tma_latency + 512
-    spent = critical(taken.tape, played.paths[last], played.starts[last], slow)
+    spent = critical(taken.execution, played.paths[last], played.starts[last], slow)
     total = sum(spent.values()) or 1.0
     return {kind: cycles / total for kind, cycles in spent.most_common()}

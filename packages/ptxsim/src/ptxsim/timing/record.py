@@ -1,6 +1,6 @@
-"""Runs one cluster of a launch and records its tape.
+"""Runs one cluster of a launch and records its execution.
 
-The simulator has no clock, so a tape holds what was done and in which order, not when. Only control flow
+The simulator has no clock, so a execution holds what was done and in which order, not when. Only control flow
 matters, not the values in arrays, which may be zeros. The cluster runs alone; therefore kernels whose
 clusters wait for each other are refused.
 """
@@ -21,12 +21,12 @@ from ptxsim.machine.blas import one_thread
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.local_log import without_local
 from ptxsim.timing.accesses import copied, global_sectors, parted_rows, scattered, shared_passes
+from ptxsim.timing.execution import Execution, MemoryAccess, Multiplied, Run, Transfer, Unit
 from ptxsim.timing.listening import listens
 from ptxsim.timing.machine_code import Code
 from ptxsim.timing.neighbours import variable_parts
 from ptxsim.timing.sass_count import Counted
 from ptxsim.timing.sass_guess import guess
-from ptxsim.timing.tape import MemoryAccess, Multiplied, Run, Tape, Transfer, Unit
 from ptxsim.trace.recorder import Recorder, bytes_of
 
 _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
@@ -34,7 +34,7 @@ _PLAIN = (bytecode.JOIN, bytecode.BRA, bytecode.BRX, bytecode.EXIT)
 
 PAIR = 64  # bytes that HBM sends at a time: a pair of sectors
 SINCE = 4096  # bytes; the distance between reads of a line is rounded to multiples of this
-DRY = True  # tensor cores and TMA move no data; the tape is the same either way
+DRY = True  # tensor cores and TMA move no data; the execution is the same either way
 
 
 def _targets(reads, writes):
@@ -49,8 +49,8 @@ class Unpredictable(ValueError):
     """The kernel cannot be recorded; the message says why."""
 
 
-def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
-    """The tape of cluster number `index`. Raises Unpredictable if the cluster does not run to its end.
+def record(launch: Launch, index: int = 0, code: Code | None = None) -> Execution:
+    """The execution of cluster number `index`. Raises Unpredictable if the cluster does not run to its end.
 
     code: the machine code that ptxas made of the program; if None, its instructions are guessed.
     """
@@ -65,17 +65,17 @@ def record(launch: Launch, index: int = 0, code: Code | None = None) -> Tape:
             "the cluster does not run to its end by itself: a checked run reports what it waits for"
         )
     recorder.count_again()
-    tape = recorder.tape
-    tape.lanes = recorder.lanes()
-    tape.patched = 32 * sum(size < 32 for size in recorder.patches.values())
-    tape.assembled = code is not None
+    execution = recorder.execution
+    execution.lanes = recorder.lanes()
+    execution.patched = 32 * sum(size < 32 for size in recorder.patches.values())
+    execution.assembled = code is not None
     if code:
         made = Counted(launch.program, code)
-        tape.sass_counts, tape.places, tape.stalls = made.counts, made.places, made.stalls
+        execution.sass_counts, execution.places, execution.stalls = made.counts, made.places, made.stalls
     else:
-        tape.sass_counts = guess(launch.program)
-    tape.parts = variable_parts(launch.program)
-    return tape
+        execution.sass_counts = guess(launch.program)
+    execution.parts = variable_parts(launch.program)
+    return execution
 
 
 def _count(counts: dict[int, int], key: int, size: int) -> None:
@@ -117,7 +117,7 @@ class TapeRecorder(Recorder):
         super().__init__(launch, index)
         self.memory = launch.memory
         warps = self.ctas * self.warps_per_cta
-        self.tape = Tape(
+        self.execution = Execution(
             launch.program.instrs, self.ctas, self.warps_per_cta, [[] for _ in range(warps)], self.events
         )
         # per CTA: line of global memory -> (its last reader, bytes that this warp had read by then)
@@ -133,7 +133,7 @@ class TapeRecorder(Recorder):
     # ---- instructions of the main loop ----
 
     def plain(self, warp: int, row: int) -> None:
-        steps = self.tape.warps[warp]
+        steps = self.execution.warps[warp]
         if steps and type(steps[-1]) is Run and steps[-1].last == row - 1:
             steps[-1].last = row
         else:
@@ -141,7 +141,7 @@ class TapeRecorder(Recorder):
 
     def unit(self, warp: int, row: int) -> None:
         """Records a unit instruction once; an instruction that waits is reported again with each retry."""
-        steps = self.tape.warps[warp]
+        steps = self.execution.warps[warp]
         last = steps[-1] if steps else None
         if not (type(last) is Unit and last.row == row and last.event < 0):
             steps.append(Unit(row))
@@ -150,14 +150,14 @@ class TapeRecorder(Recorder):
         if not len(log):  # parameters and constants
             self.plain(warp, row)
             return
-        self.tape.warps[warp].append(self._access(row, log, warp))
+        self.execution.warps[warp].append(self._access(row, log, warp))
 
     def _access(self, row: int, log, warp: int) -> MemoryAccess:
         place = log[:, bytecode.LOG_PLACE]
         size = bytes_of(log)
         write, total = bool(log[0, bytecode.LOG_SIZE] & 1), int(size.sum())
         if is_shared(place[:1])[0]:
-            plain = write and self.tape.instrs[row].op not in ("atom", "red")
+            plain = write and self.execution.instrs[row].op not in ("atom", "red")
             passes, lanes = shared_passes(place, size), b"" if plain else (place - place[0]).tobytes()
             return MemoryAccess(
                 row, True, write, total, passes, at=int(place[0]), lanes=lanes, width=int(size[0])
@@ -170,10 +170,10 @@ class TapeRecorder(Recorder):
         known, since = self._known(lines, len(sectors), warp)
         new = len(sectors) - known
         fetched = PAIR * len({sector // 2 for sector in sectors}) * new // len(sectors)
-        _count(self.tape.reads, segment, 32 * new)
-        _count(self.tape.fetched, segment, fetched)
+        _count(self.execution.reads, segment, 32 * new)
+        _count(self.execution.fetched, segment, fetched)
         if scattered(place):
-            _count(self.tape.scattered, segment, 32 * new)
+            _count(self.execution.scattered, segment, 32 * new)
         banks = shared_passes(place, size)
         return MemoryAccess(row, False, False, total, len(sectors), segment, known, since, banks, fetched)
 
@@ -185,7 +185,7 @@ class TapeRecorder(Recorder):
 
     def _written(self, segment: int, sectors: list[int], place, total: int) -> None:
         """Counts the bytes written to an array, and in `patches` those of partly written sectors."""
-        _count(self.tape.writes, segment, 32 * len(sectors))
+        _count(self.execution.writes, segment, 32 * len(sectors))
         if total < 32 * len(sectors):
             share = total // len(place)
             for sector in (place // 32).tolist():
@@ -211,13 +211,13 @@ class TapeRecorder(Recorder):
         that load little (one that fills a ring beside an epilogue) keeps its lines in the cache for longer.
         """
         size = self.warps_per_cta
-        for warp, steps in enumerate(self.tape.warps):
+        for warp, steps in enumerate(self.execution.warps):
             first = warp // size * size
             together = sum(self.read[first : first + size])
             for step in steps:
                 if type(step) is MemoryAccess and step.cached:
                     step.since = step.since * together // self.read[warp] // SINCE * SINCE
-                    again = self.tape.again.setdefault(step.segment, {})
+                    again = self.execution.again.setdefault(step.segment, {})
                     _count(again, step.since, 32 * step.cached)
 
     # ---- events of units ----
@@ -229,12 +229,12 @@ class TapeRecorder(Recorder):
         """
         if len(log) and cluster.index == self.index:
             warp, row = int(log[0, bytecode.LOG_THREAD]) // 32, int(log[0, bytecode.LOG_ROW])
-            steps = self.tape.warps[warp]
+            steps = self.execution.warps[warp]
             if type(steps[-1]) is Unit and steps[-1].row == row:
                 steps.pop()
             elif (before := self._same_instruction(steps[-1], row, log)) is not None:
                 log = np.concatenate([self.lanes_before, log])
-                self.tape.writes[before.segment] -= 32 * before.passes
+                self.execution.writes[before.segment] -= 32 * before.passes
                 steps.pop()
             self.lanes_before = log
             steps.append(self._access(row, log, warp))
@@ -250,7 +250,7 @@ class TapeRecorder(Recorder):
         before = self.last.get(split.warp)
         number = super().by_warp(split, kind, name, after, amount, read, phase)
         if number != before:
-            steps = self.tape.warps[split.warp]
+            steps = self.execution.warps[split.warp]
             last = steps[-1] if steps else None
             if type(last) is Unit and last.event < 0:
                 last.event = number
@@ -261,8 +261,8 @@ class TapeRecorder(Recorder):
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> int:
         number = super().copy_issue(cluster, split, copy)
         if number is not None:
-            if self.tape.warps[split.warp][-1].row < 0 and split.thread == self.copier:
-                self.tape.further.add(self.last[split.warp])
+            if self.execution.warps[split.warp][-1].row < 0 and split.thread == self.copier:
+                self.execution.further.add(self.last[split.warp])
             self.copier = split.thread
             self._copied(number, copy)
         return number
@@ -276,13 +276,13 @@ class TapeRecorder(Recorder):
         narrow, parted = lines if 128 * lines > size else 0, 0
         if lines and not write and tensor.strides:
             parted = parted_rows(address, (tensor.box[0] * item, *tensor.box[1:]), tensor.strides)
-        self.tape.copies[number] = Transfer(
+        self.execution.copies[number] = Transfer(
             write, size, segment, tuple(copy.ranks), address, True, narrow, parted=parted
         )
-        traffic = self.tape.writes if write else self.tape.reads
+        traffic = self.execution.writes if write else self.execution.reads
         _count(traffic, segment, size)
         if not write:
-            _count(self.tape.fetched, segment, size)
+            _count(self.execution.fetched, segment, size)
 
     def cp_async_issue(self, cluster: Cluster, split: Split, reads, writes) -> int:
         number = super().cp_async_issue(cluster, split, reads, writes)
@@ -291,11 +291,11 @@ class TapeRecorder(Recorder):
             _, lines = global_sectors(place, bytes_of(reads))
             segment, first = self._array_at(int(place[0])), int(place[0])
             pieces, parted, passes = copied(place, _targets(reads, writes))
-            self.tape.copies[number] = Transfer(
+            self.execution.copies[number] = Transfer(
                 False, 32 * pieces, segment, (split.cta,), first, False, len(lines), passes, 32 * parted
             )
-            _count(self.tape.reads, segment, 32 * pieces)
-            _count(self.tape.fetched, segment, 32 * pieces - 16 * parted)
+            _count(self.execution.reads, segment, 32 * pieces)
+            _count(self.execution.fetched, segment, 32 * pieces - 16 * parted)
         return number
 
     def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
@@ -304,18 +304,18 @@ class TapeRecorder(Recorder):
         for number in range(first, len(self.events)):
             if self.events[number].kind == "mma":
                 stored = len(work.footprint.descriptors) < 2
-                self.tape.products[number] = Multiplied(m // group, n, n // group, group > 1, stored)
+                self.execution.products[number] = Multiplied(m // group, n, n // group, group > 1, stored)
 
     def tmem_alloc(self, cluster: Cluster, split: Split, start, columns, place, group) -> None:
         if cluster.index == self.index and split.cta == 0:
-            self.tape.columns += columns
+            self.execution.columns += columns
 
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         super().mbarrier_arrive(cluster, split, arrival)
         if arrival.place[0] != split.cta and cluster.index == self.index:
-            self.tape.remote.add(self.last[split.warp])
+            self.execution.remote.add(self.last[split.warp])
 
     def cluster_arrive(self, cluster: Cluster, split: Split, relaxed) -> None:
         super().cluster_arrive(cluster, split, relaxed)
         if relaxed and cluster.index == self.index:
-            self.tape.relaxed.add(self.last[split.warp])
+            self.execution.relaxed.add(self.last[split.warp])

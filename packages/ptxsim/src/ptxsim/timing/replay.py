@@ -1,12 +1,12 @@
-"""Replays the script of a cluster on the SMs of a chip: which step waits for what, in cycles.
+"""Replays the execution of a cluster on the SMs of a chip: which step waits for what, in cycles.
 
 A warp does its steps in order. A step waits for registers that are not ready; a run of instructions waits for
 a register only when its first reader is due. Pipes of an SM (issue slots, tensor cores, TMA, ports) serve
-requests in order of arrival; of the chip's bandwidth an SM has its share (servers.py). An event of the tape
-ends when its unit has served it, a phase of a barrier when all events that it follows have ended. The
-earliest step is always played next, so requests reach a pipe in order of time.
+requests in order of arrival; of the chip's bandwidth an SM has its share (servers.py). An event ends when
+its unit has served it, a phase of a barrier when all events that it follows have ended. The earliest step
+is always played next, so requests reach a pipe in order of time.
 
-Several instances of the script run one after another, `resident` at a time, as CTAs do on an SM.
+Several instances of the cluster run one after another, `resident` at a time, as CTAs do on an SM.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from ptxsim.timing.accesses import SECTOR
 from ptxsim.timing.chip import Chip
+from ptxsim.timing.costed_execution import CostedExecution
 from ptxsim.timing.instance import SUBS, Instance
 from ptxsim.timing.locality import Locality
-from ptxsim.timing.script import Script
 from ptxsim.timing.servers import Pipe, Scheduler, Share
 from ptxsim.timing.steps import (
     Global,
@@ -78,10 +78,10 @@ class Played:
 
 
 class Replay:
-    def __init__(self, script: Script, chip: Chip, locality: Locality, ghz: float):
-        self.script, self.chip, self.locality = script, chip, locality
-        self.tape = script.tape
-        self.sms = [Sm(chip, locality, ghz) for _ in range(self.tape.ctas)]
+    def __init__(self, costed: CostedExecution, chip: Chip, locality: Locality, ghz: float):
+        self.costed, self.chip, self.locality = costed, chip, locality
+        self.execution = costed.execution
+        self.sms = [Sm(chip, locality, ghz) for _ in range(self.execution.ctas)]
         self.heap: list[tuple] = []  # (cycle, instance, warp)
         self.launches = Pipe()  # the chip starts CTAs one after the other
         self.count = 0
@@ -98,7 +98,7 @@ class Replay:
         }
 
     def play(self, instances: int, resident: int) -> Played:
-        """Plays `instances` instances of the script, `resident` at a time."""
+        """Plays `instances` instances of the cluster, `resident` at a time."""
         self.left = instances
         self.starts: list[float] = []
         self.ends: list[float] = []
@@ -119,11 +119,11 @@ class Replay:
         self.left -= 1
         paced = self.launches.serve(at, self.chip.cta_pace * self.locality.sms)
         at = paced if len(self.instances) >= self.resident else at  # the first ones start together
-        instance = Instance(self.script, self.locality, len(self.instances))
+        instance = Instance(self.costed, self.locality, len(self.instances))
         self.instances.append(instance)
         self.starts.append(at)
         self.paths.append(instance.path)
-        for warp in range(len(self.script.warps)):
+        for warp in range(len(self.costed.warps)):
             self._push(at, instance, warp)
 
     def _push(self, at: float, instance, warp: int) -> None:
@@ -132,9 +132,9 @@ class Replay:
 
     def _advance(self, instance, warp: int, at: float) -> None:
         """Plays steps of a warp until another warp's step may be earlier, or until it waits for an event."""
-        steps, place, ready = self.script.warps[warp], instance.place, instance.ready[warp]
+        steps, place, ready = self.costed.warps[warp], instance.place, instance.ready[warp]
         heap, do = self.heap, self.do
-        sm, sub = self.sms[warp // self.tape.warps_per_cta], instance.sub(warp)
+        sm, sub = self.sms[warp // self.execution.warps_per_cta], instance.sub(warp)
         while place[warp] < len(steps):
             does, waits, fills = steps[place[warp]]
             begin = at
@@ -259,23 +259,23 @@ class Replay:
 
     def _issue(self, instance, warp, sm, sub, at, does: Issue, fills):
         event, cost = does
-        if self.tape.events[event].name.startswith(ALL_THREADS):
+        if self.execution.events[event].name.startswith(ALL_THREADS):
             at = instance.issued(warp, at)
         begin = sm.issue[sub].now(at, min(2, cost))
         instance.path.issued[event] = warp, begin
-        for work in self.script.late[event]:
+        for work in self.costed.late[event]:
             self._serve(instance, work, begin + 2, warp)
         self._end(instance, event, begin + cost)
-        if self.tape.events[event].name == "cp.async":  # the load unit's queue is short
+        if self.execution.events[event].name == "cp.async":  # the load unit's queue is short
             return max(begin + cost, sm.lines.free - self.chip.copy_queue)
         return begin + cost
 
     def _wait(self, instance, warp, sm, sub, at, does: Wait, fills):
         event, cost = does
-        noted = self.tape.events[event]
+        noted = self.execution.events[event]
         until, cause = at + cost, -1
         for other in noted.after:
-            if self.tape.events[other].lane.startswith("warp"):
+            if self.execution.events[other].lane.startswith("warp"):
                 continue  # the warp's own previous step
             ended = instance.ended[other]
             if ended is None:
@@ -297,7 +297,7 @@ class Replay:
 
     def _serve(self, instance, number: int, at: float, warp: int) -> None:
         """A unit starts work that was issued at `at`."""
-        event = self.tape.events[number]
+        event = self.execution.events[number]
         instance.path.issued[number] = warp, at
         sm = self.sms[event.cta]
         if event.lane == TENSOR and event.kind == "mma":
@@ -315,7 +315,7 @@ class Replay:
         self._end(instance, number, end)
 
     def _multiply(self, sm, number: int, event, at: float, sub: int) -> tuple:
-        product = self.tape.products.get(number)
+        product = self.execution.products.get(number)
         if product is None:  # wgmma: a warp's share, on its own sub-partition
             cycles = max(4 * event.amount / self.chip.mma_macs, self.chip.mma_least)
             begin = sm.tensor[sub].serve(at, cycles)
@@ -330,17 +330,17 @@ class Replay:
 
     def _multiplied(self, instance, number: int) -> float:
         """The earliest cycle at which a wait for an MMA can end."""
-        product, chip = self.tape.products[number], self.chip
+        product, chip = self.execution.products[number], self.chip
         late = chip.mma_stored_latency if product.stored else chip.mma_latency
         return instance.ended[number] + late + chip.mma_pair_latency * product.pair
 
     def _load(self, instance, number: int, at: float) -> tuple:
         """A TMA load; a multicast passes through L2 once and through the port of each CTA."""
-        copy = self.tape.copies[number]
+        copy = self.execution.copies[number]
         part = copy.bytes / (LINE * copy.lines) if copy.lines else 1.0  # share of the lines fetched into L2
         missed = instance.misses(copy.segment, "TMA", part)
         cycles = copy.bytes / self.chip.l2_port
-        own = self.sms[self.tape.events[number].cta]
+        own = self.sms[self.execution.events[number].cta]
         begin = max(self.sms[r].loads.serve(at, cycles) for r in copy.ranks)
         late = self.chip.tma_hbm_latency if missed else self.chip.tma_latency
         seconds = self.locality.copy_seconds(copy.segment, copy.bytes, copy.parted)
@@ -349,7 +349,7 @@ class Replay:
         return begin, begin + cycles, end
 
     def _copy(self, instance, sm, number: int, event, at: float) -> tuple:
-        copy = self.tape.copies.get(number)
+        copy = self.execution.copies.get(number)
         if copy is None:
             return at, at, at
         missed = instance.misses(copy.segment, "cp.async")
@@ -363,7 +363,7 @@ class Replay:
         return begin, begin + 4, end
 
     def _store(self, sm, number: int, event, at: float) -> tuple:
-        copy = self.tape.copies[number]
+        copy = self.execution.copies[number]
         cycles = copy.bytes / self.chip.store_port
         begin = sm.stores.serve(at, cycles)
         done = max(begin + cycles + self.chip.store_latency, sm.out.serve(begin, copy.bytes))
@@ -376,8 +376,8 @@ class Replay:
         """Ends event `number` at `at`, and phases that it completes; wakes the warps that wait for these."""
         instance.ended[number] = at
         instance.path.ended[number] = at
-        for phase in self.script.heirs[number]:
-            hop = at + self._hop(number, self.script.follows[phase])
+        for phase in self.costed.heirs[number]:
+            hop = at + self._hop(number, self.costed.follows[phase])
             if hop >= instance.phase_end.get(phase, -1.0):
                 instance.phase_end[phase] = hop
                 instance.path.cause[phase] = number
@@ -389,11 +389,11 @@ class Replay:
 
     def _hop(self, number: int, arrivals: int) -> float:
         """Cycles from one of `arrivals` arrivals to the warps that wait for the phase they complete."""
-        event, chip = self.tape.events[number], self.chip
+        event, chip = self.execution.events[number], self.chip
         if not event.lane.startswith("warp"):
             return 0.0
         if event.name.startswith("cluster_sync"):
-            return chip.cluster_relaxed_cost if number in self.tape.relaxed else chip.cluster_cost
+            return chip.cluster_relaxed_cost if number in self.execution.relaxed else chip.cluster_cost
         if event.name.startswith(ALL_THREADS):
             return chip.bar_cost + arrivals * chip.bar_warp
-        return chip.remote_hop if number in self.tape.remote else chip.arrive_hop
+        return chip.remote_hop if number in self.execution.remote else chip.arrive_hop

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ptxsim.timing.execution import Run
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.sass_count import Place
 from ptxsim.timing.steps import Global, Other, Product, Shared, Step, Stretch, Tmem, TmemWait
-from ptxsim.timing.tape import Run
 
 NOWHERE = -1
 

@@ -14,8 +14,8 @@ from ptxsim.jit import bytecode
 from ptxsim.jit.translate import is_shared
 from ptxsim.machine.blas import one_thread
 from ptxsim.machine.launch_view import Launch
+from ptxsim.timing.execution import Execution
 from ptxsim.timing.listening import listens
-from ptxsim.timing.tape import Tape
 
 MOST = 148  # clusters that are examined at most
 
@@ -76,7 +76,7 @@ def sharers(launch: Launch, reads: dict[int, int], together: int) -> dict[int, f
     return {segment: count / len(first[segment]) if first[segment] else 1.0 for segment in reads}
 
 
-def tiles_of(tape: Tape) -> int:
+def tiles_of(execution: Execution) -> int:
     """Tiles that a cluster processes in turn (a persistent kernel's), counted by jumps of its TMA loads.
 
     Within a tile the addresses in an array advance by a few recurring steps; rarer steps are jumps.
@@ -84,9 +84,9 @@ def tiles_of(tape: Tape) -> int:
     most = 1
     last: dict[tuple[int, int], int] = {}
     steps: dict[tuple[int, int], Counter] = defaultdict(Counter)
-    for number in sorted(tape.copies):
-        copy = tape.copies[number]
-        key = tape.events[number].cta, copy.segment
+    for number in sorted(execution.copies):
+        copy = execution.copies[number]
+        key = execution.events[number].cta, copy.segment
         if not copy.write and copy.box:
             if key in last:
                 steps[key][copy.address - last[key]] += 1

@@ -1,7 +1,7 @@
 """Steps of a warp with their costs. The type of `does` is the kind of a step.
 
-A script makes `Step`s and puts them into ptxas's order; the replay plays `Move`s, which name only registers
-that arrive late. Both are tuples because a replay processes millions of them.
+costed_execution.py makes `Step`s and puts them into ptxas's order; the replay plays `Move`s, which name only
+registers that arrive late. Both are tuples because a replay processes millions of them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TmemWait(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step of a script."""
+    """A step of a costed execution."""
 
     does: Any  # one of the above
     reads: tuple[str, ...] = ()  # registers that it waits for

@@ -1,8 +1,8 @@
 """A replay as a timeline in nanoseconds: what the model's first cluster on an SM does when.
 
 The timeline is the one that trace/ draws of a recorded run, with the times of the replay instead of ticks. A
-warp's own accesses to shared and global memory take time in the replay but are no events of its tape, so they
-appear as gaps.
+warp's own accesses to shared and global memory take time in the replay but are no events, so they appear as
+gaps.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _UNNAMED = re.compile(r"shared memory \+ (\d+) B")
 
 def timeline(prediction: Prediction, name: Callable[[int], str] | None = None) -> Timeline:
     """The timeline of the first instance. name: offset in shared memory -> what is there, for labels."""
-    tape, path = prediction.script.tape, prediction.played.paths[0]
+    execution, path = prediction.costed.execution, prediction.played.paths[0]
     start, scale = prediction.played.starts[0], 1.0 / prediction.ghz
     events = []
-    for number, event in enumerate(tape.events):
+    for number, event in enumerate(execution.events):
         begin, end = _span(number, event, path, prediction.locality.chip)
         begin, end = ((moment - start) * scale for moment in (begin, end))
         events.append(replace(event, begin=begin, end=max(begin, end), name=_named(event.name, name)))
     last = max((event.end for event in events), default=0.0)
-    lanes = [summarise(events, last, replace(lane)) for lane in tape.lanes]
+    lanes = [summarise(events, last, replace(lane)) for lane in execution.lanes]
     return Timeline(events, lanes, last, Costs(), True, 0, [NOTE], "ns")
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ptxsim.timing.execution import Run
 from ptxsim.timing.steps import Global, Step, Stretch
-from ptxsim.timing.tape import Run
 
 UNROLLED = 4
 LONGEST = 40  # instructions of an iteration: ptxas joins iterations of 32, but not those of 52

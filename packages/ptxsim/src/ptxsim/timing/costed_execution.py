@@ -1,4 +1,4 @@
-"""Prepares a tape for replay: gives every step of a warp its costs (steps.py).
+"""Prepares a execution for replay: gives every step of a warp its costs (steps.py).
 
 Only registers that arrive late (from memory, tensor cores, other lanes) are kept. Plain arithmetic is part of
 a run, which waits for a register when its first reader is due.
@@ -11,6 +11,7 @@ from typing import Any
 
 from ptxsim.timing.atomics import Atomic, played, whole_warps
 from ptxsim.timing.chip import Chip
+from ptxsim.timing.execution import Execution, MemoryAccess, Run, Unit
 from ptxsim.timing.instructions import Rows
 from ptxsim.timing.merging import merged
 from ptxsim.timing.ordering import among_products, hoisted
@@ -30,7 +31,6 @@ from ptxsim.timing.steps import (
     TmemWait,
     Wait,
 )
-from ptxsim.timing.tape import MemoryAccess, Run, Tape, Unit
 from ptxsim.timing.unrolling import joined, renamed
 from ptxsim.trace.schedule import BARRIERS, UNITS, WAITS
 
@@ -41,8 +41,8 @@ _FENCES = ("fence", "membar", "setmaxnreg", "tcgen05.alloc", "wgmma.fence", "wgm
 
 
 @dataclass
-class Script:
-    tape: Tape
+class CostedExecution:
+    execution: Execution
     warps: list[list[Move]]
     late: list[list[int]]  # event -> events of units' work that it starts
     follows: list[int]  # event of a barrier's phase -> number of events that it follows
@@ -54,50 +54,50 @@ class Script:
     half: float = 0.0  # share of the tensor instructions with float16 operands
 
 
-def script(tape: Tape, chip: Chip) -> Script:
-    """The tape of one cluster with this chip's costs."""
-    late: list[list[int]] = [[] for _ in tape.events]
-    heirs: list[list[int]] = [[] for _ in tape.events]
-    follows = [0] * len(tape.events)
-    for number, event in enumerate(tape.events):
+def with_costs(execution: Execution, chip: Chip) -> CostedExecution:
+    """The execution of one cluster with this chip's costs."""
+    late: list[list[int]] = [[] for _ in execution.events]
+    heirs: list[list[int]] = [[] for _ in execution.events]
+    follows = [0] * len(execution.events)
+    for number, event in enumerate(execution.events):
         if event.lane in UNITS:
             late[event.after[0]].append(number)
         elif event.lane == BARRIERS:
             follows[number] = len(event.after)
             for other in event.after:
                 heirs[other].append(number)
-    made = Script(tape, [], late, follows, heirs)
+    made = CostedExecution(execution, [], late, follows, heirs)
     writer = _Writer(made, chip)
-    made.warps = [writer.warp(steps) for steps in tape.warps]
-    made.unit_flops = sum(2.0 * e.amount for e in tape.events if e.kind == "mma")
-    made.half = _half_share(tape)
+    made.warps = [writer.warp(steps) for steps in execution.warps]
+    made.unit_flops = sum(2.0 * e.amount for e in execution.events if e.kind == "mma")
+    made.half = _half_share(execution)
     return made
 
 
 class _Writer:
-    """Writes the steps of a script, and adds up in it what they take."""
+    """Writes the steps of a costed execution, and adds up in it what they take."""
 
-    def __init__(self, made: Script, chip: Chip):
-        tape = made.tape
-        self.made, self.tape, self.chip = made, tape, chip
-        counts = tape.sass_counts or [1] * len(tape.instrs)
-        self.rows = Rows(tape.instrs, counts, chip.alu_latency, tape.stalls)
-        self.order = SassOrder(self.rows, tape.places, self._plain)
+    def __init__(self, made: CostedExecution, chip: Chip):
+        execution = made.execution
+        self.made, self.execution, self.chip = made, execution, chip
+        counts = execution.sass_counts or [1] * len(execution.instrs)
+        self.rows = Rows(execution.instrs, counts, chip.alu_latency, execution.stalls)
+        self.order = SassOrder(self.rows, execution.places, self._plain)
 
     def warp(self, steps: list) -> list[Move]:
         """The steps of one warp in ptxas's order, without registers for which no step waits."""
-        steps = whole_warps(steps, self.tape.instrs)
+        steps = whole_warps(steps, self.execution.instrs)
         out: list[Any] = [self._step(step) for step in steps]
-        places = set() if self.tape.places else joined(steps, self.rows.sass_counts)
+        places = set() if self.execution.places else joined(steps, self.rows.sass_counts)
         for place in places:
             out[place] = out[place]._replace(does=out[place].does._replace(branches=JOINED))
         out = merged(steps, out, self.made)
-        if self.tape.places:
+        if self.execution.places:
             steps, out = self.order.reordered(steps, out)
         out = [one for step, does in zip(steps, out, strict=True) for one in self._whole(step, does)]
         out = renamed(out) if places else out
-        if not self.tape.refills:  # with spills there are no registers for early loads
-            out = among_products(out if self.tape.places else hoisted(out), self.tape.events)
+        if not self.execution.refills:  # with spills there are no registers for early loads
+            out = among_products(out if self.execution.places else hoisted(out), self.execution.events)
         read = {name for step in out for name in step.reads}
         late = {name for step in out for name in step.writes if _is_late(step.does, name)}
         wanted = read & late
@@ -106,7 +106,7 @@ class _Writer:
     def _plain(self, uses: tuple, branches: bool) -> Stretch:
         """The Stretch of plain rows in machine-code order; spills are among the counted instructions."""
         slots, waits, needed, ready = self.rows.in_order(uses)
-        waits += slots * self.tape.refills * self.chip.l1_latency
+        waits += slots * self.execution.refills * self.chip.l1_latency
         return Stretch(slots, ready, branches, {}, waits, needed)
 
     def _whole(self, step, does) -> list[Step]:
@@ -126,10 +126,10 @@ class _Writer:
     def _step(self, step) -> Step | list[Step]:
         if type(step) is Run:
             slots, needed, ready = self.rows.run(step.first, step.last)
-            refills = slots * self.tape.refills
-            slots += 0.0 if self.tape.assembled else 2 * refills  # each comes with a store
+            refills = slots * self.execution.refills
+            slots += 0.0 if self.execution.assembled else 2 * refills  # each comes with a store
             self.made.slots += slots
-            last = self.tape.instrs[step.last]
+            last = self.execution.instrs[step.last]
             branches = last is not None and last.op in ("bra", "brx")
             roots = self.rows.roots(step.first, step.last)
             does = Stretch(slots, ready, branches, roots, refills * self.chip.l1_latency, needed)
@@ -157,13 +157,13 @@ class _Writer:
         self.made.slots += row is not None
         if step.event < 0:
             return self._other(step.row, row)
-        event = self.tape.events[step.event]
+        event = self.execution.events[step.event]
         if event.kind in WAITS:
             return Step(Wait(step.event, _wait_cost(event, self.chip)))
         if event.kind in ("TMEM read", "TMEM write"):
             return self._tensor_memory(step.event, event, row)
         reads = row.reads if row and event.kind == "issue" and event.name != "wgmma" else ()
-        cost = 0 if step.event in self.tape.further else _issue_cost(event, self.chip)
+        cost = 0 if step.event in self.execution.further else _issue_cost(event, self.chip)
         return Step(Issue(step.event, cost), reads)
 
     def _tensor_memory(self, number: int, event, row) -> Step:
@@ -176,7 +176,7 @@ class _Writer:
         return Step(Tmem(number, event.amount / port, late), reads, writes)
 
     def _other(self, number: int, row) -> Step:
-        instr = self.tape.instrs[number]
+        instr = self.execution.instrs[number]
         name = instr.name
         if name.startswith(_PRODUCTS):
             macs = _macs(instr.mods)
@@ -198,10 +198,10 @@ class _Writer:
         return Step(Other(slots, late, stays), row.reads, row.writes)
 
 
-def _half_share(tape: Tape) -> float:
+def _half_share(execution: Execution) -> float:
     """Share of the program's tensor instructions that have float16 operands."""
     starts = ("wgmma.mma_async", *_PRODUCTS)
-    products = [i for i in tape.instrs if i is not None and i.name.startswith(starts)]
+    products = [i for i in execution.instrs if i is not None and i.name.startswith(starts)]
     return sum(map(_of_halves, products)) / len(products) if products else 0.0
 
 

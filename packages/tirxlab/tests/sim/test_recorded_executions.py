@@ -1,4 +1,4 @@
-"""Recording: the tape of a real kernel, and that a dry run takes the same path as a normal one."""
+"""Recording: the execution of a real kernel, and that a dry run takes the same path as a normal one."""
 
 from dataclasses import replace
 
@@ -7,10 +7,10 @@ import pytest
 import ptxsim
 from ptxsim.timing import record as recording
 from ptxsim.timing.chip import chip
+from ptxsim.timing.execution import MemoryAccess, Run, Unit
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.record import Unpredictable, record
 from ptxsim.timing.sharing import sharers, tiles_of
-from ptxsim.timing.tape import MemoryAccess, Run, Unit
 from ptxsim.trace.schedule import LOADS, STORES, TENSOR
 from tirxlab.builders import builder
 from tirxlab.cli.common import REFERENCE
@@ -34,8 +34,8 @@ def made():
     return call
 
 
-def totals(tape, lane):
-    return sum(c.bytes for n, c in tape.copies.items() if tape.events[n].lane == lane)
+def totals(execution, lane):
+    return sum(c.bytes for n, c in execution.copies.items() if execution.events[n].lane == lane)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def totals(tape, lane):
     [(4, SIZE, 128, 128), (8, SIZE, 128, 128), (9, SIZE, 256, 256), (10, STEP10, 512, 256)],
 )
 def test_a_tape_holds_all_copies_and_products_of_its_tile(made, step, size, rows, columns):
-    tape = record(launch_of(made(step, size)))
-    assert sum(e.amount for e in tape.events if e.lane == TENSOR) == rows * columns * size[2]
-    assert totals(tape, STORES) == rows * columns * 2
-    assert totals(tape, LOADS) == sum(tape.reads.values())
-    assert all(isinstance(s, Run | MemoryAccess | Unit) for w in tape.warps for s in w)
+    execution = record(launch_of(made(step, size)))
+    assert sum(e.amount for e in execution.events if e.lane == TENSOR) == rows * columns * size[2]
+    assert totals(execution, STORES) == rows * columns * 2
+    assert totals(execution, LOADS) == sum(execution.reads.values())
+    assert all(isinstance(s, Run | MemoryAccess | Unit) for w in execution.warps for s in w)
 
 
 @pytest.mark.parametrize("step", [1, 4, 7])
@@ -66,8 +66,8 @@ def test_a_sample_is_the_same_twice_and_so_is_its_prediction(made):
 
 def test_clusters_of_one_row_of_tiles_share_a_and_those_of_one_column_share_b(made):
     launch = launch_of(made(4))
-    tape = record(launch)
-    assert sharers(launch, tape.reads, 16) == dict.fromkeys(tape.reads, 4.0)  # 4 by 4 tiles
+    execution = record(launch)
+    assert sharers(launch, execution.reads, 16) == dict.fromkeys(execution.reads, 4.0)  # 4 by 4 tiles
 
 
 def test_a_persistent_cluster_counts_its_tiles(made):

@@ -1,4 +1,4 @@
-"""The tape that a replay plays: what the warps of one cluster did, in order. Plain data.
+"""The execution that a replay plays: what the warps of one cluster did, in order. Plain data.
 
 A step of a warp is one of
     Run           consecutive plain instructions of the program, none of which leaves the SM sub-partition
@@ -48,7 +48,7 @@ class MemoryAccess:
 @dataclass(slots=True)
 class Unit:
     row: int  # -1: belongs to the instruction before it
-    event: int = -1  # index into Tape.events, -1 for none
+    event: int = -1  # index into Execution.events, -1 for none
 
 
 @dataclass(slots=True)
@@ -77,8 +77,8 @@ class Multiplied(NamedTuple):
 
 
 @dataclass
-class Tape:
-    """The tape of one cluster."""
+class Execution:
+    """The execution of one cluster."""
 
     instrs: list  # of the program, by row: frontend.ast.Instr, None for a mark
     ctas: int
