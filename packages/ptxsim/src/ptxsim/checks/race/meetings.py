@@ -77,6 +77,7 @@ class Meetings:
     # (barrier, row) of a lane's arrival for the reading warp, if there was one at every meeting
     handed_back: tuple[Place, int] | None = None
     readers: set[tuple[int, int]] = field(default_factory=set)  # (row, agent); -1: it is not known who
+    met: set[tuple[int, int]] = field(default_factory=set)  # rows (read, write) of a CTA's threads; -1: else
     results: np.ndarray | None = None  # cells of tensor memory that depend on what MMAs read there
     _any: bool = False
 
@@ -96,6 +97,7 @@ class Meetings:
         reads_later = one.code != READ_WRITE
         reader, writer = (one.later, one.earlier) if reads_later else (one.earlier, one.later)
         kind = races.clocks.kind_of(reader.agent) if reader.agent >= 0 else "other"
+        self.met.add((reader.row, writer.row) if _of_one_cta(races, one) else (-1, -1))
         written = None
         if kind in ("wgmma", "mma") and space == "shared":
             written = _written(races, writer, one.position, None if reads_later else one.work)
@@ -123,6 +125,13 @@ def _is_thread(races, side: Side) -> bool:
 def _of_one_warp(races, one: Meeting) -> bool:
     threads = _is_thread(races, one.earlier) and _is_thread(races, one.later)
     return threads and races.clocks.warp_of(one.earlier.agent) == races.clocks.warp_of(one.later.agent)
+
+
+def _of_one_cta(races, one: Meeting) -> bool:
+    if not (_is_thread(races, one.earlier) and _is_thread(races, one.later)):
+        return False
+    warps = (races.clocks.warp_of(side.agent) for side in (one.earlier, one.later))
+    return len({warp // races.cluster.warps_per_cta for warp in warps}) == 1
 
 
 def _known_in_warp(races, one: Meeting) -> bool:

@@ -30,6 +30,7 @@ from ptxsim.checks.race.shadow_order import (
     WRITE_WRITE,
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
+from ptxsim.checks.race.unused_loads import unused
 from ptxsim.checks.race.wording import line_of, side_of, text_of
 from ptxsim.machine.register_files import WHOLE_WARP
 
@@ -147,6 +148,8 @@ def _harmless(races, pair: AccessPair, kind: str) -> str:
         return "; each wgmma waits for all four warps, and an H200 reads what they stored before it"
     if kind == "race" and _loads_in_vain(races, pair):
         return "; the threads that read there store nothing that depends on it, so it changes nothing"
+    if kind == "race" and unused(races, pair):
+        return "; what is read is used on no way to the next barrier, nor after it, so it changes nothing"
     return ""
 
 
