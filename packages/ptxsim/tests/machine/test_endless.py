@@ -105,6 +105,15 @@ def test_the_same_loop_that_goes_on_to_the_next_tile_ends():
     assert not [f for f in result.findings if f.kind == "deadlock"] and out[0] == 99
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_loop_of_instructions_that_each_change_something_is_named(order):
+    """Such a loop uses up no turn by itself."""
+    text = "@!%first bra OUT;\nAGAIN:\nmbarrier.init.shared.b64 [%sm], 1;\nbra AGAIN;\nOUT: bar.sync 0;\n"
+    result, _ = run(text, order)
+    finding = next(f for f in result.findings if f.kind == "deadlock")
+    assert finding.severity == "error" and "warp 0 never leaves the loop" in finding.message
+
+
 def test_a_run_longer_than_asked_for_is_incomplete():
     text = SAME_TILE.replace("setp.lt", "add.u32 %x3, %x3, 1; setp.lt")  # a counter: no state repeats
     result, _ = run(text, max_instructions=50_000)

@@ -133,9 +133,7 @@ class Cluster(RegisterFiles):
         self.timeouts, self.stuck = 0, False  # the first: effects + 1 at the last standstill
 
     def clear(self) -> None:
-        """Sets the arrays that compiled code works on to the initial state of a cluster; `run_each` of
-        loop_series.py does the same.
-        """
+        """Sets the arrays of compiled code to their initial state, as `run_each` of loop_series.py does."""
         self.registers[:, : len(self.fresh)] = self.fresh
         self.predicates[:] = 0
         self.predicates[:, 0] = 0xFFFF_FFFF
@@ -274,6 +272,7 @@ class Cluster(RegisterFiles):
             else:
                 return 0
         self.queue.append(g)
+        self.watchdog.long_turn(units)
         return polls * POLL_WORK
 
     def _followed(self) -> tuple[int, Split]:

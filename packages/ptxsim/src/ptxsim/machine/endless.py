@@ -21,6 +21,7 @@ from ptxsim.report.findings import Finding
 
 START = 1024  # turns after which a cluster is watched; most clusters end before, and pay nothing
 START_TOGETHER = 128  # the same, if other clusters may help this one
+UNITS = 4  # unit instructions of one turn that take as long as a turn of compiled code
 AGAIN = 3  # times that a state must recur
 AGAIN_AT_RANDOM = 100  # the same if splits run in random order: by then each has had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
@@ -43,6 +44,7 @@ class Livelock:
         """Starts to compare states after `start` more turns."""
         self.turns = self.again = 0
         self.start = self.next = start  # turn whose state is compared with later ones
+        self.forget = 1  # turn from which `stood` starts again
         self.key: tuple[int, tuple, bytes] | None = None
         self.split: tuple[int, bytes] | None = None  # the split in `key`, and its row of the split table
         self.own: np.ndarray = np.empty(0, np.uint64)  # registers of its warp
@@ -53,8 +55,11 @@ class Livelock:
     def came_back(self, cluster: Cluster, g: int) -> bool:
         """After a turn of split g: whether the cluster loops through the same states."""
         self.turns += 1
-        if self.turns & (self.turns - 1) == 0:
-            self.stood = set()  # rows before the loop must not count as part of it
+        if self.turns >= self.forget:
+            self.stood, self.forget = (
+                set(),
+                2 * self.turns,
+            )  # rows before the loop must not count as part of it
         self.stood.add((g // 32, cluster.split_table.item(g, bytecode.SP_PC)))
         if self.turns < self.start:
             return False

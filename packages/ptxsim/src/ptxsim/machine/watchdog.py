@@ -18,6 +18,7 @@ from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.endless import (
     START,
     START_TOGETHER,
+    UNITS,
     Livelock,
     hopeless,
     memory_of,
@@ -63,6 +64,10 @@ class Watchdog:
         self.moved = True
         if self.polling.states:
             self.polling.clear()
+
+    def long_turn(self, units: int) -> None:
+        """Notes a turn with so many unit instructions, which counts as several: they are slow."""
+        self.livelock.turns += units // UNITS
 
     def gets_on(self, g: int, work: int | None) -> bool:
         """After a turn of split g: whether there is a point in continuing.
