@@ -232,7 +232,8 @@ def test_the_kernel_as_a_whole(case, tmp_path):
     lines, reason = WHOLE[case]
     with pytest.raises(KernelError) as error:
         make_kernel(tmp_path, "R[tid] = tid", decl="\n".join(lines))
-    assert reason in str(error.value) and "@Tx.prim_func" in str(error.value)
+    line = lines[0] if case in ("threads disagree", "renamed parameter") else "@Tx.prim_func"
+    assert reason in str(error.value) and line in str(error.value)
 
 
 def test_the_number_of_an_ids_threads_is_checked_at_its_line(tmp_path):

@@ -94,7 +94,7 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
     "a cluster without a grid": (
         7, (256, 256, 192),
         'Tx.cta_id([SM_COUNT], parent="kernel")', 'Tx.cta_id([SM_COUNT], parent="cluster")',
-        "the grid is missing", "@Tx.prim_func",
+        "the grid is missing", "bx = Tx.cta_id(",
     ),
     "one id with two extents": (
         7, (256, 256, 192), 'Tx.warpgroup_id([WG_NUMBER], parent="cta")',

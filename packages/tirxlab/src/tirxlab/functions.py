@@ -19,12 +19,17 @@ import numpy as np
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, driver, require_fit, sim
 
+_BOTH = "{} is read and written: a function has inputs and outputs"
+
 
 def compiled(kernel, arch: str) -> Function:
     """Builds a kernel made with `@Tx.prim_func` for `arch`; BuildError if that fails."""
-    from tirxlab.toolchain.build import build
+    from tirxlab.toolchain.build import BuildError, build
 
-    return Function(build(kernel, arch))
+    artifact = build(kernel, arch)
+    if both := [b.name for b in artifact.buffers if b.role == "inout"]:
+        raise BuildError(_BOTH.format(both[0]), kernel.source_file, kernel.source_line)
+    return Function(artifact)
 
 
 class Function:
@@ -36,7 +41,7 @@ class Function:
     def __init__(self, artifact: Artifact):
         inout = [b.name for b in artifact.buffers if b.role == "inout"]
         if inout:
-            raise DeviceError(f"{inout[0]} is read and written: a function has inputs and outputs")
+            raise DeviceError(_BOTH.format(inout[0]))
         self.artifact = artifact
         self.inputs = tuple(b for b in artifact.buffers if b.role == "in")
         self.outputs = tuple(b for b in artifact.buffers if b.role == "out")

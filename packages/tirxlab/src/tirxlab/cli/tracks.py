@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tirxlab.cli.common import ROOT, UserError, fold, notes, output, print_json, shown
+from tirxlab.explain.builder_slips import guarded
 from tirxlab.steps import StepError, UntouchedStep, load_kernels, parse_size, size_text
 
 if TYPE_CHECKING:
@@ -93,15 +94,22 @@ def build(rung: Rung, path: Path, size, **options) -> Function:
     make: Callable[..., Function] | None = getattr(load_kernels(path), rung.builder, None)
     if not callable(make):
         raise StepError(f"{path.name} has no {rung.builder}(M, N, K)")
+    make = guarded(make, path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of TVM's, about its own choices
-            return make(*size, **options)
+            made = make(*size, **options)
     except Exception as error:  # of the student's code, the dialect or the compiler
         if type(error) is ValueError:  # what a builder raises for a shape that does not fit
             raise UserError(f"rung {rung.number} at {size_text(size)}: {fold(str(error))}") from None
         typer.echo(f"rung {rung.number} at {size_text(size)}: {error}", err=True)
         raise typer.Exit(1) from None
+    if not made.outputs:
+        typer.echo(
+            f"rung {rung.number} at {size_text(size)}: the kernel writes none of its buffers", err=True
+        )
+        raise typer.Exit(1)
+    return made
 
 
 # ---- check ----

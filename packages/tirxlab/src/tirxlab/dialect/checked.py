@@ -61,6 +61,7 @@ class Checked:
         if not callable(self._target):
             raise TypeError(f"Tx.{self._path} is a group of instructions, not one")
         self._check_pointer(args)
+        self._check_none(args, kwargs)
         self._check_group(args, kwargs)
         args = _tmem(self._path, self._target, args, kwargs)
         if self._path in _NUMBERS:
@@ -81,6 +82,16 @@ class Checked:
         number = isinstance(given, int) and not self._path.endswith("commit")
         if number or is_buffer_var(given) or isinstance(given, BufferLoad | BarrierArray):
             raise TypeError(f"Tx.{self._path}: the first argument is a pointer: {expected}")
+
+    def _check_none(self, args: tuple, kwargs: dict):
+        """TypeError for a None that is not the argument's default; TVM crashes on some."""
+        wrong: list[str] = []
+        with contextlib.suppress(TypeError, ValueError):  # the call itself reports wrong arguments
+            signature = inspect.signature(self._target)
+            given = signature.bind_partial(*args, **kwargs).arguments
+            wrong = [n for n, v in given.items() if v is None and signature.parameters[n].default is not None]
+        if wrong:
+            raise TypeError(f"Tx.{self._path}: {wrong[0]} is None, which is not a value on the GPU")
 
     def _check_group(self, args: tuple, kwargs: dict):
         """All tcgen05 instructions of a kernel take the same cta_group (PTX ISA 9.7.16.2.1)."""

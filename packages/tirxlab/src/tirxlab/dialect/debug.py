@@ -22,6 +22,11 @@ def printf(fmt: str, *args):
             raise TypeError(
                 f"Tx.cuda.printf: argument {position} is {dtype}; print one of {', '.join(_C_TYPES)}"
             )
+    places = fmt.replace("%%", "").count("%")
+    if places != len(values) and "*" not in fmt:
+        raise TypeError(
+            f"Tx.cuda.printf: {fmt!r} has {places} places for values, and {len(values)} are given"
+        )
     types = [_C_TYPES[d] for d in dtypes]
     name = "lab_printf_" + hashlib.sha256("\0".join([fmt, *types]).encode()).hexdigest()[:12]
     taken = ", ".join(f"{t} a{i}" for i, t in enumerate(types))

@@ -19,17 +19,20 @@ from tvm.tirx.analysis import verify_tirx_well_formed
 from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
-from . import (  # noqa: F401  (conditions: `and`, `or` of numbers; quick_eval: less work for TVM's parser)
+from . import (  # noqa: F401  (conditions: numbers as conditions; quick_eval: less work for TVM's parser)
     conditions,
+    decided,
+    indices,
     known,
     quick_eval,
 )
-from .errors import KernelError, kernel_error, short
+from .errors import KernelError, kernel_error
 from .frames import outer_frames
 from .python_slips import slips
 from .several import raise_all
 from .state import ParseState, new_state
 from .whole import never_set, problem
+from .wording import short
 
 INFO_ATTR = "tirxlab.info"
 _NOT_DIVISIBLE = re.compile(r"non-divisible extents: (\d+) is not divisible by (\d+)")
@@ -70,13 +73,13 @@ class KernelInfo:
     buffers: tuple[BufferRole, ...]
 
 
-def prim_func(func=None, *, tirx: bool = True, private: bool = False, check_well_formed: bool = True):
+def prim_func(func=None, *, tirx: bool = True, check_well_formed: bool = True):
     """Decorator: a Python function in the course's language becomes a TIRX PrimFunc.
 
     Raises KernelError, naming the student's file and line, for anything the language does not allow.
     """
     if not tirx:
-        raise ValueError("this lab's kernels are TIRX: write @Tx.prim_func(tirx=True)")
+        raise TypeError("this lab's kernels are TIRX: write @Tx.prim_func(tirx=True)")
     stack = outer_frames()
 
     def decorate(function):
@@ -112,11 +115,12 @@ def _parse(function, stack, check_well_formed: bool) -> PrimFunc:
             raise_all(parsed.errors or [told])
         if parsed.errors:
             raise_all(parsed.errors)
-    wrong = problem(parsed, [p.name for p in kernel.params])
-    if wrong is None and check_well_formed:
-        wrong = _ill_formed(kernel)
+    names = [p.name for p in kernel.params]
+    wrong, at = problem(parsed, names) or (_ill_formed(kernel) if check_well_formed else None, 0)
     if wrong:
-        raise KernelError(wrong, file, line, linecache.getline(file, line))
+        again = [name for name in names if names.count(name) > 1]
+        at = at or (_definition(again[0], file, line) if again else line)
+        raise KernelError(wrong, file, at, linecache.getline(file, at))
     unset = never_set(kernel)
     if unset:
         at = _definition(unset[0], file, line)

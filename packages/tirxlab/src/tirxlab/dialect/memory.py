@@ -12,6 +12,7 @@ from tvm.backend.cuda.tile_primitive.tma_utils import SwizzleMode, mma_shared_la
 from tvm.script import tirx as T
 from tvm.tirx import _buffer_view, is_buffer_var
 
+from .shapes import checked
 from .state import state
 
 # bytes of dynamic shared memory one CTA may use (CUDA guide, compute capability 10.0)
@@ -37,7 +38,10 @@ class PoolAllocator(SMEMPool):
         """The pool's next buffer, aligned to `align` bytes (if swizzled, to 1024, the swizzle's period)."""
         if self.committed:
             raise ValueError("pool.alloc() after pool.commit(): the buffer would lie outside the pool")
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        checked("pool.alloc", shape, dtype)
+        shape = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+        if layout not in ("default", None) and not hasattr(layout, "size"):
+            raise TypeError(f"pool.alloc: layout is what tma_shared_layout(..) gives, not {layout!r:.60}")
         if layout not in ("default", None) and math.prod(shape) != int(layout.size()):
             raise ValueError(
                 f"pool.alloc: the shape {shape} has {math.prod(shape)} elements, its layout "
@@ -98,11 +102,17 @@ def tma_shared_layout(dtype: str, swizzle_mode: SwizzleMode, shape):
 
 def alloc_local(shape, dtype="float32", **options):
     """Registers of one thread; `.view(rows, cols, layout=...)` is the warpgroup's tile made of them."""
+    checked("Tx.alloc_local", shape, dtype)
     return T.alloc_local(shape, dtype, **options)
 
 
 def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr: Any = None, **options):
     """Declare hardware-managed memory: scope="tmem", allocated_addr=tmem_addr[0] (or a first column)."""
+    checked("Tx.decl_buffer", shape, dtype)
+    if isinstance(allocated_addr, str | float | list | tuple):
+        raise TypeError(
+            f"Tx.decl_buffer: allocated_addr is tmem_addr[0] or a column, not {allocated_addr!r:.60}"
+        )
     if is_buffer_var(allocated_addr):
         allocated_addr = allocated_addr[0]
     if scope in ("local", "shared", "shared.dyn") and "data" not in options:

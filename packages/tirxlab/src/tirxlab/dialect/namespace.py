@@ -4,10 +4,12 @@ import difflib
 import inspect
 from types import SimpleNamespace
 
+from tvm import tirx
 from tvm.script import tirx as T
 
-from . import memory, ops
+from . import memory, ops, shapes
 from .checked import Checked, meant
+from .conditions import joined
 from .docs import documented
 from .func import prim_func
 from .scopes import id_maker, scope_maker, within
@@ -16,6 +18,9 @@ _SCOPES = ("kernel", "cluster", "cta", "warpgroup", "warp", "thread")
 _IDS = ("cta_id", "warpgroup_id", "warp_id", "thread_id")
 _NAMES = {
     "prim_func": prim_func,
+    "Buffer": shapes.buffer,
+    "And": joined("And", tirx.And),
+    "Or": joined("Or", tirx.Or),
     "PoolAllocator": memory.PoolAllocator,
     "alloc_local": memory.alloc_local,
     "decl_buffer": memory.decl_buffer,
@@ -29,6 +34,7 @@ _TILE_OPS = (*ops.TILE_OPS, "copy", "copy_async", "cast", "gemm_async")
 # Names from TVM's documentation that the course writes differently.
 _OTHERWISE = {
     "device_entry": "the body of a kernel goes into `with Tx.kernel():`, without Tx.device_entry()",
+    "jit": "a kernel is written under @Tx.prim_func(tirx=True)",
     "Tensor": 'the type of a parameter is Tx.Buffer((M, K), "float16")',
 }
 # Python's own names, which a kernel uses without `Tx.`.

@@ -121,6 +121,22 @@ class _Tx(TileOps):
         Then: call it.
         """
 
+    def And(self, *conditions: Any) -> Any:
+        """True if every condition holds: `Tx.And(row < M, col < N)`.
+
+        Lowers to: `&&`.
+        Who: any thread.
+        Then: nothing.
+        """
+
+    def Or(self, *conditions: Any) -> Any:
+        """True if one of the conditions holds: `Tx.Or(warp_id == 0, warp_id == 3)`.
+
+        Lowers to: `||`.
+        Who: any thread.
+        Then: nothing.
+        """
+
     def meta_var(self, value: Any) -> Any:
         """A name for an expression that stays an expression: needed for slice starts and option dicts.
 

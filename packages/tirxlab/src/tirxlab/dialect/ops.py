@@ -64,6 +64,10 @@ def _scope(op: str) -> str:
             f"Tx.{op} needs an execution scope: put it inside `with Tx.cta():`, `with Tx.warpgroup():`, "
             "`with Tx.warp():` or `with Tx.thread():`"
         )
+    if scope == "cluster":
+        raise ValueError(
+            f"Tx.{op} is not done by a cluster: put it inside `with Tx.cta():` or a smaller scope"
+        )
     return scope
 
 
@@ -195,14 +199,15 @@ def copy(dst, src, dispatch: str | None = None, **options):
         raise _differ("copy", dst, src)
     if "tmem" not in (_memory(dst), _memory(src)):
         _no_warpgroup_view("copy", dst=dst, src=src)
-        types = [str(_buffer(value).dtype) for value in (dst, src)]
-        if types[0] != types[1]:
-            raise TypeError(
-                f"Tx.copy: dst is {types[0]}, src is {types[1]}; Tx.cast converts, Tx.copy does not"
-            )
+        _one_type("copy", dst, src)
         if "local" not in (_memory(dst), _memory(src)):
             one_place(_scope("copy"), dst, src)
         return _call("copy", dst, src, dispatch=dispatch)
+    if {_memory(dst), _memory(src)} != {"tmem", "local"}:
+        raise ValueError(
+            f"Tx.copy moves TMEM to or from registers (a view of Tx.alloc_local), not {_memory(src)} -> "
+            f"{_memory(dst)}"
+        )
     if _scope("copy") != "warpgroup":
         raise ValueError("Tx.copy from or to TMEM needs all 128 threads: put it in `with Tx.warpgroup():`")
     _call("copy_async", dst, src)
@@ -224,6 +229,13 @@ def copy_async(dst, src, dispatch: str | None = None, **options):
     return _call("copy_async", dst, src, dispatch=variant, **options)
 
 
+def _one_type(op: str, dst, src) -> None:
+    """TypeError for a copy between buffers of different types."""
+    types = [str(_buffer(value).dtype) for value in (dst, src)]
+    if types[0] != types[1]:
+        raise TypeError(f"Tx.{op}: dst is {types[0]}, src is {types[1]}; Tx.cast converts, Tx.{op} does not")
+
+
 def _check_mbar(mbar, variant: str | None) -> None:
     if mbar is None:
         return
@@ -239,12 +251,16 @@ def _check_tma(dst, src, options: dict) -> None:
     load = pair[0] == "global" and pair[1].startswith("shared")
     if not load and not (pair[0].startswith("shared") and pair[1] == "global"):
         raise ValueError(f'Tx.copy_async(dispatch="tma") moves global <-> shared, not {pair[0]} -> {pair[1]}')
+    if any(_buffer(value).layout is None for value in (dst, src) if _memory(value) != "global"):
+        raise ValueError("TMA needs the buffer in shared memory to have layout=tma_shared_layout(..)")
     if load and options.get("mbar") is None:
         raise ValueError("a TMA load needs mbar=bar.ptr_to([stage]): the barrier that counts its bytes")
     if not load and "mbar" in options:
         raise ValueError("a TMA store takes no mbar: it completes through commit_group() and wait_group(0)")
     if options.get("cta_group", 1) not in (1, 2):
         raise ValueError(f"cta_group is 1 or 2, not {options['cta_group']}")
+    if "tma_dtype" not in options:
+        _one_type("copy_async", dst, src)
     if math.prod(_extents(dst)) != math.prod(_extents(src)):
         raise _differ("copy_async", dst, src)
     if _extents(src) == _extents(dst)[::-1] != _extents(dst):

@@ -18,6 +18,9 @@ TRY_WAIT = (
     "Tx.ptx.mbarrier.try_wait blocks until the phase has completed and gives no value: "
     "write it as a statement of its own, without a loop or a condition"
 )
+RETURN = "a kernel cannot return, nor can a function of it: what other threads still do goes under an `if`"
+ASSERT = 'an assert in a kernel needs a text: assert condition, "what is wrong"'
+NOT_THERE = ast.ClassDef | ast.Match | ast.Try | ast.AsyncFor | ast.AsyncWith | ast.Yield | ast.Await
 OPERATORS = {ast.BitXor: "^", ast.Add: "+", ast.Sub: "-"}  # often meant to change a variable
 
 
@@ -28,15 +31,31 @@ def slips(function, file: str) -> list[KernelError]:
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, SyntaxError):  # no source: TVM reports that itself
         return []
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Call)]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
+    nodes = [node for node in nodes if node is not tree.body[0]]
     found = sorted((node.lineno, reason) for node in nodes if (reason := problem(node)))
     return [KernelError(said, file, first + n - 1, lines[n - 1]) for n, said in found]
 
 
 def problem(node: ast.AST) -> str:
     """What is wrong with a statement or a call; "" if nothing."""
+    if isinstance(node, NOT_THERE):
+        word = type(node).__name__.removesuffix("Def").lower()
+        return f"a kernel cannot contain this Python statement ({word})"
+    if isinstance(node, ast.NamedExpr):
+        return "a kernel has no `:=`: assign on a line of its own"
+    if isinstance(node, ast.Compare) and len(node.ops) > 1 and any(map(_bits, node.comparators[:-1])):
+        return "`&` and `|` bind more tightly than `==`: write Tx.And(a, b) or Tx.Or(a, b)"
+    if isinstance(node, ast.Return):
+        return RETURN
+    if isinstance(node, ast.Assert) and node.msg is None:
+        return ASSERT
+    if isinstance(node, ast.FunctionDef) and any("prim_func" in ast.unparse(d) for d in node.decorator_list):
+        return "a function inside a kernel is written under @Tx.inline; Tx.prim_func makes a kernel"
     if isinstance(node, ast.Expr):
         return _without_effect(node.value)
+    if isinstance(node, ast.For | ast.While) and node.orelse:
+        return "a loop in a kernel has no `else`"
     if isinstance(node, ast.While | ast.If):
         return TRY_WAIT if any(_calls(part, "try_wait") for part in ast.walk(node.test)) else ""
     if not isinstance(node, ast.Call):
@@ -45,6 +64,11 @@ def problem(node: ast.AST) -> str:
         return PRINT
     formatted = any(isinstance(arg, ast.JoinedStr) for arg in node.args)
     return F_STRING if formatted and _calls(node, "printf") else ""
+
+
+def _bits(node: ast.AST) -> bool:
+    """Whether this is `a & b` or `a | b`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr)
 
 
 def _calls(node: ast.AST, name: str) -> bool:

@@ -13,12 +13,10 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import sys
 from collections.abc import Callable
 
 from tvm.script.parser._core import doc
 from tvm.script.parser.core import evaluator
-from tvm.script.parser.core.parser import ScriptMacro
 
 _KEPT = 4096  # compiled expressions in the cache
 _FUNCTIONS = 64  # functions whose source is cached
@@ -135,20 +133,8 @@ def copied(node):
     return one
 
 
-def parser_above(_):
-    """The parser that calls a macro: the one in the globals of the innermost frame that has one."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        parser = frame.f_globals.get(ScriptMacro.parser_object_name)
-        if parser is not None:
-            return parser
-        frame = frame.f_back
-    raise RuntimeError("a macro is called where no kernel is parsed")
-
-
 evaluator._eval_expr = evaluated
 evaluator.ExprEvaluator._visit = visited
 evaluator._eval_assign = assigned
 inspect.getblock = lambda lines: _block(tuple(lines)).copy()  # type: ignore[assignment]
 doc.to_doc = copied
-ScriptMacro._find_parser_def = parser_above

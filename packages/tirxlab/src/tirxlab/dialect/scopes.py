@@ -9,6 +9,7 @@ from math import prod
 
 from tvm.script import tirx as T
 
+from .conditions import decides
 from .state import state
 
 SCOPES = ("kernel", "cluster", "cta", "warpgroup", "warp", "thread")
@@ -50,11 +51,14 @@ class Scope:
 
     def __enter__(self):
         if self.name == "kernel":
+            if state().entered:
+                raise ValueError("a kernel has one `with Tx.kernel():`, around its whole body")
+            state().entered = True
             T.device_entry()
         elif not state().scopes:
             raise ValueError(f"Tx.{self.name}() must be written inside `with Tx.kernel():`")
         if self.condition is not None:
-            self.frames = [T.If(self.condition), T.Then()]
+            self.frames = [T.If(decides(self.condition)), T.Then()]
             for frame in self.frames:
                 frame.__enter__()
         state().scopes.append(self.name)
@@ -115,6 +119,8 @@ def id_maker(name: str):
     def make(shape, parent: str):
         if parent not in parents:
             raise ValueError(f"Tx.{name}(parent={parent!r}): parent is one of {parents}")
+        if not state().scopes:
+            raise ValueError(f"Tx.{name}() must be written inside `with Tx.kernel():`")
         if not isinstance(shape, list | tuple):
             raise TypeError(
                 f"Tx.{name} takes a list of extents, for example Tx.{name}([4], parent={parent!r})"
@@ -129,6 +135,7 @@ def id_maker(name: str):
         if all(isinstance(extent, int) for extent in shape):
             _check_extents(name, parent, tuple(shape))
             state().ids[name, parent] = tuple(shape)
+            state().id_lines[name, parent] = state().line
         made = _IDS[name, parent](list(shape))
         each = [made] if len(shape) == 1 else list(made)
         state().variables += [((name, parent), *one) for one in zip(each, shape, strict=True)]

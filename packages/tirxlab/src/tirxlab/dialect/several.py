@@ -8,7 +8,7 @@ these are not reported.
 from tvm.script.parser.core import doc
 from tvm.script.parser.core.parser import Parser
 
-from .errors import KernelError, is_students, kernel_error
+from .errors import KernelError, is_students, kernel_error, place_of
 from .state import state, state_or_none
 
 _visit_body = Parser.visit_body
@@ -20,19 +20,26 @@ def visit_body(parser: Parser, statements: list) -> None:
     current = state_or_none()
     if current is None or not is_students(source.source_name):
         return _visit_body(parser, statements)
+    before = current.source, current.line, current.caller
+    if source is not before[0]:  # of a function that the statement at `line` calls
+        current.source, current.caller = source, before[1]
     for statement in statements:
         scopes, table = list(current.scopes), parser.var_table
+        current.line = place_of(source, statement).line
         try:
             parser.visit(statement)
         except Exception as error:
             current.scopes[:], parser.var_table = scopes, table
             _keep(error, source.source_name, statement)
+    current.source, current.line, current.caller = before
 
 
 def _keep(error: Exception, file: str, statement) -> None:
     current = state()
     if not current.lost & _names(statement, doc.Load):
-        current.errors.append(error if isinstance(error, KernelError) else kernel_error(error, file, 0))
+        told = error if isinstance(error, KernelError) else kernel_error(error, file, 0)
+        told.caller = current.caller
+        current.errors.append(told)
     current.lost |= _names(statement, doc.Store)
 
 
@@ -62,6 +69,9 @@ def raise_all(errors: list[KernelError]) -> None:
     for reason, (first, *again) in alike.items():
         lines = sorted({error.line for error in again} - {first.line})
         also = f" (also line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})" if lines else ""
+        callers = sorted({error.caller for error in (first, *again) if error.caller})
+        if callers:
+            also += f" (called at line{'s' * (len(callers) > 1)} {', '.join(map(str, callers))})"
         told.append(KernelError(reason + also, first.file, first.line, first.text, first.others))
     first, *others = told
     raise KernelError(first.reason, first.file, first.line, first.text, [*first.others, *others]) from None

@@ -16,17 +16,20 @@ class ParseState:
 
     scopes: the open `with` blocks, outermost first. barriers: (buffer, name given or None).
 
-    ids: (function, parent) -> extents, of the declared ids. variables: ((function, parent), an id's variable,
-    its extent).
+    ids: (function, parent) -> extents, of the declared ids; id_lines: -> their lines.
+    variables: ((function, parent), an id's variable, its extent).
     pools: the shared-memory pools, to be committed.
     assigned: how often the source assigns each name. values: (a variable's buffer, its only value).
     errors: of the refused statements. lost: the names that these would have defined.
     group: (cta_group, the instruction) of the first instruction that names a cta_group.
+    entered: whether `with Tx.kernel():` has begun. source, line: of the
+    student's statement that is being parsed. caller: line of the call of the function that it is in, or 0.
     """
 
     scopes: list[str] = field(default_factory=list)
     barriers: list[tuple[Any, str | None]] = field(default_factory=list)
     ids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    id_lines: dict[tuple[str, str], int] = field(default_factory=dict)
     variables: list[tuple[tuple[str, str], Any, Any]] = field(default_factory=list)
     pools: list[Any] = field(default_factory=list)
     assigned: Counter = field(default_factory=Counter)
@@ -34,6 +37,10 @@ class ParseState:
     errors: list[Any] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     group: tuple[int, str] | None = None
+    entered: bool = False
+    source: Any = None
+    line: int = 0
+    caller: int = 0
 
     def cta_threads(self) -> dict[str, int]:
         """How many threads a CTA has by each id that says so: the call -> the number."""

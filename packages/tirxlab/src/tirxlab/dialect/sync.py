@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tvm.backend.cuda.lang import pipeline as _tvm
 from tvm.backend.cuda.lang import tile_scheduler as _tvm_scheduler
 from tvm.script import tirx as T
-from tvm.tirx import IntImm
+from tvm.tirx import Expr, IntImm
 
 from .counts import WANTED, countable
 from .groups import one_group
@@ -32,6 +32,8 @@ class BarrierArray(_Supplied):
         if not isinstance(depth, int) or depth < 1:
             given = repr(depth) if isinstance(depth, int | float | str) else type(depth).__name__
             raise ValueError(f"{kind}(pool, depth, name): depth is a positive integer, not {given}")
+        if not hasattr(pool, "alloc"):
+            raise TypeError(f"{kind}(pool, depth, name): the first argument is the pool, not {pool!r:.60}")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"{kind}(pool, depth, name): name is a string, not {name!r}")
         self.buf = pool.alloc((depth,), "uint64", align=8)
@@ -160,6 +162,8 @@ class ClusterPersistentScheduler2D(_tvm_scheduler.ClusterPersistentScheduler2D):
         for name, value in numbers.items():
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"ClusterPersistentScheduler2D: {name} is a positive integer, not {value!r}")
+        if not isinstance(num_clusters, int | Expr):
+            raise TypeError(f"ClusterPersistentScheduler2D: num_clusters is a number, not {num_clusters!r}")
         if isinstance(num_clusters, int) and num_clusters < 1:
             raise ValueError(
                 f"ClusterPersistentScheduler2D: num_clusters is {num_clusters}, so that next_tile() never "

@@ -6,19 +6,21 @@ from tvm.tirx.stmt_functor import post_order_visit
 from .state import ParseState
 
 
-def problem(parsed: ParseState, parameters: list[str]) -> str | None:
-    """The first thing wrong with the kernel as a whole, or None."""
+def problem(parsed: ParseState, parameters: list[str]) -> tuple[str, int] | None:
+    """(the first thing wrong with the kernel as a whole, its line or 0 for the kernel's), or None."""
     kinds = [kind for kind, _, _ in parsed.variables]
     if ("cta_id", "cluster") in kinds and ("cta_id", "kernel") not in kinds:
-        return 'the grid is missing: Tx.cta_id(shape, parent="kernel") says how many CTAs run'
+        said = 'the grid is missing: Tx.cta_id(shape, parent="kernel") says how many CTAs run'
+        return said, parsed.id_lines.get(("cta_id", "cluster"), 0)
     blocks = parsed.cta_threads()
     if len(set(blocks.values())) > 1:
         counts = ", ".join(f"{threads} by {call}" for call, threads in blocks.items())
-        return f"the numbers of threads per CTA disagree: {counts}"
+        last = max(line for (_, parent), line in parsed.id_lines.items() if parent == "cta")
+        return f"the numbers of threads per CTA disagree: {counts}", last
     if any(pool.max_offset and not pool.committed for pool in parsed.pools):
-        return "pool.commit() is missing: it belongs after the last pool.alloc() and barrier"
+        return "pool.commit() is missing: it belongs after the last pool.alloc() and barrier", 0
     if len(set(parameters)) < len(parameters):
-        return f"a buffer parameter was given another's name by an assignment: {', '.join(parameters)}"
+        return f"a buffer parameter was given another's name by an assignment: {', '.join(parameters)}", 0
     return None
 
 

@@ -25,9 +25,9 @@ def guarded(function: Callable, path: Path) -> Callable:
     """
 
     @functools.wraps(function)
-    def make(*size: int):
+    def make(*size: int, **options):
         try:
-            made = function(*size)
+            made = function(*size, **options)
         except ValueError:
             raise
         except Exception as error:
@@ -35,7 +35,7 @@ def guarded(function: Callable, path: Path) -> Callable:
         if made is None:
             where, _ = place(function, None, path)
             raise BuilderError(f"{where}: {function.__name__} returns nothing: end it with `return kernel`")
-        if isinstance(made, FunctionType):
+        if isinstance(made, FunctionType) and made.__code__.co_filename == str(path.resolve()):
             line = made.__code__.co_firstlineno
             raise BuilderError(
                 f"{path.name}:{line}: `{made.__name__}` is a plain Python function: "

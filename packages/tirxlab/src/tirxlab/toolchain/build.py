@@ -17,6 +17,7 @@ from tvm.tirx.stmt_functor import post_order_visit
 
 from tirxlab.artifact import Artifact, BufferInfo, SharedName
 from tirxlab.dialect import KernelError, KernelInfo, info_of
+from tirxlab.dialect.errors import is_students
 from tirxlab.toolchain import cache, nvrtc
 
 from . import shared_maps  # noqa: F401  patches TVM
@@ -26,6 +27,7 @@ from .messages import BuildError, compile_message, lowering_message
 
 __all__ = ["ARCHES", "BuildError", "build", "draft"]
 
+PLAIN_FUNCTION = "`{}` is a plain Python function: write @Tx.prim_func(tirx=True) on the line above its def"
 ARCHES = ("sm_80", "sm_90a", "sm_100a")
 _LOWERING = 2  # to be incremented whenever the lab's changes to TVM's lowering change the generated CUDA
 
@@ -50,6 +52,9 @@ def build(kernel: PrimFunc, arch: str = "sm_100a", *, use_cache: bool = True) ->
 def _checked(kernel, arch: str) -> KernelInfo:
     if arch not in ARCHES:
         raise BuildError(f"arch {arch!r} is not supported: use one of {', '.join(ARCHES)}")
+    code = getattr(kernel, "__code__", None)
+    if code is not None and is_students(code.co_filename):
+        raise BuildError(PLAIN_FUNCTION.format(kernel.__name__), code.co_filename, code.co_firstlineno)
     if not isinstance(kernel, PrimFunc):
         raise BuildError(
             f"build() needs a kernel made with @Tx.prim_func(tirx=True), not {type(kernel).__name__}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
+from tirxlab.dialect.wording import plain
 from tirxlab.toolchain import nvrtc
 
 from .markers import line_of
@@ -38,7 +39,7 @@ def lowering_message(error: Exception, kernel, info) -> BuildError:
         line = _user(variable[1], kernel, info.file)
         return BuildError(_VARIABLE.format(variable[1]), info.file, line or info.line)
     line = _mentioned(text, kernel, info.file)
-    return BuildError(_cut(text), info.file, line or info.line)
+    return BuildError(plain(text) or _cut(text), info.file, line or info.line)
 
 
 def _user(name: str, kernel, file: str) -> int | None:
@@ -53,7 +54,7 @@ def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
     reason, line = nvrtc.first_error(error, cuda)
     if reason.startswith(nvrtc.NO_ASCII.format("")):
         line = _first_line_with(reason.split()[-1], info)
-    if nvrtc.OTHER_CHIP in reason:
+    if nvrtc.OTHER_CHIP in reason and not line:
         line = _first_line_with(reason.split(".")[0], info)
     return BuildError(reason, info.file, line or info.line)
 
@@ -73,15 +74,18 @@ _SHAPES = {
     r"no MMA SMEM descriptor matches region shape \[([\d, ]+)\]": r"an operand of Tx.gemm_async is [\1], and "
     "its buffer's layout has no such tile: A and B are [rows, columns of K], as the buffer's shape and its "
     "tma_shared_layout have them",
+    r"expected C_type=(\w+), got (\w+)": r"the accumulator in tensor memory is \1, not \2",
+    r"no-swizzle SMEM descriptors|swizzle mode .* not supported": "an operand of Tx.gemm_async "
+    "has no layout that the tensor core reads: pool.alloc(.., layout=tma_shared_layout(..))",
 }
 
 
 def _cut(text: str) -> str:
     """The informative part of a message, at most a dozen lines."""
-    for form, plain in _SHAPES.items():
+    for form, told in _SHAPES.items():
         found = re.search(form, text)
         if found:
-            return found.expand(plain)
+            return found.expand(told)
     text = text.split("\nStack trace")[0].split("\nTraceback")[0]
     lines = _reasons(text) or [line.rstrip() for line in text.splitlines() if line.strip()]
     shown = [line if len(line) <= _MAX_WIDTH else line[:_MAX_WIDTH] + " ..." for line in lines[:_MAX_LINES]]

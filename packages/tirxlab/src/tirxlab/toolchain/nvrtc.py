@@ -34,8 +34,11 @@ _FOREIGN_NAME = re.compile(
     r"\b(?=\w*[^\W\x00-\x7f])\w+?(?=(?:_buf)?(?:_ptr)?(?:_\d+)?\b)"
 )  # without TVM's endings
 _FOREIGN_INSTRUCTION = re.compile(r"Instruction '([\w.:]+)' not supported on \.target '(\w+)'")
+_REFUSED = re.compile(r"^ptxas .*\binput, line (\d+); error *: (.*)", re.MULTILINE)
+_PTX_MARK = re.compile(r"// @src (\d+)")
 OTHER_CHIP = "is an instruction of another chip: there is none for"
 _PLAIN = {  # part of a message -> what it means
+    "array of void is not allowed": "an instruction gives no value: write it as a statement of its own",
     "must have integral or unscoped enum type": "an index is a fraction: `/` always gives one, write `//`",
 }
 NO_ASCII = "CUDA takes only ASCII letters in names: rename {}"
@@ -44,11 +47,13 @@ T = TypeVar("T")
 
 
 class CompileError(ValueError):
-    """NVRTC refused the program: `log` is its full text, `errors` is [(line of the CUDA text, message)]."""
+    """NVRTC refused the program. log: its full text; errors: [(line of the CUDA text, message)]; ptx: what
+    ptxas refused.
+    """
 
-    def __init__(self, log: str, errors: list[tuple[int, str]]):
+    def __init__(self, log: str, errors: list[tuple[int, str]], ptx: str = ""):
         super().__init__(errors[0][1] if errors else log.strip().splitlines()[0] if log.strip() else "failed")
-        self.log, self.errors = log, errors
+        self.log, self.errors, self.ptx = log, errors, ptx
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,8 @@ def _translate(source: str, arch: str, headers: dict[str, str], flags, results: 
         (status,) = lib.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
         log = _text(lib.nvrtcGetProgramLogSize, lib.nvrtcGetProgramLog, program)
         if status != lib.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(log, _errors(log, shift=prelude.count("\n")))
+            errors = _errors(log, shift=prelude.count("\n"))
+            raise CompileError(log, errors, _ptx(lib, program) if _REFUSED.search(log) else "")
         return results(lib, program, log)
     finally:
         lib.nvrtcDestroyProgram(program)
@@ -150,7 +156,9 @@ def finish(draft: Artifact, whole: bool = True) -> Artifact:
 def first_error(error: CompileError, cuda: str) -> tuple[str, int]:
     """(what is wrong, at most one screen; the student's line to which it belongs, 0 if unknown)."""
     if not error.errors and (foreign := _FOREIGN_INSTRUCTION.search(error.log)):
-        return f"{foreign[1]} {OTHER_CHIP} {foreign[2]}", 0
+        return f"{foreign[1]} {OTHER_CHIP} {foreign[2]}", _refused_line(error)
+    if not error.errors and (refused := _REFUSED.search(error.log)):
+        return f"the generated CUDA does not assemble: {refused[2][:_MAX_WIDTH]}", _refused_line(error)
     if not error.errors:
         lines = [line[:_MAX_WIDTH] for line in error.log.splitlines() if line.strip()][:_MAX_LINES]
         return "the generated CUDA does not assemble: " + "\n".join(lines), 0
@@ -161,6 +169,13 @@ def first_error(error: CompileError, cuda: str) -> tuple[str, int]:
     message += next((f": {plain}" for part, plain in _PLAIN.items() if part in message), "")
     reason = f"the generated CUDA does not compile: {message}\n    CUDA line {line}: {text[:_MAX_WIDTH]}"
     return reason, source_line(cuda, line) or 0
+
+
+def _refused_line(error: CompileError) -> int:
+    """The student's line to which the line of PTX belongs that ptxas refused; 0 if unknown."""
+    refused = _REFUSED.search(error.log)
+    above = error.ptx.splitlines()[: int(refused[1])] if refused else []
+    return int(next((m[1] for line in reversed(above) for m in [_PTX_MARK.search(line)] if m), 0))
 
 
 def source_line(cuda: str, line: int) -> int | None:
