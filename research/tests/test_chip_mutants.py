@@ -38,3 +38,10 @@ def test_no_mutant_that_failed_on_the_chip_was_let_pass():
     recorded = json.loads(file.read_text())
     assert recorded["let pass"] == []
     assert sum(count for *_, count in recorded["table"]) == recorded["mutants"] == 991
+
+
+def test_a_store_without_its_suffix_is_refused_at_once(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["mutants", "make", "set"])
+    with pytest.raises(SystemExit):
+        mutants.main()
+    assert "set: the name of a store ends in .tar.xz" in capsys.readouterr().err
