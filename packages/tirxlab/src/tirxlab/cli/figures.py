@@ -100,8 +100,9 @@ def compared() -> str:
 
 
 def still(picture: str) -> str:
-    """A picture for a page, without the tooltips of its bars and arrows."""
-    return re.sub(r"<title>.*?</title>", "", picture).replace("></path>", "/>")
+    """A picture for a page, without the tooltips of its bars and arrows; bars of one colour are one path."""
+    bare = re.sub(r"<title>.*?</title>", "", picture).replace("></path>", "/>")
+    return re.sub(r"(?<=\d)'/>\n<path d='(?=M[\d. ]+h[\d.]+'/>)", "", bare)
 
 
 def with_charts(text: str) -> str:
