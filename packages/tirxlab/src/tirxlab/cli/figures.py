@@ -102,7 +102,8 @@ def compared() -> str:
 def still(picture: str) -> str:
     """A picture for a page, without the tooltips of its bars and arrows; bars of one colour are one path."""
     bare = re.sub(r"<title>.*?</title>", "", picture).replace("></path>", "/>")
-    return re.sub(r"(?<=\d)'/>\n<path d='(?=M[\d. ]+h[\d.]+'/>)", "", bare)
+    bare = re.sub(r"(?<=\d)'/>\n<path d='(?=M[\d. ]+h[\d.]+'/>)", "", bare)
+    return re.sub(r"<g>\n(<path [^\n]*/>)\n</g>", r"\1", bare).replace("h0.", "h.")
 
 
 def with_charts(text: str) -> str:

@@ -1,10 +1,10 @@
 """Makes TVM's parser do less for each expression, so that kernels are parsed in three quarters of the time.
 
-For every node of an expression TVM builds a Python syntax tree, compiles it and runs it once. Here a name is
-just looked up, and compiled code is cached by its text. Names, numbers and operators create nothing, so their
-place in the source is not recorded; a name gets its value without running an assignment. TVM's trees are
-copied from Python's without a registry look-up for each node, a macro finds the parser without reading the
-source of every outer frame, and the end of a function in its file is searched for only once.
+For every node of an expression TVM builds a Python syntax tree, compiles it and runs it once. Here a name
+is just looked up, and compiled code is cached by its text. Names, numbers and operators create nothing, so
+their place in the source is not recorded; a name gets its value without running an assignment. TVM's trees
+are copied from Python's without a registry look-up for each node, and the end of a function in its file is
+searched for only once.
 Importing this file patches TVM and `inspect`; their results stay the same.
 """
 

@@ -36,7 +36,6 @@ def checked(where: str, shape: Any, dtype: Any) -> None:
 
 
 def buffer(shape, dtype="float32", *more, **options):
-    """Type of a parameter: `A: Tx.Buffer((M, K), "float16")`."""
     if isinstance(dtype, list | tuple):
         raise TypeError("Tx.Buffer(shape, dtype): the shape comes first, then the type")
     if more or not isinstance(shape, list | tuple):

@@ -41,11 +41,9 @@ _EXPLAINED = {
     "Divide by zero": "this divides by 0 (`//` or `%`)",
     "TVM supports multiple types of integer divisions": "`/` of whole numbers gives a fraction: write `//`",
     "is null in the binary operator": "None is not a value on the GPU",
-    "overload __getitem__ is not registered": 'only a buffer has elements: A: Tx.Buffer((M, K), "float16")',
     "Operand should be a Expr": "a buffer is not a number: A[i, j] is one of its elements",
     "with `const` first": "a buffer is not a number: A[i, j] is one of its elements",
     "Do not know how to bind type": "a scope has no `as`: write `with Tx.warp():`",
-    "Consequential assignments": "give one name a value at a time: a = 0, then b = 0",
     "Cannot match type  vs": "a whole number is needed here, not text",
     "object of type 'Var' has no len()": "a buffer or a variable has no length here: a buffer's extents are "
     "Python's M, N, K; where a list is asked for, write it: ptr_to([0])",
@@ -93,7 +91,6 @@ _REWORDED = {
     r"^'PoolAllocator' object has no attribute '(\w+)'": r"the pool has alloc, move_base_to and commit, "
     r"no \1",
     r"^(?:meta_var|MetaVar)\.__init__\(\) (missing|takes) .*": "Tx.meta_var(value) takes one value",
-    r"^not all arguments converted during string formatting": "this computes with text",
     r"of type T\.void": "an instruction gives no value: write it as a statement of its own",
     _OPERANDS + r".*'tuple'": r"`\1` works on numbers, and this is a tuple: does a comma end its definition?",
     _OPERANDS + r".*'Array'": r"`\1` works on one number, and this is several: "
