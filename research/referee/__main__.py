@@ -5,8 +5,8 @@
 Runs ptxsim again on the Hopper rung with its planted mistakes (research/chip/negative.tar.xz, which also has
 an H200's behaviour on each) and, if FOLDER holds recorded launches of the TIRx library
 (research/tirx_kernels/recorded.py), on mistakes planted in those. Reports of other tools are read from
-`results/TOOL.json`, {mistake: text}, if somebody has run them; otherwise the cell says `not run`. --write
-rewrites the table of README.md.
+`results/TOOL.json`, {mistake: text}; a tool that nobody has run has no column. --write rewrites the table of
+README.md.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def _row(kernel: str, mistake: str, findings: list, right: bool, start: float, c
 
 
 def table(rows: list[Row]) -> str:
-    others = {name: _results(name) for name in TOOLS}
-    heads = ["kernel", "planted mistake", "ptxsim", "first finding", "CPU s", "H200 did", *TOOLS.values()]
+    others = {head: said for name, head in TOOLS.items() if (said := _results(name))}
+    heads = ["kernel", "planted mistake", "ptxsim", "first finding", "CPU s", "H200 did", *others]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:
         cells = [
@@ -170,7 +170,7 @@ def table(rows: list[Row]) -> str:
             str(row.seconds or "-"),
             row.chip or "-",
         ]
-        cells += [others[name].get(row.key, "not run") for name in TOOLS]
+        cells += [said.get(row.key, "not run") for said in others.values()]
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)
 
