@@ -3,7 +3,7 @@ why.
 
     python -m research.composite [first|second|all] [--only WORDS]
 
-Each mistake of mistakes.toml is built and run as `./lab check` does. For each, prints the outcome, whether
+Each mistake of mistakes.toml.xz is built and run as `./lab check` does. For each, prints the outcome, whether
 the first finding (or the message of verify) has one of the words chosen in advance, and that text. Exit code
 1 if one is missed.
 """
@@ -20,11 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "instructor" / "tes
 
 from corpus import edit_of, edited  # noqa: E402
 
+from research import packed  # noqa: E402
 from research.mutation.runner import Worker  # noqa: E402
 from research.mutation.sources import SOURCES  # noqa: E402
 from tirxlab.rubric import tomllib  # noqa: E402
 
-HALVES = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text(encoding="utf-8"))
+HALVES = tomllib.loads(packed.read(Path(__file__).with_name("mistakes.toml.xz")))
 STEPS = {source.name: source for source in SOURCES}
 
 FOUND = ("error", "wrong numbers", "incomplete", "refused", "review")
