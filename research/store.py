@@ -153,13 +153,19 @@ def _alike(name: str) -> tuple[str, str, str]:
     return path.suffix or path.name, kernel, name
 
 
+def wrong_name(path: Path) -> str:
+    """Why no store can have this name, in one line; "" if one can."""
+    fits = path.name.endswith(SUFFIX)
+    return "" if fits else f"{path}: the name of a store ends in {' or '.join(SUFFIX)}"
+
+
 def _split(path: Path) -> tuple[Path, str]:
     """(the file, the prefix of names in it)."""
     for file in (path, *path.parents):
         if file.name.endswith(SUFFIX):
             inside = path.relative_to(file).as_posix()
             return file, "" if inside == "." else inside + "/"
-    raise ValueError(f"{path}: not a store, whose name ends in {' or '.join(SUFFIX)}")
+    raise ValueError(wrong_name(path))
 
 
 def _zipped(files: dict[str, bytes]) -> bytes:

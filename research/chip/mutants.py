@@ -278,8 +278,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=4)
     given = parser.parse_args()
     for path in filter(None, (given.file, given.results if given.command == "judge" else None)):
-        if not path.name.endswith(store.SUFFIX):
-            parser.error(f"{path}: the name of a store ends in {store.SUFFIX}")
+        if wrong := store.wrong_name(path):
+            parser.error(wrong)
     commands = {
         "make": lambda: make(given.file, given.seed, given.count),
         "judge": lambda: judge(given.file, given.results, given.jobs),

@@ -319,6 +319,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
+    if wrong := store.wrong_name(given.file):
+        parser.error(wrong)
     if given.command == "make":
         make(given.file, given.seed, given.count)
     elif given.command == "work":

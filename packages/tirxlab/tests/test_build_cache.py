@@ -118,7 +118,7 @@ def test_cuda_that_does_not_compile_names_the_students_line(monkeypatch):
 def test_bad_arguments():
     with pytest.raises(BuildError, match="arch 'sm_70' is not supported: use one of sm_80"):
         build(loader(), "sm_70")
-    with pytest.raises(BuildError, match="not function"):
+    with pytest.raises(BuildError, match="`loader` is a plain Python function"):
         build(loader)
     plain = loader().without_attr("tirxlab.info")
     with pytest.raises(BuildError, match="make it with @Tx.prim_func"):

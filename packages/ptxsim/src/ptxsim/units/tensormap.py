@@ -86,8 +86,11 @@ def encoded(tmap: TensorMap, address: int) -> bytes:
 def _type_number(tmap: TensorMap) -> int:
     """The .elemtype of a map. Types that TMA does not have (fp8) become unsigned integers of their size."""
     small = {"packed": 2} if tmap.packed == 2 else {"padded": tmap.padded}
-    for number, known in (*_SMALL.items(), *enumerate(_TYPES)):
-        if known == small if number in _SMALL else np.dtype(known) == tmap.dtype:
+    for number, known in _SMALL.items():
+        if known == small:
+            return number
+    for number, dtype in enumerate(_TYPES):
+        if number not in _SMALL and np.dtype(dtype) == tmap.dtype:
             return number
     return {1: 0, 2: 1, 4: 2, 8: 4}[tmap.dtype.itemsize]
 

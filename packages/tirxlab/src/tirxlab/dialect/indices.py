@@ -43,7 +43,9 @@ def _inside(name: str, dim: int, extent, index) -> None:
 
 def _not_whole(value, may_miss: bool) -> str:
     """What an index is instead of a whole number; "" if it is one."""
-    if isinstance(value, int) or value is None and may_miss:
+    if value is None:
+        return "" if may_miss else "None"
+    if isinstance(value, int):
         return ""
     if is_buffer_var(value):
         return f"the buffer {value.name}"

@@ -95,9 +95,9 @@ class Handshakes(Observer):
         """
         warp = self.clocks.warp_of(agent)
         since = self.waited.get(warp, 0)
-        own = issued is not None and self.clocks.warp_of(issued.thread) == warp  # else its clock tells less
+        own = issued and self.clocks.warp_of(issued.thread) == warp  # else its clock tells less
         for place, handed in self._signals(warp, guest):
-            later = own and handed.epoch >= issued.clock[handed.agent]
+            later = issued and own and handed.epoch >= issued.clock[handed.agent]
             if clock[handed.agent] >= handed.epoch and (later or handed.tick > since):
                 return place, handed.row
         return self._through_others(warp, clock, issued)

@@ -51,8 +51,9 @@ def unused(races, pair: AccessPair) -> bool:
 @functools.lru_cache(maxsize=512)
 def _unused(program, load: int, meet: frozenset[int]) -> bool:
     instr = program.instrs[load]
-    plain = instr is not None and instr.op in ("ld", "ldmatrix") and not {*ASKS, "volatile"} & set(instr.mods)
-    if not (plain and meet) or never_read(program, load):
+    if instr is None or instr.op not in ("ld", "ldmatrix") or {*ASKS, "volatile"} & set(instr.mods):
+        return False
+    if not meet or never_read(program, load):
         return False
     return not any(_used(program, load, name, meet) for name in targets(instr))
 
@@ -69,8 +70,8 @@ def _used(program, load: int, name: str, meet: frozenset[int]) -> bool:
         seen.add(state)
         behind |= _whole_cta(instr)
         after = list(_following(program, row, zero))
-        guard = instr is not None and instr.pred is not None
-        if instr is not None and (name in reads(instr) or (guard and name == instr.pred.reg.name)):
+        guard = instr.pred if instr is not None else None
+        if instr is not None and (name in reads(instr) or (guard and name == guard.reg.name)):
             if instr.op == "mov":
                 todo += [(one, to, behind, then) for one, then in after for to in targets(instr)]
             elif behind or meet & _next_barriers(program, row):

@@ -61,8 +61,9 @@ def polled(cluster: Cluster, reporter, warp: int, lane: int, at: int) -> Polled 
 
 
 def _asks(instr) -> bool:
-    ours = instr is not None and instr.op in ("ld", "atom") and isinstance(instr.operands[1], Mem)
-    return ours and not _OWN & {mod.partition("::")[0] for mod in instr.mods}
+    if instr is None or instr.op not in ("ld", "atom") or not isinstance(instr.operands[1], Mem):
+        return False
+    return not _OWN & {mod.partition("::")[0] for mod in instr.mods}
 
 
 def _writes(instr, near: bool) -> bool:
