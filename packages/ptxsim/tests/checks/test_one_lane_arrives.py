@@ -32,7 +32,7 @@ TWINS = {
         f"{GROUP}\n{BULK}", "cp.async.wait_group 0;", "", "error", "no-wait-at-all"
     ),
     "no barrier": (GROUP, "bar.sync 0;", "", "error", "not-ready"),
-    "two counts": (COUNTS, "1, 64; // own", "1, 32; // own", "review", "shared-id"),
+    "two counts": (COUNTS, "1, 64; // own", "1, 32; // own", "error", "shared-id"),
 }  # fmt: skip
 
 

@@ -93,10 +93,8 @@ class Oddities(Observer):
             self._in_a_buffer(cluster)
             self._waits_for_nothing()
         if endless or not errors & CAUSES["shared-id"].explains:  # warps in an endless loop explain the rest
-            for (cta, number), meeting in self.meetings.items() if not errors else ():
-                row, key = next(reversed(meeting.warps)), ("bar", number)
-                if text := self._counts(cluster, number, meeting):
-                    self._add(cluster, "collective", cta, row, text, CAUSES["shared-id"], key, "review")
+            if not errors:
+                self._two_counts(cluster)
             return
         for (cta, number), meeting in self.meetings.items():
             text = self._counts(cluster, number, meeting) or self._groups(cluster, cta, number, meeting)
@@ -280,7 +278,17 @@ class Oddities(Observer):
             f"{'with ' + (whole if n is None else str(n)) + ' threads'} ({source_line(cluster.program, row)})"
             for n, row in meeting.counts.items()
         ]
-        return f"barrier {number} is used {' and '.join(uses)}: they take each other's arrivals"
+        return (
+            f"barrier {number} is used {' and '.join(uses)}: they take each other's arrivals, and an H200 "
+            "stops there (illegal instruction)"
+        )
+
+    def _two_counts(self, cluster: Cluster) -> None:
+        """A phase that ended, though its threads gave different counts (research/chip/barrier_counts.cu)."""
+        for (cta, number), meeting in self.meetings.items():
+            if text := self._counts(cluster, number, meeting):
+                row = next(reversed(meeting.warps))
+                self._add(cluster, "collective", cta, row, text, CAUSES["shared-id"], ("bar", number))
 
     def _groups(self, cluster: Cluster, cta: int, number: int, meeting: Meeting) -> str:
         """`WG0 and WG1 meet at the same barrier id 1 (128 threads)`."""
@@ -321,9 +329,9 @@ class Oddities(Observer):
         return f"this tcgen05.commit by thread {thread % warp} covers no MMA: {others}"
 
     def _add(
-        self, cluster, kind: str, cta: int, row: int, text: str, cause: Cause, key: tuple, severity="error"
+        self, cluster: Cluster, kind: str, cta: int, row: int, text: str, cause: Cause, key: tuple
     ) -> None:
-        finding = self.reporter.add(kind, severity, text, cause, key=key)
+        finding = self.reporter.add(kind, "error", text, cause, key=key)
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
 
 
