@@ -15,7 +15,6 @@ import numpy as np
 
 from ptxsim.checks.race.conflict import VERBS
 from ptxsim.checks.race.detector import RaceDetector
-from ptxsim.checks.race.shadow_access import TAG_BITS, TAG_MASK
 from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
     CLUSTER,
     ENTRY,
@@ -35,6 +34,7 @@ from ptxsim.checks.race.shadow_order import (
     ROW_MASK,
     STRONG_BIT,
 )
+from ptxsim.checks.race.shadow_own import TAG_BITS, TAG_MASK
 from ptxsim.checks.race.tma_ranges import merged
 from ptxsim.jit.compiled import compiled
 

@@ -15,6 +15,7 @@ from numba.np.numpy_support import carray
 
 from ptxsim.checks.race.deferred_reads import BASE, END, HELD, POSITION, SEGMENT_COLUMNS
 from ptxsim.checks.race.observed import observed, strong_for
+from ptxsim.checks.race.older_writes import is_wide, keep_older
 from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
     BYTES,
     CHILD,
@@ -22,7 +23,6 @@ from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
     ENTRY,
     FIRST,
     HIT,
-    LINK_FREE,
     MORE,
     NEXT,
     OLDER,
@@ -54,6 +54,7 @@ from ptxsim.checks.race.shadow_bytes import (  # fmt: skip
 from ptxsim.checks.race.shadow_order import (  # fmt: skip
     AGENT_SHIFT,
     ASYNC,
+    DATA,
     EPOCH_MASK,
     EPOCH_SHIFT,
     NARROW,
@@ -70,7 +71,7 @@ from ptxsim.checks.race.shadow_order import (  # fmt: skip
     look,
     look_open,
 )
-from ptxsim.checks.race.shadow_own import TAG_BITS, touch_own
+from ptxsim.checks.race.shadow_own import TAG_BITS, TAG_MASK, touch_own
 from ptxsim.checks.race.shadow_words import (
     DONE,
     LANES,
@@ -91,7 +92,6 @@ from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import pointer
 from ptxsim.jit.translate import shared_place
 
-TAG_MASK = (1 << TAG_BITS) - 1
 COMPLETE, FULL, NEEDS_READS = range(3)  # outcomes of touch_log
 ELSEWHERE, READS_KEPT = -1, -2  # instead of a position: other space; reads to look up first
 MERGE = 8  # a write to more regions than these makes them one
@@ -171,6 +171,7 @@ def _check(s, a, found, write):
     """Notes the conflicts of an access with what its regions remember."""
     code = WRITE_WRITE if write else WRITE_READ
     fencing = max(a.threads, a.first_copy + len(a.copied)) if a.flags & ASYNC else 0
+    wide = a.flags & (STRONG | NARROW | OPEN | ASYNC | DATA) == STRONG
     for n in range(found):
         r = s.sheet[n, REGION]
         previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
@@ -181,40 +182,12 @@ def _check(s, a, found, write):
         if look_open(a, previous, tag, s.sheet[n, FIRST], write):
             s.records[r, WRITE] &= ~NARROW_BIT  # told once
         link = s.records[r, OLDER]
-        while link:
+        while link and not (wide and is_wide(a, s.links[link, ENTRY])):
             if not (seen and strong_for(a, s.links[link, ENTRY], s.links[link, CLUSTER])):
                 look(a, code, s.links[link, ENTRY], s.links[link, CLUSTER], s.sheet[n, FIRST])
             link = s.links[link, NEXT]
         if write:
             _check_readers(s, a, r, s.sheet[n, FIRST])
-
-
-@inner(forceinline=True)
-def _knows(a, entry, tag):
-    return tag == a.now and (entry >> AGENT_SHIFT == a.me or covered(a, entry))
-
-
-@compiled()
-def _keep_older(s, a, r):
-    """Called before a strong write replaces the last one. Strong writes are not ordered among themselves,
-    so an access after the new one need not come after the earlier ones: they are kept, one per earlier
-    cluster.
-    """
-    link, kept = s.records[r, OLDER], 0
-    while link:
-        following, tag = s.links[link, NEXT], s.links[link, CLUSTER]
-        plain = not s.links[link, ENTRY] & STRONG_BIT  # another strong write need not come after it
-        again = tag != a.now and kept and s.links[kept, CLUSTER] == tag
-        if not plain and (again or _knows(a, s.links[link, ENTRY], tag)):
-            s.links[link, NEXT], s.head[LINK_FREE] = s.head[LINK_FREE], link
-        else:
-            s.links[link, NEXT], kept = kept, link
-        link = following
-    previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
-    if previous and not (previous & STRONG_BIT and _knows(a, previous, tag)):
-        kept = new_link(s, previous, kept)
-        s.links[kept, CLUSTER] = tag
-    s.records[r, OLDER] = kept
 
 
 @compiled()
@@ -237,7 +210,7 @@ def _read_plainly(s, r):
 @inner(forceinline=True)
 def _write_record(s, a, r, entry):
     if a.flags & STRONG:
-        _keep_older(s, a, r)
+        keep_older(s, a, r)
         if _read_plainly(s, r):
             s.records[r, TAGS] = (s.records[r, TAGS] & ~TAG_MASK) | a.now
             s.records[r, WRITE] = entry

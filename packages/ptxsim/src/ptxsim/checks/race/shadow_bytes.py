@@ -244,9 +244,13 @@ def copy_record(s, source, target):
     for k in range(READ + READERS):
         s.records[target, k] = s.records[source, k]
     for column in (MORE, OLDER):
-        s.records[target, column] = 0
+        s.records[target, column], last = 0, 0
         link = s.records[source, column]
         while link:
-            s.records[target, column] = new_link(s, s.links[link, ENTRY], s.records[target, column])
-            s.links[s.records[target, column], CLUSTER] = s.links[link, CLUSTER]
-            link = s.links[link, NEXT]
+            copy = new_link(s, s.links[link, ENTRY], 0)
+            s.links[copy, CLUSTER] = s.links[link, CLUSTER]
+            if last:
+                s.links[last, NEXT] = copy
+            else:
+                s.records[target, column] = copy
+            last, link = copy, s.links[link, NEXT]

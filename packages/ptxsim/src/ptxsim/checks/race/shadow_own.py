@@ -18,6 +18,7 @@ from ptxsim.checks.race.shadow_order import AGENT_SHIFT, EPOCH_MASK, EPOCH_SHIFT
 from ptxsim.isa.mathlib.inner import inner
 
 TAG_BITS = 21  # bits of a cluster's tag in the tags of a record
+TAG_MASK = (1 << TAG_BITS) - 1
 
 
 @inner(forceinline=True)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from ptxsim.checks.phrases import some_of
 from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.race.shadow_access import TAG_MASK
 from ptxsim.checks.race.shadow_bytes import PAGE, PAGE_BITS, TAGS, WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
+from ptxsim.checks.race.shadow_own import TAG_MASK
 from ptxsim.checks.race.wording import elsewhere, line_text, thread_of
 from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Mem
