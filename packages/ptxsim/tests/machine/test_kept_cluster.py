@@ -1,5 +1,5 @@
-"""Unchecked launches of one kernel and shape share a cluster (machine/arena.py): nothing of one launch may
-show in the next, and no reference to it is kept.
+"""Unchecked launches of one kernel and shape share a cluster (machine/kept_cluster.py): nothing of one launch
+may show in the next, and no reference to it is kept.
 """
 
 import gc
@@ -68,12 +68,12 @@ def test_a_launch_on_a_kept_cluster_is_as_one_on_its_own(seed):
 
 def test_the_next_launch_of_the_same_shape_takes_it_and_another_does_not():
     module = ptxsim.load(KERNEL)
-    arena = module.programs["k"].arena
+    kept = module.programs["k"].kept_cluster
     launched(module, 64, 1, 1, 0)
-    (_, first), (_, again) = arena._kept, (launched(module, 64, 2, 1, 1), arena._kept)[1]
+    (_, first), (_, again) = kept._kept, (launched(module, 64, 2, 1, 1), kept._kept)[1]
     assert first is again
     launched(module, 32, 1, 1, 2)
-    assert arena._kept[1] is not first
+    assert kept._kept[1] is not first
 
 
 def test_a_launch_with_a_finding_leaves_none():
@@ -82,7 +82,7 @@ def test_a_launch_with_a_finding_leaves_none():
     args = [short, out, np.uint32(1)]
     result = module.launch("k", block=32, shared_bytes=8 * BARRIERS, args=args, checks=False)
     assert [found.kind for found in result.findings] == ["out-of-bounds"]
-    assert module.programs["k"].arena._kept is None
+    assert module.programs["k"].kept_cluster._kept is None
     assert launched(module, 32, 1, 1, 5) == launched(ptxsim.load(KERNEL), 32, 1, 1, 5)
 
 
@@ -94,4 +94,4 @@ def test_it_holds_no_array_of_the_launch():
     gone = [weakref.ref(data), weakref.ref(out)]
     del args, data, out
     gc.collect()
-    assert module.programs["k"].arena._kept is not None and [one() for one in gone] == [None, None]
+    assert module.programs["k"].kept_cluster._kept is not None and [one() for one in gone] == [None, None]

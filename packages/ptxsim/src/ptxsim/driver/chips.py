@@ -14,7 +14,7 @@ ATTRIBUTES = 160
 
 
 @dataclass(frozen=True)
-class Chip:
+class ChipProperties:
     name: str
     major: int
     minor: int
@@ -34,13 +34,13 @@ class Chip:
 
 
 CHIPS = {
-    "a100": Chip("NVIDIA A100 (ptxsim)", 8, 0, 108, 80 * GB, 164 * KB, 40 << 20, False),
-    "h200": Chip("NVIDIA H200 (ptxsim)", 9, 0, 132, 141 * GB, 228 * KB, 50 << 20, True),
-    "b200": Chip("NVIDIA B200 (ptxsim)", 10, 0, 148, 180 * GB, 228 * KB, 126 << 20, True),
+    "a100": ChipProperties("NVIDIA A100 (ptxsim)", 8, 0, 108, 80 * GB, 164 * KB, 40 << 20, False),
+    "h200": ChipProperties("NVIDIA H200 (ptxsim)", 9, 0, 132, 141 * GB, 228 * KB, 50 << 20, True),
+    "b200": ChipProperties("NVIDIA B200 (ptxsim)", 10, 0, 148, 180 * GB, 228 * KB, 126 << 20, True),
 }
 
 
-def attributes(chip: Chip) -> dict[int, int]:
+def attributes(chip: ChipProperties) -> dict[int, int]:
     """CUdevice_attribute -> value; attributes not listed are 0."""
     return {
         **dict.fromkeys((1, 2, 3), 1024),  # threads of a block, and along x and y
@@ -54,13 +54,13 @@ def attributes(chip: Chip) -> dict[int, int]:
     }
 
 
-def attribute_table(chip: Chip) -> bytes:
+def attribute_table(chip: ChipProperties) -> bytes:
     known = attributes(chip)
     return struct.pack(f"<{ATTRIBUTES}i", *(known.get(i, 0) for i in range(ATTRIBUTES)))
 
 
 # cudaDeviceProp, field by field: a code of the struct module, then after `@` the attribute or the field of
-# Chip that the field holds. `*n`: n fields that are 0. CUDA 12 has more fields than CUDA 13.
+# ChipProperties that the field holds. `*n`: n fields that are 0. CUDA 12 has more fields than CUDA 13.
 _HEAD = "256s@name 16s@uuid 8s I Q@memory Q@8 i@12 i@10 Q@11 i@1 i@2 i@3 i@4 i@5 i@6 i@7"
 _BUS = "Q@30 i@31 i@32 i i i i i@40 i@41"
 _CACHES = "i@37 i@38 i@108 i@39 i@78 i@79 i@80 Q@81 i@82 i@83 i i i"
@@ -72,7 +72,7 @@ LAYOUTS = {
 }
 
 
-def properties(chip: Chip, major: int) -> bytes:
+def properties(chip: ChipProperties, major: int) -> bytes:
     """The leading bytes of cudaDeviceProp in the layout of CUDA 12 or 13 (`major`)."""
     known = attributes(chip)
     texts = {"name": chip.name.encode(), "uuid": b"ptxsim-simulated"}

@@ -13,7 +13,7 @@ import ptxsim
 from ptxsim.arguments import param_layout
 from ptxsim.driver import fatbin
 from ptxsim.driver.arena import Arena
-from ptxsim.driver.chips import Chip
+from ptxsim.driver.chips import ChipProperties
 from ptxsim.driver.repeats import Repeats
 from ptxsim.frontend.ast import Var
 from ptxsim.machine.global_memory import shared_layout
@@ -61,7 +61,7 @@ class Record:
 
 @dataclass
 class Options:
-    chip: Chip
+    chip: ChipProperties
     checks: bool = True
     order: str | int = "program"
     first: int = 0  # check only the first so many launches of each kernel; 0: all

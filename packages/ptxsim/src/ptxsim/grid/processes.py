@@ -73,7 +73,7 @@ def run_clusters(
         runner = Runner(functools.partial(_cluster, launch, order, reporter, bus), recordings)
         part = _run(runner, chosen, jobs, reporter)
         if not bus.heard and not reporter.by_identity:
-            launch.program.arena.give_back(runner.cluster)
+            launch.program.kept_cluster.give_back(runner.cluster)
         return part
 
     many = len(chosen) >= WORTH_COMPARING and order in ("program", "adverse")
@@ -93,7 +93,7 @@ class Conflict(Doubtful):
 
 def _cluster(launch: Launch, order, reporter: Reporter, bus: Bus | Silent) -> Cluster:
     """A Cluster for the launch: without observers, one kept from an earlier launch, if there is one."""
-    kept = None if bus.heard else launch.program.arena.take(launch)
+    kept = None if bus.heard else launch.program.kept_cluster.take(launch)
     if kept is None:
         return Cluster(launch, order, reporter, bus, explain)
     kept.belong_to(launch, order, reporter, bus, explain)

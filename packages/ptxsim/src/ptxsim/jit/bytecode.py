@@ -74,7 +74,7 @@ class UnitColumn(IntEnum):
 class CalledColumn(IntEnum):
     """Columns of rows UNIT, FAST_CALLED and FAST_EITHER; IMM is the address of the code (jit/called.py)."""
 
-    CALLED_BLOCK = Column.SRC0  # address of the code's parameters (called.Block)
+    CALLED_BLOCK = Column.SRC0  # address of the code's parameters (called.ParameterBlock)
     CALLED_HEARD = Column.SRC3  # 1 if the loop calls the code with observers, too
 
 
@@ -232,7 +232,7 @@ class Control(IntEnum):
     PARTS_FIRST = 129
 
 
-class Reason(IntEnum):
+class ReturnReason(IntEnum):
     """Why the main loop returned."""
 
     REASON_BUDGET = 0
@@ -252,7 +252,7 @@ def _publish(*tables: type[IntEnum]) -> None:
 
 ROW_COLUMNS = (Column, AccessColumn, BraColumn, BrxColumn, UnitColumn, CalledColumn)
 _publish(*ROW_COLUMNS, Operation, SplitColumn, SplitState, GroupColumn, SegmentColumn, CtaColumn)
-_publish(BarrierColumn, TmemColumn, LogColumn, Control, Reason)
+_publish(BarrierColumn, TmemColumn, LogColumn, Control, ReturnReason)
 
 COLUMNS = len(Column)
 OPERAND_COLUMNS = {member.name.lower(): int(member) for table in ROW_COLUMNS for member in table}
@@ -268,7 +268,7 @@ TURN = 16 * 2520  # instructions of a split before others get a turn; divisible 
 MOST_TOGETHER = 256  # barriers that a batch may pass before Python checks whether it is in an endless loop
 
 # reasons after which a batch continues with its next split
-QUIET_REASONS = tuple(int(Reason[f"REASON_{name}"]) for name in ("UNIT", "BUDGET", "GONE", "EXIT"))
+QUIET_REASONS = tuple(int(ReturnReason[f"REASON_{name}"]) for name in ("UNIT", "BUDGET", "GONE", "EXIT"))
 SPLIT_COLUMNS, GROUP_COLUMNS, SEG_COLUMNS = len(SplitColumn), len(GroupColumn), len(SegmentColumn)
 CT_COLUMNS, LOG_COLUMNS = len(CtaColumn), len(LogColumn)
 ROW_BYTES, SEG_BYTES, CT_BYTES = 8 * COLUMNS, 8 * SEG_COLUMNS, 8 * CT_COLUMNS  # of one row of a table

@@ -1,7 +1,7 @@
 """`called`: compiled code of a unit instruction that the main loop calls by its address.
 
 Such a function is compiled separately when a kernel first needs it, so that the main loop does not grow. The
-facts about its instruction are in a `Block`, whose address is in column CALLED_BLOCK.
+facts about its instruction are in a `ParameterBlock`, whose address is in column CALLED_BLOCK.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def address_of(function) -> int:
     return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
 
 
-class Block:
+class ParameterBlock:
     """Parameters of called code as 64-bit words: integers, and addresses of contiguous arrays, in order."""
 
     def __init__(self, *values: int | np.ndarray):

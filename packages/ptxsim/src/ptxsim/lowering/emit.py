@@ -43,7 +43,7 @@ from ptxsim.jit.bytecode import (
     UNIT,
     UNIT_FORM,
 )
-from ptxsim.jit.called import Block, address_of
+from ptxsim.jit.called import ParameterBlock, address_of
 from ptxsim.jit.loop_memory import WHOLE_WARP
 from ptxsim.lowering import cfg
 from ptxsim.lowering.answers import asked_again
@@ -63,7 +63,7 @@ from ptxsim.lowering.instruction_selection import (
 from ptxsim.lowering.meeting_points import meeting_points
 from ptxsim.lowering.plain_form import plain_form
 from ptxsim.lowering.register_allocation import RegisterAllocator
-from ptxsim.machine.arena import Arena
+from ptxsim.machine.kept_cluster import KeptCluster
 from ptxsim.units.registry import FastForm, gathers
 
 
@@ -82,8 +82,8 @@ class Program:
     local_bytes: int
     copies: dict[int, list[tuple[int, int]]]  # row of a deferred load -> (its slot, slot of a copy)
     called: list[tuple[int, FastForm]]  # rows whose compiled code the main loop will call
-    blocks: list[Block] = field(default_factory=list)  # the parameters of that code
-    arena: Arena = field(default_factory=Arena)
+    blocks: list[ParameterBlock] = field(default_factory=list)  # the parameters of that code
+    kept_cluster: KeptCluster = field(default_factory=KeptCluster)
     special_values: dict[tuple, np.ndarray] = field(default_factory=dict)  # for the shape of the last launch
 
     def link(self) -> None:

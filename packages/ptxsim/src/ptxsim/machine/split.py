@@ -63,10 +63,10 @@ class Lanes:
     def instr(self):
         return self.cluster.program.instrs[self.row]
 
-    def at(self, mask: int | None = None, row: int | None = None) -> Location:
+    def at(self, mask: int | None = None, row: int | None = None) -> Origin:
         """The current location; with `mask`, of only those lanes; with `row`, at another instruction."""
         mask, row = self.mask if mask is None else mask, self.row if row is None else row
-        return Location(self.cluster, self.warp, self.cta, self.issued, mask, row)
+        return Origin(self.cluster, self.warp, self.cta, self.issued, mask, row)
 
 
 class _Location(NamedTuple):
@@ -78,7 +78,7 @@ class _Location(NamedTuple):
     row: int  # of the program
 
 
-class Location(Lanes, _Location):
+class Origin(Lanes, _Location):
     """An immutable copy of a split's lanes and row, kept by asynchronous work and reports as their origin."""
 
     __slots__ = ()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from unittest import mock
 
-from ptxsim.driver.chips import Chip, attributes
+from ptxsim.driver.chips import ChipProperties, attributes
 
 
-def patches(chip: Chip, **more) -> list:
+def patches(chip: ChipProperties, **more) -> list:
     """Patches of cuda.bindings: functions of its driver and the device count of its runtime.
 
     more: further functions of the driver.

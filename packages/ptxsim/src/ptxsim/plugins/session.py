@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ptxsim.driver.chips import CHIPS, Chip
+from ptxsim.driver.chips import CHIPS, ChipProperties
 from ptxsim.driver.device import Record
 from ptxsim.driver.telling import Teller, say, worst
 
@@ -16,7 +16,7 @@ from ptxsim.driver.telling import Teller, say, worst
 class Session:
     """The settings of a block, and a Record for each launch inside it."""
 
-    chip: Chip
+    chip: ChipProperties
     order: str | int
     checks: bool
     teller: Teller
@@ -52,7 +52,7 @@ def not_run(what: str, *_, **__) -> float:
     return math.nan
 
 
-def chip_named(name: str) -> Chip:
+def chip_named(name: str) -> ChipProperties:
     """The chip with this name. Raises ValueError if there is none."""
     if name not in CHIPS:
         raise ValueError(f"chip must be one of {', '.join(CHIPS)} (got {name!r})")

@@ -11,11 +11,11 @@ from unittest import mock
 
 import numpy as np
 
-from ptxsim.driver.chips import Chip
+from ptxsim.driver.chips import ChipProperties
 from ptxsim.plugins.alignment import as_on_a_gpu
 
 
-def everything(torch, chip: Chip) -> list:
+def everything(torch, chip: ChipProperties) -> list:
     """The same as `patches`, for programs that require a GPU and their own stream."""
 
     def nothing(*_) -> None:
@@ -28,7 +28,7 @@ def everything(torch, chip: Chip) -> list:
     return patches(torch, chip, is_available=True, _lazy_init=None, stream=scope, Event=event, **streams)
 
 
-def patches(torch, chip: Chip, **more) -> list:
+def patches(torch, chip: ChipProperties, **more) -> list:
     """Patches that answer what programs ask torch.cuda to choose a kernel for the chip, and that align memory
     as on a GPU. more: further functions of torch.cuda and what they return.
     """

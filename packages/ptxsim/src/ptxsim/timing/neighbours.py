@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ptxsim.frontend.ast import Mem, Reg
 from ptxsim.timing.flow import Flow, flow
-from ptxsim.timing.values import Values
+from ptxsim.timing.values import ValueNumbers
 
 # (opaque parts: (value number, factor) ..; whether one of them changes within the innermost loop)
 Part = tuple[tuple[tuple[int, int], ...], bool]
@@ -19,7 +19,7 @@ Part = tuple[tuple[tuple[int, int], ...], bool]
 def variable_parts(program) -> dict[int, Part]:
     """Row of a load from shared memory -> the variable part of its address."""
     found = flow(program)
-    values = Values(program.instrs, found)
+    values = ValueNumbers(program.instrs, found)
     return {
         row: _part(values, found, b, instr.operands[1].base.name, row)
         for b in found.order
@@ -34,7 +34,7 @@ def _loads(instr) -> bool:
     return isinstance(instr.operands[1], Mem) and isinstance(instr.operands[1].base, Reg)
 
 
-def _part(values: Values, graph: Flow, block: int, name: str, row: int) -> Part:
+def _part(values: ValueNumbers, graph: Flow, block: int, name: str, row: int) -> Part:
     inner = graph.loops.get(graph.innermost(block), set())
     sums: dict[int, int] = {}
     for number in values.reads.get(row, ())[-1:]:
@@ -43,7 +43,7 @@ def _part(values: Values, graph: Flow, block: int, name: str, row: int) -> Part:
     return tuple(sorted(opaque.items())), any(values.home[n] in inner for n in opaque)
 
 
-def _add(values: Values, number: int, times: int, sums: dict[int, int]) -> None:
+def _add(values: ValueNumbers, number: int, times: int, sums: dict[int, int]) -> None:
     key = values.keys[number]
     if key[0] == "plus":
         _add(values, key[1], times, sums)
@@ -58,7 +58,7 @@ def _add(values: Values, number: int, times: int, sums: dict[int, int]) -> None:
         sums[number] = sums.get(number, 0) + times
 
 
-def _goes_on(values: Values, graph: Flow, number: int) -> bool:
+def _goes_on(values: ValueNumbers, graph: Flow, number: int) -> bool:
     """Whether a value is a loop variable that every iteration changes by the same amount."""
     key = values.keys[number]
     if key[0] != "phi" or key[1] not in graph.loops:

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 
 from ptxsim.frontend.ast import Imm
 from ptxsim.timing.flow import NOWHERE, Flow, flow
-from ptxsim.timing.values import Values, children, pure
+from ptxsim.timing.values import ValueNumbers, children, pure
 
 _FREE = {"constant", "phi", "row", "special", "unset", "literal", "cut", "neg", "abs"}
 _LOGIC = {"and", "or", "xor", "not", "lop3"}
@@ -39,11 +39,11 @@ _AGAIN = {
 def guess(program) -> list[int]:
     """Row -> instructions that it becomes, not counting hoisted ones; 1 for rows that are not arithmetic."""
     graph = flow(program)
-    return _Guess(Values(program.instrs, graph), graph).slots
+    return _Guess(ValueNumbers(program.instrs, graph), graph).slots
 
 
 class _Guess:
-    def __init__(self, values: Values, graph: Flow):
+    def __init__(self, values: ValueNumbers, graph: Flow):
         self.values, self.flow = values, graph
         self.slots = [int(instr is not None) for instr in values.instrs]
         self.block = graph.block_of()

@@ -31,7 +31,7 @@ class Item(NamedTuple):
 
 
 @dataclass
-class Block:
+class FreeRows:
     """Consecutive rows whose order is free, from one iteration or from the iterations that ptxas joined."""
 
     key: list[tuple] = field(default_factory=list)  # per row: (row, copy), and what a step reads and writes
@@ -81,22 +81,22 @@ class SassOrder:
                     found.append((Run(row, row), step))
         return [step for step, _ in found], [does for _, does in found]
 
-    def _in_order(self, block: Block) -> list[tuple[int, Step]]:
+    def _in_order(self, block: FreeRows) -> list[tuple[int, Step]]:
         key = tuple(block.key)
         if key not in self.laid_out:
             self.laid_out[key] = [*_laid_out(block.items(self.rows), self.rows, self.places, self.costs)]
         return self.laid_out[key]
 
-    def _blocks(self, steps: list, out: list) -> Iterator[int | Block]:
+    def _blocks(self, steps: list, out: list) -> Iterator[int | FreeRows]:
         """The blocks, and between them the indices of steps that keep their places."""
-        block = Block()
+        block = FreeRows()
         for number, (step, does) in enumerate(zip(steps, out, strict=True)):
             if does is None:
                 continue
             if not _moves(step, does):
                 yield from (block,) if block.key else ()
                 yield number
-                block = Block()
+                block = FreeRows()
                 continue
             plain = type(step) is Run
             uses = () if plain else (does.reads, does.writes)
@@ -104,7 +104,7 @@ class SassOrder:
                 place = self.places.get(row)
                 if not block.takes(row, place):
                     yield block
-                    block = Block()
+                    block = FreeRows()
                     block.takes(row, place)
                 block.key.append((row, block.copy, *uses))
                 block.steps.append(NOWHERE if plain else number)

@@ -33,7 +33,7 @@ def pure(instr: Instr) -> bool:
     return instr.op in _PURE and "cc" not in instr.mods or instr.op == "ld" and "param" in instr.mods[0]
 
 
-class Values:
+class ValueNumbers:
     """The value numbers of one program. A key is (kind, operands ..); operands are numbers or plain data."""
 
     def __init__(self, instrs: list, flow: Flow):

@@ -11,7 +11,7 @@ import numpy as np
 from ptxsim.frontend.ast import Vec
 from ptxsim.isa import address_map
 from ptxsim.isa.address_map import FAULT_MISALIGNED, SPACE_GENERIC, SPACES
-from ptxsim.jit.called import Block
+from ptxsim.jit.called import ParameterBlock
 from ptxsim.machine.checked_access import checked_view, log_rows
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
@@ -52,15 +52,15 @@ _SETS: dict[str, Any] = {
 }
 
 
-def _blocks(instr, args: tuple) -> list[Block]:
-    """The Block that compiled code needs for each element of a lane."""
+def _blocks(instr, args: tuple) -> list[ParameterBlock]:
+    """The ParameterBlock that compiled code needs for each element of a lane."""
     operation = next(m for m in instr.mods if m in OPERATIONS)
     target, address, b, *more = args if instr.op == "atom" else (-1, *args)
     items, (kind, size) = slots_of(b), TYPES[instr.mods[-1]]
     targets = target if isinstance(target, tuple) else (target,) * len(items)
     where, number = SPACES.get(_space(instr), SPACE_GENERIC), OPERATIONS.index(operation)
     return [
-        Block(
+        ParameterBlock(
             *(address.slot, address.offset + v * size, where, size, number, kind, item),
             *(more[0] if operation == "cas" else item, targets[v]),
         )
@@ -68,7 +68,7 @@ def _blocks(instr, args: tuple) -> list[Block]:
     ]
 
 
-def _fast_update(instr, args: tuple, unset) -> Block | None:
+def _fast_update(instr, args: tuple, unset) -> ParameterBlock | None:
     blocks = _blocks(instr, args) if "b128" not in instr.mods else []
     return blocks[0] if len(blocks) == 1 else None
 
@@ -124,7 +124,7 @@ def _vector(instr, value) -> int:
 def _update(instr, returns: bool):
     vector = _vector(instr, instr.operands[2 if returns else 1])
     space, (_, size) = _space(instr), TYPES[instr.mods[-1]]
-    blocks: list[Block] = []  # made at the first execution, when the operands have slots
+    blocks: list[ParameterBlock] = []  # made at the first execution, when the operands have slots
 
     def run(cluster: Cluster, split: Split, args):
         if not blocks:

@@ -7,16 +7,16 @@ from __future__ import annotations
 import numpy as np
 
 from ptxsim.jit import bytecode
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.intrinsics import column
 from ptxsim.jit.loop_memory import word
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Lanes, Location, Split, Wait
+from ptxsim.machine.split import Lanes, Origin, Split, Wait
 from ptxsim.units.registry import FastForm, always, unit
 
 
-def each_lane(split: Split) -> list[Location]:
+def each_lane(split: Split) -> list[Origin]:
     """The active threads of a split, one by one, for instructions that act per thread."""
     if split.one_lane:
         return [split.at()]
@@ -111,8 +111,8 @@ def nothing_pending(row, m, warp, registers, predicates, control):
     return int(word(control, bytecode.EAGER) != 0 and not (waits and word(control, bytecode.ISSUED)))
 
 
-_COMMITS = FastForm(lambda instr, args, unset: Block(0), called=nothing_pending)
-_WAITS = FastForm(lambda instr, args, unset: Block(1), called=nothing_pending)
+_COMMITS = FastForm(lambda instr, args, unset: ParameterBlock(0), called=nothing_pending)
+_WAITS = FastForm(lambda instr, args, unset: ParameterBlock(1), called=nothing_pending)
 
 
 @unit("cp.async.bulk.commit_group", section="9.7.9.25.4", fire_and_forget=True, fast=_COMMITS)

@@ -16,7 +16,7 @@ from ptxsim.isa.address_map import FAULT_BOUNDS, FAULT_MISALIGNED, SPACE_SHARED
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit import bytecode
 from ptxsim.jit.bytecode import CALLED_BLOCK, EAGER, SEG_BASE, SEG_HOST, WARPS_PER_CTA
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import column, lane_value, load8, load32, mask_of, room_for_lanes, store8, store32
 from ptxsim.jit.loop_memory import own_offset, segment_of, set_word, window, within, word
@@ -123,14 +123,14 @@ def nothing_pending(row, m, warp, registers, predicates, control):
     return word(control, EAGER)
 
 
-def _fast_copy(instr, args: tuple, unset) -> Block:
+def _fast_copy(instr, args: tuple, unset) -> ParameterBlock:
     rest = args[3:] if len(instr.operands) - 3 - ("L2::cache_hint" in instr.mods) else ()
     ignored, read = (rest[0].code, -1) if rest and hasattr(rest[0], "code") else (-1, rest[0] if rest else -1)
     (target, source), size = args[:2], instr.operands[2].bits
-    return Block(target.slot, target.offset, source.slot, source.offset, size, read, ignored)
+    return ParameterBlock(target.slot, target.offset, source.slot, source.offset, size, read, ignored)
 
 
-_QUIET_GROUP = FastForm(lambda instr, args, unset: Block(0), called=nothing_pending)
+_QUIET_GROUP = FastForm(lambda instr, args, unset: ParameterBlock(0), called=nothing_pending)
 
 
 @unit(

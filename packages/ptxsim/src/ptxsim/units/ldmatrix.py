@@ -16,7 +16,7 @@ from ptxsim.isa.address_map import SPACE_GENERIC, SPACE_SHARED
 from ptxsim.isa.layouts.fragments import ldmatrix as half_layout
 from ptxsim.isa.layouts.fragments import movmatrix as transpose_layout
 from ptxsim.isa.number_formats import unpack_bits
-from ptxsim.jit.called import Block
+from ptxsim.jit.called import ParameterBlock
 from ptxsim.machine.checked_access import own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
@@ -96,14 +96,16 @@ def row_offsets(
     return offsets
 
 
-def _fast_matrix(instr, args: tuple, unset) -> Block | None:
+def _fast_matrix(instr, args: tuple, unset) -> ParameterBlock | None:
     form = decode_form(instr)
     if form.packed:
         return None
     address, registers = args[::-1] if instr.op == "ldmatrix" else args
     space = SPACE_SHARED if _SPACES & set(instr.mods) else SPACE_GENERIC
     at = places(form) * form.width
-    return Block(*matrix_words(space, form.rows, ROW, at, form.width, slots_of(registers), address), 0)
+    return ParameterBlock(
+        *matrix_words(space, form.rows, ROW, at, form.width, slots_of(registers), address), 0
+    )
 
 
 @unit(

@@ -12,7 +12,7 @@ from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M32
 from ptxsim.isa.operands import MemArg, PredArg
 from ptxsim.jit import bytecode
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.intrinsics import column, lane_value, room_for_lanes, set_lane_value, set_mask, store64
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
 from ptxsim.jit.loop_memory import set_word, window, word
@@ -127,7 +127,7 @@ def signal_lanes(row, m, warp, registers, predicates, control):
     return 1
 
 
-def fast_signal(instr, args: tuple, unset) -> Block | None:
+def fast_signal(instr, args: tuple, unset) -> ParameterBlock | None:
     mods = set(instr.mods)
     if "noComplete" in mods:
         return None
@@ -137,7 +137,7 @@ def fast_signal(instr, args: tuple, unset) -> Block | None:
     arrivals = 0 if not arrives else 1 if moves else AS_MANY
     place = _place(instr, rest[0])
     number = rest[1] if len(rest) > 1 else -1
-    return Block(*place, number, target, moves, arrivals, "arrive_drop" in mods)
+    return ParameterBlock(*place, number, target, moves, arrivals, "arrive_drop" in mods)
 
 
 def is_generic(instr) -> bool:
@@ -225,8 +225,8 @@ def inval_lanes(row, m, warp, registers, predicates, control):
     return 1
 
 
-def fast_init(instr, args: tuple, unset) -> Block:
-    return Block(*_place(instr, args[0]), args[1] if len(args) > 1 else -1)
+def fast_init(instr, args: tuple, unset) -> ParameterBlock:
+    return ParameterBlock(*_place(instr, args[0]), args[1] if len(args) > 1 else -1)
 
 
 # ---- waits ----
@@ -251,8 +251,8 @@ def wait_passed(row, m, warp, registers, predicates, control):
     return 1
 
 
-def fast_wait(instr, args: tuple, unset) -> Block | None:
+def fast_wait(instr, args: tuple, unset) -> ParameterBlock | None:
     done, bar, asked = args[:3]
     if not isinstance(done, PredArg):
         return None
-    return Block(*_place(instr, bar), asked, "parity" in instr.mods, done.code >> 1)
+    return ParameterBlock(*_place(instr, bar), asked, "parity" in instr.mods, done.code >> 1)

@@ -19,7 +19,7 @@ from ptxsim.isa.mathlib.small_floats import f16_f32, f16_of
 from ptxsim.isa.mathlib.soft_float import RN
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.host import address_in_host
 from ptxsim.jit.intrinsics import column, lane_value, load32, set_lane_value
@@ -123,7 +123,7 @@ def operand_of(place: np.ndarray, kind: str) -> Operand:
     return Operand(np.ascontiguousarray(place.T), element // per, shift, value_table(kind), bits)
 
 
-# ---- the product, in compiled code; a Block has these words, then those of A, then those of B ----
+# ---- the product, in compiled code; a ParameterBlock has these words, then those of A, then those of B ----
 
 QUIET, M, N, K, XOR, C_KIND, D_KIND, SATURATE, RESULTS, D_PLACES, C_SLOTS, D_SLOTS, A_WORDS = range(13)
 BITS_EACH, TABLE, ELEMENTS, SLOTS, SHIFTS, PLACES, OPERAND_WORDS = range(7)
@@ -252,13 +252,13 @@ class Layout:
     column: np.ndarray
 
 
-def block_of(form: MmaForm, layout: Layout, args, quiet: bool) -> Block:
-    """The Block that `multiply` needs for an instruction. quiet: whether no operand can be unset."""
+def block_of(form: MmaForm, layout: Layout, args, quiet: bool) -> ParameterBlock:
+    """The ParameterBlock that `multiply` needs for an instruction. quiet: whether no operand can be unset."""
     d, a, b, c = (np.array(slots_of(x), np.int64) for x in args[:4])
     oa, ob = layout.a, layout.b
     halves = np.arange(layout.row.shape[1])
     of_c, of_d = (x[halves // 2] if kind == "f16" else x for x, kind in ((c, form.c), (d, form.d)))
-    return Block(
+    return ParameterBlock(
         *(quiet, form.m, form.n, form.k, form.bitwise == "xor"),
         *(_RESULTS[form.c], _RESULTS[form.d], form.saturate, len(halves)),
         *(np.ascontiguousarray((layout.row * form.n + layout.column).T), of_c, of_d),
@@ -278,7 +278,7 @@ def _layout(form: MmaForm) -> Layout:
     return Layout(*operands, *mma_d(form.m, form.n))
 
 
-def _fast_mma(instr, args: tuple, unset) -> Block:
+def _fast_mma(instr, args: tuple, unset) -> ParameterBlock:
     form = decode_form(instr)
     return block_of(form, _layout(form), args, quiet=not suspects(args, unset))
 
@@ -309,7 +309,7 @@ def mma(instr):
 
 def multiplier(form: MmaForm, layout: Layout):
     """The handler for a product of one warp, with operands D, A, B, C."""
-    blocks: list[Block] = []  # made at the first execution, when the operands have slots
+    blocks: list[ParameterBlock] = []  # made at the first execution, when the operands have slots
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)

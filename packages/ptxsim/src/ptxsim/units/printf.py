@@ -18,13 +18,13 @@ NEWLINE = "\n"
 _SPEC = re.compile(r"%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 
 
-class Line(str):
+class PrintedLine(str):
     """A printed line, prefixed by CTA, warp and lane; `raw` is the text that the program itself printed."""
 
     raw: str
 
 
-def render(cluster: Cluster, split: Split, lane: int, format_slot: int, values_slot: int) -> Line:
+def render(cluster: Cluster, split: Split, lane: int, format_slot: int, values_slot: int) -> PrintedLine:
     """One printed line: `[CTA (x, y, z) warp w lane l] text`. The slots hold addresses of the call's
     parameters.
     """
@@ -33,7 +33,9 @@ def render(cluster: Cluster, split: Split, lane: int, format_slot: int, values_s
     values = _word(cluster, thread, int(cluster.registers[split.warp, values_slot, lane]))
     cta = ",".join(str(x) for x in cluster.cta_ids[split.cta])
     text = _format(cluster, thread, pattern, values)
-    line = Line(f"[CTA ({cta}) warp {split.warp % cluster.warps_per_cta} lane {lane}] {text.rstrip(NEWLINE)}")
+    line = PrintedLine(
+        f"[CTA ({cta}) warp {split.warp % cluster.warps_per_cta} lane {lane}] {text.rstrip(NEWLINE)}"
+    )
     line.raw = text
     return line
 

@@ -11,7 +11,7 @@ from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M32
 from ptxsim.isa.operands import MemArg
 from ptxsim.jit import bytecode
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.intrinsics import column, lane_value, load32, set_lane_value, store32
 from ptxsim.jit.loop_memory import word
 from ptxsim.machine.tensor_memory import COLUMNS, NEVER_WRITTEN
@@ -76,9 +76,9 @@ def move_cells(row, m, warp, registers, predicates, control):
     return 1
 
 
-def cells_block(address: MemArg, stores: bool, slots: np.ndarray, layout: tuple) -> Block | None:
-    """The Block for `move_cells`, or None. layout: (lane, column) of each register relative to the address,
-    (registers, 32) or (2, registers, 32) each.
+def cells_block(address: MemArg, stores: bool, slots: np.ndarray, layout: tuple) -> ParameterBlock | None:
+    """The parameters of `move_cells`, or None. layout: (lane, column) of each register relative to the
+    address, (registers, 32) or (2, registers, 32) each.
     """
     lanes, columns = np.broadcast_arrays(*layout)
     parts = lanes.shape[0] if lanes.ndim == 3 else 1
@@ -86,6 +86,6 @@ def cells_block(address: MemArg, stores: bool, slots: np.ndarray, layout: tuple)
     if (slots < 0).any():
         return None
     ends = int(lanes.max()), int(columns.max())
-    return Block(
+    return ParameterBlock(
         *(address.slot, address.offset, stores, parts, len(slots)), slots.astype(np.int64), cells, *ends
     )

@@ -13,7 +13,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.records import Commit, TmemCells
 from ptxsim.isa.address_map import WINDOW_MASK
 from ptxsim.isa.layouts.tmem import LOAD_SHAPES, load_layout
-from ptxsim.jit.called import Block
+from ptxsim.jit.called import ParameterBlock
 from ptxsim.jit.translate import is_shared, shared_place
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
@@ -212,7 +212,7 @@ def store(instr):
     return run
 
 
-def _fast_cells(instr, args: tuple, unset) -> Block | None:
+def _fast_cells(instr, args: tuple, unset) -> ParameterBlock | None:
     stores, (shape, count) = instr.mods[0] == "st", shape_of(instr)
     slots, address, *rest = args if stores else args[1:]
     packed = {"pack::16b", "unpack::16b"} & set(instr.mods)

@@ -12,7 +12,7 @@ from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M32
 from ptxsim.isa.operands import MemArg
 from ptxsim.jit import bytecode
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.intrinsics import column, lane_value, room_for_lanes
 from ptxsim.jit.loop_batch import lowest_lane
 from ptxsim.jit.loop_memory import segment_of, set_word, window, word
@@ -188,8 +188,8 @@ def copy_box(row, m, warp, registers, predicates, control):
     return int(done)
 
 
-def fast_copy(instr, args: tuple, unset) -> Block | None:
-    """The Block of a tiled copy, but not of .tile::gather4 or scatter4."""
+def fast_copy(instr, args: tuple, unset) -> ParameterBlock | None:
+    """The ParameterBlock of a tiled copy, but not of .tile::gather4 or scatter4."""
     mods = set(instr.mods)
     if any(m.startswith(("im2col", "tile::")) for m in mods):
         return None
@@ -199,7 +199,7 @@ def fast_copy(instr, args: tuple, unset) -> Block | None:
     mask = args[3] if "multicast::cluster" in mods else -1
     (slots,) = tensor.parts
     pair = "cta_group::2" in mods
-    return Block(*_address(place), *_address(tensor), *bar, mask, pair, stores, len(slots), *slots)
+    return ParameterBlock(*_address(place), *_address(tensor), *bar, mask, pair, stores, len(slots), *slots)
 
 
 def _address(arg: MemArg) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M32
 from ptxsim.isa.operands import UNSET, PredArg
 from ptxsim.jit import bytecode
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.intrinsics import column, lane_value, set_lane_value, set_mask
 from ptxsim.jit.loop_batch import elected_lane as elected_of
 from ptxsim.jit.loop_batch import lowest_lane, same_in_all
@@ -281,8 +281,8 @@ def _all_members(registers, slot):
     return lane_value(registers, slot, 0) & M32 == M32 and same_in_all(registers, slot, bytecode.FULL)
 
 
-WHOLE_WARP_DONE = FastForm(lambda instr, args, unset: Block(-1), called=nothing_to_do)
-_WHOLE_WARP_MEETS = FastForm(lambda instr, args, unset: Block(args[0]), called=nothing_to_do)
+WHOLE_WARP_DONE = FastForm(lambda instr, args, unset: ParameterBlock(-1), called=nothing_to_do)
+_WHOLE_WARP_MEETS = FastForm(lambda instr, args, unset: ParameterBlock(args[0]), called=nothing_to_do)
 
 
 @unit("bar.warp.sync mask", section="9.7.13.2", fast=_WHOLE_WARP_MEETS)

@@ -8,7 +8,7 @@ from ptxsim.isa.mathlib.floating import CANONICAL32, INFINITY32, MAGNITUDE32
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M32, ZERO
 from ptxsim.jit import bytecode
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.host import address_in_host
 from ptxsim.jit.intrinsics import column, lane_value, set_lane_value
@@ -75,11 +75,11 @@ def reduce_now(block, values, lanes):
     return reduced(block, np.uint64(values), 0, lanes)
 
 
-def _block(instr, target: int = 0, source: int = 0, members: int = 0) -> Block:
+def _block(instr, target: int = 0, source: int = 0, members: int = 0) -> ParameterBlock:
     mods = instr.mods
     operation = next(OPERATIONS.index(m) for m in mods if m in OPERATIONS)
     flags = "abs" in mods, "NaN" in mods
-    return Block(operation, _KINDS.get(mods[-1], UNSIGNED), *flags, target, source, members)
+    return ParameterBlock(operation, _KINDS.get(mods[-1], UNSIGNED), *flags, target, source, members)
 
 
 @unit(

@@ -22,7 +22,7 @@ from ptxsim.jit.compiled import compiled
 from ptxsim.jit.host import address_in_host
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.split import Location, Split, Wait
+from ptxsim.machine.split import Origin, Split, Wait
 from ptxsim.units.matrix_operands import Chunks, operand_chunks
 from ptxsim.units.registry import FastForm, always, refuse, slots_of, unit
 from ptxsim.units.warp import WHOLE_WARP_DONE, require_aligned, require_set
@@ -52,7 +52,7 @@ class Accumulator:
 class WgmmaPart:
     """One warp's share of an instruction."""
 
-    where: Location
+    where: Origin
     form: WgmmaForm
     accumulator: Any  # Accumulator; None in a dry run
     group: int  # number of its wgmma-group in the warp

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit import bytecode
-from ptxsim.jit.called import Block, called
+from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.intrinsics import column, lane_value, mask_of, room_for_lanes
 from ptxsim.jit.loop_batch import batch_state, set_batch_state
 from ptxsim.jit.loop_memory import set_word, window, word
@@ -21,11 +21,11 @@ SCALE, A_AT, B_AT = MORE, MORE + 1, MORE + 2  # scale-d; slots of the descriptor
 ALWAYS, NEVER = -1, -2  # in SCALE, for a constant scale-d; otherwise, SCALE is the code of a predicate
 
 
-def fast_group(instr, args: tuple, unset) -> Block:
+def fast_group(instr, args: tuple, unset) -> ParameterBlock:
     form, constant = decode_form(instr), getattr(instr.operands[3], "bits", None)
     scale = (ALWAYS if constant else NEVER) if constant is not None else args[3].code
     a_slots, a_at = (args[1], 0) if form.in_registers else ((0,) * 4, args[1])
-    return Block(*product_words(form, a_slots, slots_of(args[0])), scale, a_at, args[2])
+    return ParameterBlock(*product_words(form, a_slots, slots_of(args[0])), scale, a_at, args[2])
 
 
 @inner

@@ -17,7 +17,7 @@ from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M16, M32
 from ptxsim.isa.mathlib.small_floats import f16_f32, f16_of
 from ptxsim.isa.mathlib.soft_float import RN
-from ptxsim.jit.called import Block
+from ptxsim.jit.called import ParameterBlock
 from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import lane_value, load8, load32, set_lane_value
 from ptxsim.jit.loop_memory import word
@@ -37,7 +37,7 @@ _NO_TABLE = np.zeros(1, np.float32)
 
 
 def product_words(form: WgmmaForm, a_slots, d_slots) -> tuple:
-    """The first words of a Block."""
+    """The first words of a ParameterBlock."""
     tables = (value_table(kind) if BITS[kind] == 8 else _NO_TABLE for kind in (form.a, form.b))
     kinds = (_KINDS.get(kind, BYTE) for kind in (form.a, form.b))
     first = form.n, form.k, _RESULTS[form.d], form.saturate, form.in_registers, *kinds
@@ -46,9 +46,9 @@ def product_words(form: WgmmaForm, a_slots, d_slots) -> tuple:
 
 
 @lru_cache(maxsize=256)
-def block_of_registers(form: WgmmaForm) -> Block:
-    """A Block for operands in separate arrays: A (4, 32) and D (registers, 32)."""
-    return Block(*product_words(form, range(4), range(form.registers)))
+def block_of_registers(form: WgmmaForm) -> ParameterBlock:
+    """A ParameterBlock for operands in separate arrays: A (4, 32) and D (registers, 32)."""
+    return ParameterBlock(*product_words(form, range(4), range(form.registers)))
 
 
 # ---- operands in shared memory ----

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ptxsim.isa.layouts.wmma import wmma_fragment
-from ptxsim.jit.called import Block
+from ptxsim.jit.called import ParameterBlock
 from ptxsim.units.mma import (
     BITS,
     Layout,
@@ -54,7 +54,7 @@ def _layout(shape: tuple[int, int, int], a: str, b: str) -> Layout:
     return Layout(*operands, *wmma_fragment("c", shape, BITS[a]))
 
 
-def _fast_wmma(instr, args: tuple, unset) -> Block:
+def _fast_wmma(instr, args: tuple, unset) -> ParameterBlock:
     form, shape = decode_form(instr), sizes_of(instr)
     return block_of(form, _layout(shape, form.a, form.b), args, quiet=not suspects(args, unset))
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ptxsim.isa.address_map import FAULT_BOUNDS, SPACE_GENERIC, SPACE_GLOBAL, SPACE_LOCAL, SPACES
 from ptxsim.isa.layouts.wmma import wmma_fragment
-from ptxsim.jit.called import Block
+from ptxsim.jit.called import ParameterBlock
 from ptxsim.jit.translate import resolve
 from ptxsim.machine.checked_access import log_rows, own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
@@ -208,7 +208,7 @@ _SETS: dict[str, Any] = {
 }
 
 
-def _fast_fragment(instr, args: tuple, unset) -> Block:
+def _fast_fragment(instr, args: tuple, unset) -> ParameterBlock:
     store = instr.mods[0] == "store"
     access = FragmentAccess.of(instr, "c" if store else instr.mods[1], store)
     form, registers, address = access.form, slots_of(args[store]), args[not store]
@@ -216,7 +216,7 @@ def _fast_fragment(instr, args: tuple, unset) -> Block:
     places = (space, len(form.line_of), form.chunk, form.index * form.word, form.word)
     stride = args[2] if len(args) > 2 else -1
     lines = (form.line_of, form.byte_of, form.line, stride, form.fragment, form.bits)
-    return Block(*matrix_words(*places, registers, address), *lines)
+    return ParameterBlock(*matrix_words(*places, registers, address), *lines)
 
 
 @unit(

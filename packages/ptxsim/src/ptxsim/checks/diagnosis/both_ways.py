@@ -16,7 +16,7 @@ from ptxsim.machine.register_files import WHOLE_WARP
 
 
 @dataclass
-class Side:
+class Signallers:
     """The threads that signal a barrier at one line."""
 
     row: int
@@ -52,7 +52,7 @@ def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
     return reason("both-ways", sides[1].row, name=reporter.shared_name(place[1]), **facts)
 
 
-def _to_come(cluster: Cluster, place: Place, side: Side, reporter) -> Side | None:
+def _to_come(cluster: Cluster, place: Place, side: Signallers, reporter) -> Signallers | None:
     """The side held at this barrier that will, after that wait, signal it or another element of its array."""
     ahead = ahead_of(cluster, [place], reporter.shared_array)
     mine = {warp: rows for warp, rows in ahead.items() if warp in held_at(cluster, place) - set(side.lanes)}
@@ -60,13 +60,13 @@ def _to_come(cluster: Cluster, place: Place, side: Side, reporter) -> Side | Non
     if not rows:
         return None
     arrives = cluster.program.instrs[min(rows)].op == "mbarrier"
-    return Side(min(rows), "arrive" if arrives else "commit", dict.fromkeys(mine, WHOLE_WARP))
+    return Signallers(min(rows), "arrive" if arrives else "commit", dict.fromkeys(mine, WHOLE_WARP))
 
 
-def _sides(cluster: Cluster, history) -> list[Side]:
-    lines: dict[Hashable, Side] = {}
+def _sides(cluster: Cluster, history) -> list[Signallers]:
+    lines: dict[Hashable, Signallers] = {}
     for (how, warp, row), signals in history.sources.items():
         if how != "load":
-            side = lines.setdefault(spot(cluster.program, row), Side(row, how))
+            side = lines.setdefault(spot(cluster.program, row), Signallers(row, how))
             side.lanes[warp] = side.lanes.get(warp, 0) | signals.lanes
     return list(lines.values())

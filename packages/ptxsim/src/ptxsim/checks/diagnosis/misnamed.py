@@ -22,7 +22,7 @@ from ptxsim.report.findings import Reporter
 
 
 @dataclass
-class Line:
+class BarrierLine:
     """A line that waits for elements of one barrier array, or signals them, and the warps that reach it."""
 
     row: int  # one of its rows
@@ -49,7 +49,9 @@ def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | 
     return None
 
 
-def _as_often(cluster: Cluster, histories: dict, array: str, ignored: list, line: Line, reporter) -> bool:
+def _as_often(
+    cluster: Cluster, histories: dict, array: str, ignored: list, line: BarrierLine, reporter
+) -> bool:
     """Whether those who wait for this array at a line do so about as often as the ignored barriers are
     signalled, as far as they have come.
     """
@@ -99,7 +101,7 @@ def _signals(
     return {warp: row for h in mine for how, warp, row in h.sources if how not in but}
 
 
-def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:
+def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[BarrierLine]:
     """The waits for elements of this array, past and present, grouped by line."""
     rows: list[tuple[int, int]] = []  # (row, warp)
     for history in of_array(histories, array, reporter.shared_array):
@@ -107,19 +109,19 @@ def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) ->
     for number, wait in cluster.waits.items():
         if wait.kind == "mbarrier" and reporter.shared_array(wait.detail["place"][1]) == array:
             rows.append((cluster.splits[number].row, number // 32))
-    lines: dict[str, Line] = {}
+    lines: dict[str, BarrierLine] = {}
     for row, warp in sorted(rows):
-        lines.setdefault(phrases.source_line(cluster.program, row), Line(row, set())).warps.add(warp)
+        lines.setdefault(phrases.source_line(cluster.program, row), BarrierLine(row, set())).warps.add(warp)
     return list(lines.values())
 
 
-def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[Line]:
+def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[BarrierLine]:
     """The arrivals on elements of this array and the commits to them, grouped by line."""
-    lines: dict[str, Line] = {}
+    lines: dict[str, BarrierLine] = {}
     for history in of_array(histories, array, reporter.shared_array):
         for (how, warp, row), signals in history.sources.items():
             if how != "load":
-                line = lines.setdefault(phrases.source_line(cluster.program, row), Line(row, set()))
+                line = lines.setdefault(phrases.source_line(cluster.program, row), BarrierLine(row, set()))
                 line.warps.add(warp)
                 line.announces |= signals.announces
     return list(lines.values())
@@ -138,7 +140,7 @@ def _counts_all(cluster: Cluster, histories: dict, array: str, reporter: Reporte
     return True
 
 
-def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
+def _wrong(lines: list[BarrierLine], own: set[int], signals: set[int]) -> list[BarrierLine]:
     """Which of two lines should wait for the other barrier; both, if it may be either; none, if all that wait
     here signal the other one. A barrier that nobody has signalled may be unused: then only a line that waits
     for its own signals is certainly wrong.
@@ -151,7 +153,9 @@ def _wrong(lines: list[Line], own: set[int], signals: set[int]) -> list[Line]:
     return [one for one in lines if not one.warps & signals]
 
 
-def _wrong_signals(lines: list[Line], waiters: list[Line], listeners: set[int], loaded: bool) -> list[Line]:
+def _wrong_signals(
+    lines: list[BarrierLine], waiters: list[BarrierLine], listeners: set[int], loaded: bool
+) -> list[BarrierLine]:
     """The lines that may name the wrong barrier. A warp that waits for the silent barrier is not the one to
     signal it; a warp that waits for the other one (a listener) has it signalled by somebody else; and bytes
     are announced at the barrier where they arrive.
@@ -175,7 +179,9 @@ def _is_loaded_to(histories: dict, array: str, reporter: Reporter) -> bool:
     )
 
 
-def _told(cluster: Cluster, array: str, ignored: str, signals: dict[int, int], wrong: list[Line]) -> Reason:
+def _told(
+    cluster: Cluster, array: str, ignored: str, signals: dict[int, int], wrong: list[BarrierLine]
+) -> Reason:
     facts = {"ignored": ignored + _by(cluster, signals), "name": array}
     if len(wrong) == 1:
         who = _who(cluster, wrong[0].warps)
@@ -184,11 +190,11 @@ def _told(cluster: Cluster, array: str, ignored: str, signals: dict[int, int], w
     return reason("one-misnamed", both=" and ".join(_at(cluster, line) for line in wrong), **facts)
 
 
-def _source(cluster: Cluster, line: Line) -> str:
+def _source(cluster: Cluster, line: BarrierLine) -> str:
     return phrases.source_line(cluster.program, line.row)
 
 
-def _at(cluster: Cluster, line: Line) -> str:
+def _at(cluster: Cluster, line: BarrierLine) -> str:
     """A role and its line: `WG0 (line 12)`."""
     return f"{_who(cluster, line.warps)} ({_source(cluster, line)})"
 

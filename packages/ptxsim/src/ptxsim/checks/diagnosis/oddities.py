@@ -35,7 +35,7 @@ _AT_WAITS = "deadlock", "mbarrier"
 
 
 @dataclass
-class Meeting:
+class CtaBarrier:
     """One barrier of a CTA: which warps have arrived since it last completed, and what was odd before."""
 
     open: list[tuple[int, int, int | None]] = field(default_factory=list)  # (warp, row, expected threads)
@@ -50,7 +50,7 @@ class Oddities(Observer):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
-        self.meetings: dict[tuple[int, int], Meeting] = {}
+        self.meetings: dict[tuple[int, int], CtaBarrier] = {}
         self.issuers: dict[int, int] = {}  # thread -> row of an MMA that it issued
         # line of a commit -> (row, thread, CTA) that had issued no MMA
         self.empty: dict[Hashable, tuple[int, int, int]] = {}
@@ -58,7 +58,7 @@ class Oddities(Observer):
     # ---- events ----
 
     def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
-        meeting = self.meetings.setdefault((split.cta, arrival.number), Meeting())
+        meeting = self.meetings.setdefault((split.cta, arrival.number), CtaBarrier())
         expected, whole = arrival.threads, 32 * cluster.warps_per_cta
         meeting.counts.setdefault(expected, split.row)
         meeting.warps.setdefault(split.row, set()).add(split.warp)
@@ -269,7 +269,7 @@ class Oddities(Observer):
         known = {self.reporter.shared_array(place[1]) for place in history_of(cluster)}
         return {self.reporter.shared_array(offset) for offset in offsets} & known
 
-    def _counts(self, cluster: Cluster, number: int, meeting: Meeting) -> str:
+    def _counts(self, cluster: Cluster, number: int, meeting: CtaBarrier) -> str:
         """`barrier 0 is used with 128 threads (line 860) and with all 256 (line 872)`."""
         if not meeting.clash:
             return ""
@@ -290,7 +290,7 @@ class Oddities(Observer):
                 row = next(reversed(meeting.warps))
                 self._add(cluster, "collective", cta, row, text, CAUSES["shared-id"], ("bar", number))
 
-    def _groups(self, cluster: Cluster, cta: int, number: int, meeting: Meeting) -> str:
+    def _groups(self, cluster: Cluster, cta: int, number: int, meeting: CtaBarrier) -> str:
         """`WG0 and WG1 meet at the same barrier id 1 (128 threads)`."""
         (expected,) = meeting.counts if len(meeting.counts) == 1 else (None,)
         warps = set().union(*meeting.warps.values())
@@ -306,7 +306,7 @@ class Oddities(Observer):
             f"each counts the other's arrivals as its own"
         )
 
-    def _partial(self, cluster: Cluster, cta: int, meeting: Meeting) -> tuple[str, int]:
+    def _partial(self, cluster: Cluster, cta: int, meeting: CtaBarrier) -> tuple[str, int]:
         """`only warp 0 comes to this bar.sync 0`, if it also comes to the one where the others are."""
         one, two = meeting.mixed
         few, many = sorted((one, two), key=lambda row: len(meeting.warps[row]))

@@ -29,7 +29,7 @@ _READ = "wait until an MMA has written the accumulator; does the MMA write all c
 
 
 @dataclass
-class Allocation:
+class TmemAllocation:
     columns: int
     warp: int
     row: int
@@ -41,7 +41,7 @@ class TmemLife(Observer):
         self.launch, self.reporter = launch, reporter
 
     def start(self, cluster: Cluster) -> None:
-        self.live: list[dict[int, Allocation]] = [{} for _ in range(cluster.ctas)]
+        self.live: list[dict[int, TmemAllocation]] = [{} for _ in range(cluster.ctas)]
         self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # cta_groups of the deallocs so far
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
         self.begun: dict[int, tuple] = {}  # thread -> its last MMA that overwrites: row, cells, descriptors
@@ -55,7 +55,7 @@ class TmemLife(Observer):
         others = [a for a in self.live[split.cta].values() if a.warp != split.warp]
         if others:
             self._two_warps(cluster, split, "tcgen05.alloc", others[0])
-        self.live[split.cta][start] = Allocation(columns, split.warp, split.row, group)
+        self.live[split.cta][start] = TmemAllocation(columns, split.warp, split.row, group)
         self._forget(split.cta, start, columns)
 
     def tmem_free(self, cluster: Cluster, split: Split, start: int, columns: int, group: int) -> None:
@@ -75,7 +75,7 @@ class TmemLife(Observer):
         self.written[cta, :, start : start + columns] = False
         self.good.clear()
 
-    def _two_warps(self, cluster: Cluster, split: Split, what: str, first: Allocation) -> None:
+    def _two_warps(self, cluster: Cluster, split: Split, what: str, first: TmemAllocation) -> None:
         line = self.reporter.line_text(cluster.program.instrs[first.row])
         names = [f"warp {w % cluster.warps_per_cta}" for w in (split.warp, first.warp)]
         message = f"{what} by {names[0]}, while {names[1]} has allocated ({line})"

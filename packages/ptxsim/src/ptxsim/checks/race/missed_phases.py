@@ -21,7 +21,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.endless import only_asks
-from ptxsim.machine.split import Location
+from ptxsim.machine.split import Origin
 from ptxsim.report.findings import Finding
 
 
@@ -188,6 +188,6 @@ class MissedPhases(Observer):
     ) -> Finding:
         reporter, warp = self.races.reporter, wait.warp
         name = reporter.shared_name(place[1])
-        where = Location(cluster, warp, warp // cluster.warps_per_cta, None, wait.lanes, wait.row)
+        where = Origin(cluster, warp, warp // cluster.warps_per_cta, None, wait.lanes, wait.row)
         key, message = ("missed", name.partition("[")[0]), f"{name}: {message}"
         return reporter.add("mbarrier", severity, message, CAUSES["missed"], where, key, barrier=name)

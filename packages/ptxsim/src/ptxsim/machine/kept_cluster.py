@@ -10,7 +10,7 @@ from typing import Any
 from ptxsim.machine.launch_view import Launch
 
 
-class Arena:
+class KeptCluster:
     """Holds at most one Cluster of a kernel between launches."""
 
     def __init__(self):
