@@ -23,7 +23,7 @@ START = 1024  # turns after which a cluster is watched; most clusters end before
 START_TOGETHER = 128  # the same, if other clusters may help this one
 UNITS = 4  # unit instructions of one turn that take as long as a turn of compiled code
 AGAIN = 3  # times that a state must recur
-AGAIN_AT_RANDOM = 100  # the same if splits run in random order: by then each has had a turn
+AGAIN_AT_RANDOM = 100  # the same if chance decides which split runs next: by then each has had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
 _ACTS = {"st", "atom", "red", "cp", "wgmma", "tcgen05", "mma", "bar", "barrier", "call"}  # more than polling
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
@@ -55,11 +55,8 @@ class Livelock:
     def came_back(self, cluster: Cluster, g: int) -> bool:
         """After a turn of split g: whether the cluster loops through the same states."""
         self.turns += 1
-        if self.turns >= self.forget:
-            self.stood, self.forget = (
-                set(),
-                2 * self.turns,
-            )  # rows before the loop must not count as part of it
+        if self.turns >= self.forget:  # rows before the loop must not count as part of it
+            self.stood, self.forget = set(), 2 * self.turns
         self.stood.add((g // 32, cluster.split_table.item(g, bytecode.SP_PC)))
         if self.turns < self.start:
             return False
@@ -75,11 +72,12 @@ class Livelock:
             self.split, self.own = split, own.copy()
             self.key, self.state, self.memory = key, state_of(cluster), None
             return False
-        if key != self.key or state_of(cluster) != self.state:
+        if key != self.key or (state := state_of(cluster)) != self.state:
             return False
         before, self.memory = self.memory, memory_of(cluster)
         self.again = self.again + 1 if self.memory == before else 1
-        return self.again >= (AGAIN_AT_RANDOM if cluster.engine.random else AGAIN)
+        drawn = cluster.engine.random and (len(cluster.queue) > 1 or state[-1])  # what comes next
+        return self.again >= (AGAIN_AT_RANDOM if drawn else AGAIN)
 
     def same_as_left(self, cluster: Cluster) -> bool:
         """Whether the cluster is suspended in the same state as the last time."""
