@@ -12,6 +12,7 @@ from collections import deque
 
 from ptxsim.checks.all_checks import bus_beside
 from ptxsim.checks.race.across_processes import detector
+from ptxsim.checks.race.older_writes import MOST_CHECKED
 from ptxsim.events.bus import SILENT
 from ptxsim.isa.memory_access import ELSEWHERE, LOOKS
 from ptxsim.isa.special_registers import SMS
@@ -21,8 +22,6 @@ from ptxsim.machine.late_operations import StepByStep
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
 from ptxsim.machine.tensor_memory import COLUMNS
-
-MOST_CHECKED = 32  # clusters that run together; with checks, each looks after every step of the others
 
 
 @functools.lru_cache(maxsize=16)

@@ -40,8 +40,8 @@ class IgnoredAnswers(Observer):
 
     def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:  # a warp may be held up before it asks again
-            for warp in {key[0] for key in self.open}:
-                del self.open[max((k for k in self.open if k[0] == warp), key=list(self.open).index)]
+            for last in {key[0]: key for key in self.open}.values():
+                del self.open[last]
         for (_, place, _), where in self.open.items():
             cause, name = CAUSES["ignored-answer"], self.reporter.shared_name(place[1])
             self.reporter.add("mbarrier", "review", cause.tell(name=name), cause, where, key="ignored answer")

@@ -11,7 +11,7 @@ from ptxsim.checks.race.shadow_own import TAG_MASK
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.jit.compiled import compiled
 
-TOGETHER = 32  # the most clusters that run together under the checks
+MOST_CHECKED = 32  # clusters that run together; with checks, each looks after every step of the others
 
 
 @inner(forceinline=True)
@@ -34,7 +34,7 @@ def keep_older(s, a, r):
     previous, tag = s.records[r, WRITE], s.records[r, TAGS] & TAG_MASK
     kept = previous and not (previous & STRONG_BIT and _knows(a, previous, tag))
     before, link, newer, ended = 0, s.records[r, OLDER], tag if kept else 0, 0
-    while link and ended <= TOGETHER:  # behind so many ever earlier clusters, all have ended
+    while link and ended <= MOST_CHECKED:  # behind so many ever earlier clusters, all have ended
         following, cluster = s.links[link, NEXT], s.links[link, CLUSTER]
         plain = not s.links[link, ENTRY] & STRONG_BIT  # another strong write need not come after it
         again = cluster != a.now and cluster == newer

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ptxsim.checks.phrases import some_of
 from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.race.shadow_bytes import PAGE, PAGE_BITS, TAGS, WRITE
+from ptxsim.checks.race.shadow_bytes import PAGE, PAGE_BITS, TAGS, WRITE, bits_of
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.shadow_own import TAG_MASK
 from ptxsim.checks.race.wording import elsewhere, line_text, thread_of
@@ -81,7 +81,7 @@ def _written(races, address: int) -> tuple[str, set[int], int]:
     shadow = history.shared if near else history.memory
     position = rank * history.window + offset if near else history.reads.place_of(address)
     page = position >> PAGE_BITS
-    bits = 6 - 2 * int(shadow.level[page]) if shadow.level[page] else PAGE_BITS
+    bits = bits_of.py_func(int(shadow.level[page]))
     slot = shadow.start[page] + (position % PAGE >> bits)
     last, tags = shadow.records[shadow.region[slot], [WRITE, TAGS]].tolist() if slot >= 0 else (0, 0)
     if not last:
