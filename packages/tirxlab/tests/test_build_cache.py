@@ -118,7 +118,7 @@ def test_cuda_that_does_not_compile_names_the_students_line(monkeypatch):
 def test_bad_arguments():
     with pytest.raises(BuildError, match="arch 'sm_70' is not supported: use one of sm_80"):
         build(loader(), "sm_70")
-    with pytest.raises(BuildError, match="`loader` is a plain Python function"):
+    with pytest.raises(BuildError, match="`loader` is no kernel, but a function"):
         build(loader)
     plain = loader().without_attr("tirxlab.info")
     with pytest.raises(BuildError, match="make it with @Tx.prim_func"):
@@ -145,3 +145,19 @@ def test_a_host_function_with_unknown_numbers_is_refused():
 
     with pytest.raises(BuildError, match="'n' is not a constant, a buffer or a tensor map"):
         build(kernel)
+
+
+def test_a_kernel_under_inline_and_one_without_threads_are_refused_at_a_line():
+    @Tx.inline
+    def inlined(A: Tx.Buffer((8,), "int32")):
+        A[0] = 1
+
+    @Tx.prim_func(tirx=True)
+    def nobody(A: Tx.Buffer((8,), "int32")):
+        with Tx.kernel():
+            bx = Tx.cta_id([2], parent="kernel")
+            A[bx] = 1
+
+    for kernel, said in ((inlined, "(?s)`inlined` is no.*@Tx.inline"), (nobody, "(?s)threads.*bx = Tx")):
+        with pytest.raises(BuildError, match=said):
+            build(kernel)

@@ -25,6 +25,7 @@ REFUSED = {  # statement -> words of its message
     f"with Tx.kernel():{SYNC}": "has one `with Tx.kernel():`",
     f"with Tx.cluster():{SYNC}\n    Tx.copy(D[:, :], A[:, :])": "is not done by a cluster",
     "x = warp_id == 0 and Tx.cuda.cta_sync()": "an instruction gives no value",
+    "x = Tx.ptx.fence.mbarrier_init()": "an instruction gives no value",
     "Tx.cuda.warpgroup_sync(None)": "bar_no is None",
     'Tx.cuda.printf("%d %d", tid)': "has 2 places for values, and 1 are given",
     f"if Tx.ptx.elect_sync():{SYNC}\nelse:{SYNC}": "needs a comparison",

@@ -24,3 +24,11 @@ def test_who_initialises(who, count, threads, verdict):
     result = ptxsim.load(TEXT.format(who=who, count=count)).launch("k", block=threads, args=[])
     assert result.verdict == verdict, result.findings
     assert verdict == "clean" or {f.kind for f in result.findings} == {"mbarrier"}
+
+
+def test_one_thread_that_initialises_a_barrier_twice_is_an_error():
+    again = "mov.u32 %n, 0; AGAIN: mbarrier.init.shared::cta.b64 [%b], 1; add.u32 %n, %n, 1;"
+    again += " setp.lt.u32 %one, %n, 2; @%one bra AGAIN; ret; }"
+    text = TEXT.format(who="", count="1").split("  mov.u32 %b")[0] + f"mov.u32 %b, bar; {again}"
+    (found,) = ptxsim.load(text).launch("k", block=1, args=[]).findings
+    assert found.severity == "error" and "twice without mbarrier.inval" in found.message

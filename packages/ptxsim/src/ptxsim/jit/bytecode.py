@@ -142,6 +142,7 @@ class BarrierColumn(IntEnum):
     MB_ANNOUNCED = 6  # bytes expected in this phase
     MB_DELIVERED = 7  # bytes delivered in this phase
     MB_TOLD = 8  # the phase that sleeping splits have been told of
+    MB_MAKER = 9  # thread of the cluster that initialised it
 
 
 class TmemColumn(IntEnum):

@@ -134,6 +134,7 @@ class MBarrier(ctypes.Structure):
     announced: int  # bytes announced in this phase
     delivered: int  # bytes delivered in this phase
     told: int  # the latest phase for which sleeping splits were woken
+    maker: int  # thread of the cluster that initialised it
 
     @classmethod
     def at(cls, table: np.ndarray, row: int) -> MBarrier:

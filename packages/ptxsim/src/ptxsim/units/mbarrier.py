@@ -167,6 +167,7 @@ def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int],
     if place in cluster.mbarriers:
         # by another thread at this instruction, before any use: the barrier stays as it is
         same = cluster.mbarriers.made_at.get(place, split.row) == split.row
+        same = same and cluster.mbarriers[place].maker != split.warp * 32 + lane
         same = same and cluster.mbarriers[place].untouched(count)
         how = "by several threads" if same else "twice without mbarrier.inval between"
         severity, hint = "review" if same else "error", "one thread initialises each barrier once"
@@ -181,6 +182,7 @@ def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int],
         barrier = cluster.mbarriers.make(place, 1)
     rank, offset = place
     cluster.mbarriers.made_at[place] = split.row
+    barrier.maker = split.warp * 32 + lane
     cluster.shared[rank, offset : offset + 8].view(np.uint64)[0] = barrier.state()
     cluster.effects += 1
     cluster.bus.mbarrier_init(cluster, split, lane, place)

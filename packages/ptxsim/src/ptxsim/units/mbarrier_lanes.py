@@ -196,6 +196,7 @@ def init_lanes(row, m, warp, registers, predicates, control):
                 set_word(barrier, bytecode.MB_PLACE, place)
                 set_word(control, bytecode.BARRIERS, number + 1)
             begin(barrier, count)
+            set_word(barrier, bytecode.MB_MAKER, warp * 32 + l)
             rank, offset = shared_place(place)
             store64(np.uint64(window(rank, control) + offset), np.uint64(state_of(0, count)))
             set_word(control, bytecode.HAPPENED, 1)

@@ -15,14 +15,16 @@ import textwrap
 from collections import Counter
 
 from tvm import arith, tirx
-from tvm.ir import Call, Range
+from tvm.ir import Call, PrimType, Range
 from tvm.tirx import BufferLoad, BufferRegion, IntImm
 from tvm.tirx.expr_functor import ExprMutator
 from tvm.tirx.script.parser import parser as _tvm
 from tvm.tirx.stmt_functor import post_order_visit
 
 from .state import state, state_or_none
+from .wording import NO_VALUE
 
+_VOID = str(PrimType("void"))
 _bind = _tvm.bind_assign_value
 
 
@@ -37,7 +39,9 @@ def assignments(function) -> Counter:
 
 
 def _bind_and_remember(parser, node, name, value, **options):
-    """TVM's binding of a name; also records the value of a variable that is assigned only once."""
+    """TVM's binding of a name, of a value; also records that of a variable that is assigned only once."""
+    if isinstance(value, Call) and str(value.ty) == _VOID:
+        raise TypeError(NO_VALUE)
     bound = _bind(parser, node, name, value, **options)
     current = state_or_none()
     if (

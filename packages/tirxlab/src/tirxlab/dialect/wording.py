@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 
 _MAX_MESSAGE = 600
+NO_THREADS = "kernel has no thread launch parameters"
+NO_VALUE = "an instruction gives no value: write it as a statement of its own"
 # Part of a message of TVM, often the name of an internal check -> what it means for the student.
 _EXPLAINED = {
     "MatchesCode(DLDataTypeCode::kDLBool)": "`not` takes a condition, and this is a number: "
@@ -50,7 +52,7 @@ _EXPLAINED = {
     "Unexpected type for TIR Arg": 'the type of a parameter is Tx.Buffer((M, K), "float16")',
     "Type annotation required for function parameters": "each parameter of a kernel needs its type: "
     'A: Tx.Buffer((M, K), "float16")',
-    "kernel has no thread launch parameters": "the kernel does not say how many threads a CTA has: "
+    NO_THREADS: "the kernel does not say how many threads a CTA has: "
     'wg_id = Tx.warpgroup_id([n], parent="cta"), or Tx.warp_id or Tx.thread_id with parent="cta"',
     "object of type 'int' has no len()": "a list is needed here, not a number: for example ptr_to([0])",
 }
@@ -91,7 +93,7 @@ _REWORDED = {
     r"^'PoolAllocator' object has no attribute '(\w+)'": r"the pool has alloc, move_base_to and commit, "
     r"no \1",
     r"^(?:meta_var|MetaVar)\.__init__\(\) (missing|takes) .*": "Tx.meta_var(value) takes one value",
-    r"of type T\.void": "an instruction gives no value: write it as a statement of its own",
+    r"of type T\.void": NO_VALUE,
     _OPERANDS + r".*'tuple'": r"`\1` works on numbers, and this is a tuple: does a comma end its definition?",
     _OPERANDS + r".*'Array'": r"`\1` works on one number, and this is several: "
     "unpack them",

@@ -13,6 +13,7 @@ from tvm import DataType
 from tvm.target import Target
 from tvm.tirx import PrimFunc, StringImm
 from tvm.tirx.build import codegen_build, split_host_device_mods
+from tvm.tirx.script.parser.entry import TIRInline
 from tvm.tirx.stmt_functor import post_order_visit
 
 from tirxlab.artifact import Artifact, BufferInfo, SharedName
@@ -27,7 +28,7 @@ from .messages import BuildError, compile_message, lowering_message
 
 __all__ = ["ARCHES", "BuildError", "build", "draft"]
 
-PLAIN_FUNCTION = "`{}` is a plain Python function: write @Tx.prim_func(tirx=True) on the line above its def"
+PLAIN_FUNCTION = "`{}` is no kernel, but a function: write @Tx.prim_func(tirx=True) on the line above its def"
 ARCHES = ("sm_80", "sm_90a", "sm_100a")
 _LOWERING = 2  # to be incremented whenever the lab's changes to TVM's lowering change the generated CUDA
 
@@ -52,9 +53,9 @@ def build(kernel: PrimFunc, arch: str = "sm_100a", *, use_cache: bool = True) ->
 def _checked(kernel, arch: str) -> KernelInfo:
     if arch not in ARCHES:
         raise BuildError(f"arch {arch!r} is not supported: use one of {', '.join(ARCHES)}")
-    code = getattr(kernel, "__code__", None)
-    if code is not None and is_students(code.co_filename):
-        raise BuildError(PLAIN_FUNCTION.format(kernel.__name__), code.co_filename, code.co_firstlineno)
+    if (function := _function(kernel)) is not None:
+        code = function.__code__
+        raise BuildError(PLAIN_FUNCTION.format(function.__name__), code.co_filename, code.co_firstlineno)
     if not isinstance(kernel, PrimFunc):
         raise BuildError(
             f"build() needs a kernel made with @Tx.prim_func(tirx=True), not {type(kernel).__name__}"
@@ -63,6 +64,13 @@ def _checked(kernel, arch: str) -> KernelInfo:
         return info_of(kernel)
     except KernelError as error:
         raise BuildError(error.reason) from None
+
+
+def _function(kernel):
+    """The student's function, plain or under @Tx.inline, that was given for a kernel; else None."""
+    cells = [cell.cell_contents for cell in getattr(kernel, "__closure__", None) or ()]
+    given = [kernel, *(made.func for made in cells if isinstance(made, TIRInline))]
+    return next((f for f in given if hasattr(f, "__code__") and is_students(f.__code__.co_filename)), None)
 
 
 def _script(kernel: PrimFunc) -> str:

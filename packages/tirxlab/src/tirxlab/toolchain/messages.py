@@ -9,7 +9,7 @@ from pathlib import Path
 from tvm.tirx.stmt_functor import post_order_visit
 from tvm.tirx.tile_primitive import TilePrimitiveCall
 
-from tirxlab.dialect.wording import plain
+from tirxlab.dialect.wording import NO_THREADS, plain
 from tirxlab.toolchain import nvrtc
 
 from .markers import line_of
@@ -39,6 +39,8 @@ def lowering_message(error: Exception, kernel, info) -> BuildError:
         line = _user(variable[1], kernel, info.file)
         return BuildError(_VARIABLE.format(variable[1]), info.file, line or info.line)
     line = _mentioned(text, kernel, info.file)
+    if NO_THREADS in text:
+        line = _first_line_with("(cta|warpgroup|warp|thread)_id", info)
     return BuildError(plain(text) or _cut(text), info.file, line or info.line)
 
 

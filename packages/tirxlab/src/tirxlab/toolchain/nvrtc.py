@@ -38,7 +38,6 @@ _REFUSED = re.compile(r"^ptxas .*\binput, line (\d+); error *: (.*)", re.MULTILI
 _PTX_MARK = re.compile(r"// @src (\d+)")
 OTHER_CHIP = "is an instruction of another chip: there is none for"
 _PLAIN = {  # part of a message -> what it means
-    "array of void is not allowed": "an instruction gives no value: write it as a statement of its own",
     "must have integral or unscoped enum type": "an index is a fraction: `/` always gives one, write `//`",
 }
 NO_ASCII = "CUDA takes only ASCII letters in names: rename {}"
