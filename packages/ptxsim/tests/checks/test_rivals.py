@@ -37,7 +37,7 @@ def record(depth: int, signals: list[int], waits: list[int], count: int = 1, thr
     cluster = SimpleNamespace(
         bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, mbarriers={},
         program=SimpleNamespace(instrs=instrs, several_files=False),
-        launch=SimpleNamespace(program=SimpleNamespace(instrs=[]), shared_offsets={}),
+        launch=SimpleNamespace(program=type("Text", (), {"instrs": ()}), shared_offsets={}),
     )  # fmt: skip
     return cluster, reporter
 

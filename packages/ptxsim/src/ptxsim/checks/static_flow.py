@@ -27,7 +27,7 @@ def signal_rows(launch: Launch) -> dict[int, set[int]]:
     """Row -> window offsets of the barriers that it signals, by an arrival or by a copy or commit that
     reports to them.
     """
-    return _rows_of(launch, signalled)
+    return _rows_of(launch.program, frozenset(launch.shared_offsets.items()), signalled)
 
 
 def signal_ranks(launch: Launch) -> dict[int, int]:
@@ -46,7 +46,7 @@ def signal_ranks(launch: Launch) -> dict[int, int]:
 
 def wait_rows(launch: Launch) -> dict[int, set[int]]:
     """Row -> window offsets of the barriers that it waits for."""
-    return _rows_of(launch, _awaited)
+    return _rows_of(launch.program, frozenset(launch.shared_offsets.items()), _awaited)
 
 
 def waits_for_phase(instr) -> bool:
@@ -60,9 +60,10 @@ def _awaited(instr: Instr) -> Mem | None:
     return next((operand for operand in instr.operands if isinstance(operand, Mem)), None)
 
 
-def _rows_of(launch: Launch, barrier_of: Callable[[Instr], Mem | None]) -> dict[int, set[int]]:
-    named = _one_name_a_value(launch.program)
-    values = Values(named, launch.shared_offsets)
+@functools.lru_cache(maxsize=16)
+def _rows_of(program, offsets: frozenset, barrier_of: Callable[[Instr], Mem | None]) -> dict[int, set[int]]:
+    named = _one_name_a_value(program)
+    values = Values(named, dict(offsets))
     found = {}
     for row, instr in enumerate(named.instrs):
         operand = barrier_of(instr) if instr is not None else None
