@@ -27,7 +27,7 @@ FULL = 0xFFFF_FFFF
 )
 def test_a_group_is_named(ctas, warps, lanes, text):
     cluster = SimpleNamespace(ctas=ctas, warps_per_cta=warps)
-    assert role(cluster, min(lanes) // warps, lanes) == text
+    assert role(cluster, lanes) == text
 
 
 def test_several_ctas_are_several():

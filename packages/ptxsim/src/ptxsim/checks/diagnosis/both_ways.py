@@ -46,7 +46,7 @@ def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
         return None
     if set(sides[0].lanes) & set(sides[1].lanes) or {side.how for side in sides} != {"arrive", "commit"}:
         return None  # two lines of arrivals may belong to one phase
-    who = [role(cluster, min(side.lanes) // cluster.warps_per_cta, side.lanes) for side in sides]
+    who = [role(cluster, side.lanes) for side in sides]
     lines = [source_line(cluster.program, side.row) for side in sides]
     facts = {"one": who[0], "other": who[1], "line": lines[0], "there": lines[1], "count": history.count}
     return reason("both-ways", sides[1].row, name=reporter.shared_name(place[1]), **facts)

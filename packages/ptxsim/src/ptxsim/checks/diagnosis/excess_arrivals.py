@@ -33,7 +33,7 @@ def several_lines(cluster: Cluster, place, history: BarrierHistory, reporter, ow
         if step.warp in warps and step.kind in ("arrive", "commit") and place in step.places:
             rows[line_of(record.races, step.row)] = step.row
             if len(rows) > history.count:
-                who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
+                who = role(cluster, {step.warp: step.lanes})
                 lines = " and ".join(phrases.source_line(cluster.program, row) for row in rows.values())
                 apart = _other_elements(record, rows)
                 if apart:
@@ -67,7 +67,7 @@ def issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reaso
         if threads > history.count and both is not None and how == "arrive":
             return both
         if threads > history.count:
-            who = role(cluster, next(iter(lanes)) // cluster.warps_per_cta, lanes)
+            who = role(cluster, lanes)
             facts = {"threads": threads, "who": who, "line": line, "count": history.count}
             meant = how == "commit" and _columns_of_their_own(cluster, set(lanes))
             one = how == "commit" or any(
@@ -151,7 +151,7 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
     if ignored:
         named = misnamed(cluster, histories, reporter)
         return named or reason("ahead-unwaited", names=" or ".join(ignored))
-    who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+    who = role(cluster, lanes)
     fresh = [w.fresh for warp, w in history.waits.items() if w.fresh is not None and warp not in lanes]
     if fresh and any(s.announces for s in history.sources.values()):  # so the answer came too early
         line = f" ({phrases.source_line(cluster.program, fresh[0])})"
@@ -180,7 +180,7 @@ def announced_twice(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
         all_of_them = between.pop(step.warp, set()) == {line for warp, line in loads if warp == step.warp}
         again = step.places == (place,) and last.get(step.warp) == (line, step.places)
         if step.more and again and not all_of_them:
-            who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: step.lanes})
+            who = role(cluster, {step.warp: step.lanes})
             return reason("announced-twice", step.row, who=who, bytes=step.more, line=line)
         last[step.warp] = line, step.places
     return None

@@ -34,7 +34,7 @@ def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
         lanes = signalled.get(step.warp, [])
         for other in first if len(lanes) == 1 else ():
             if _fresh(histories.get(other), step.warp) and index_of(reporter, other) == number:
-                who = role(cluster, step.warp // cluster.warps_per_cta, {step.warp: lanes[0]})
+                who = role(cluster, {step.warp: lanes[0]})
                 line = source_line(cluster.program, step.row)
                 return reason("fresh-late", step.row, who=who, name=reporter.shared_name(other[1]), line=line)
     return None

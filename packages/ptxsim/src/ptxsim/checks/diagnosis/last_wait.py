@@ -21,7 +21,7 @@ def not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> str:
     waits = [(n, s) for n, s in enumerate(races.clocks.steps) if s.warp == warp and s.kind == "wait"]
     last = next((s for n, s in reversed(waits) if n < at), None)
     later = next((s for n, s in waits if n >= at and s.places[0] == place), None)
-    who = role(races.cluster, warp // races.cluster.warps_per_cta, {warp: WHOLE_WARP})
+    who = role(races.cluster, {warp: WHOLE_WARP})
     if last is not None and last.places[0] == place:
         return f"{text} again: the last wait for it{line_text(races, last.row)} was for an earlier phase"
     if later is not None:

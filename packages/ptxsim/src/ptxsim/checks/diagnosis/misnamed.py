@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import never_waited, of_array, times_signalled, times_waited
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
-from ptxsim.checks.diagnosis.number_agreement import agree, role
+from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.static_flow import signal_rows
 from ptxsim.events.views import Cluster
@@ -210,5 +210,4 @@ def _by(cluster: Cluster, signals: dict[int, int]) -> str:
 
 def _who(cluster: Cluster, warps: set[int]) -> str:
     """The role of these warps within one CTA: the lowest CTA that has any of them."""
-    first = min(warps) // cluster.warps_per_cta
-    return role(cluster, first, {w: WHOLE_WARP for w in warps if w // cluster.warps_per_cta == first})
+    return role(cluster, of_first_cta(cluster, dict.fromkeys(warps, WHOLE_WARP)))

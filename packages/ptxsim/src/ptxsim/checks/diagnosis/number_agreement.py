@@ -40,15 +40,21 @@ def agree(who: str, text: str) -> str:
     return re.sub(r"\w+", lambda word: _PLURALS.get(word[0], word[0]), text)
 
 
-def role(cluster: Cluster, cta: int, lanes: dict[int, int]) -> str:
+def of_first_cta(cluster: Cluster, lanes: dict[int, int]) -> dict[int, int]:
+    """Of these lanes by warp, those in the lowest CTA."""
+    first = min(lanes, default=0) // cluster.warps_per_cta
+    return {warp: mask for warp, mask in lanes.items() if warp // cluster.warps_per_cta == first}
+
+
+def role(cluster: Cluster, lanes: dict[int, int]) -> str:
     """`CTA 1 WG0`, `WG1 warp 3 lane 0`: warps numbered within their warpgroup, with the CTA's rank.
 
     lanes: warp of the cluster -> mask. Warps of several CTAs are named CTA by CTA.
     """
-    ctas = {w // cluster.warps_per_cta for w in lanes}
-    if len(ctas) > 1:
-        own = ({w: m for w, m in lanes.items() if w // cluster.warps_per_cta == c} for c in sorted(ctas))
-        return " and ".join(role(cluster, min(part) // cluster.warps_per_cta, part) for part in own)
+    mine = of_first_cta(cluster, lanes)
+    if len(mine) < len(lanes):
+        rest = {warp: mask for warp, mask in lanes.items() if warp not in mine}
+        return f"{role(cluster, mine)} and {role(cluster, rest)}"
     warps = sorted(w % cluster.warps_per_cta for w in lanes)
     grouped = cluster.warps_per_cta > 4 and cluster.warps_per_cta % 4 == 0
     parts = []
@@ -63,7 +69,7 @@ def role(cluster: Cluster, cta: int, lanes: dict[int, int]) -> str:
     mask = masks.pop() if len(masks) == 1 else WHOLE_WARP
     if mask != WHOLE_WARP:
         text += f" lane{'' if mask & (mask - 1) == 0 else 's'} {lanes_text(mask)}"
-    return f"CTA {cta} {text}" if cluster.ctas > 1 else text
+    return f"CTA {min(lanes, default=0) // cluster.warps_per_cta} {text}" if cluster.ctas > 1 else text
 
 
 def _runs(numbers: list[int]) -> str:

@@ -312,7 +312,7 @@ class Oddities(Observer):
         few, many = sorted((one, two), key=lambda row: len(meeting.warps[row]))
         if not meeting.warps[few] < meeting.warps[many]:
             return "", few
-        who = role(cluster, cta, dict.fromkeys(meeting.warps[few], WHOLE_WARP))
+        who = role(cluster, dict.fromkeys(meeting.warps[few], WHOLE_WARP))
         return (
             f"only {who} {agree(who, 'comes')} to this bar.sync 0: it meets the one at "
             f"{source_line(cluster.program, many)}, where the others are",

@@ -51,7 +51,7 @@ def slot_by_cta(races, pair: AccessPair) -> Edge | None:
         facts = {
             "line": source_line(races.launch.program, row),
             "groups": " and ".join(f"WG{group}" for group in sorted(groups[0])),
-            "waiters": role(cluster, min(lanes_of) // per_cta, lanes_of),
+            "waiters": role(cluster, lanes_of),
         }
         return edge("slot-by-cta", array=array_of(place[1]), **facts)
     return None

@@ -101,11 +101,11 @@ def sent_by_both(races, pair: AccessPair) -> Edge | None:
 def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
     """The reader waits for one late phase, whose parity an earlier one shares; another warp waits for all."""
     reader, waits = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place].waits
-    seen, per_cta = pair.seen.get((reader, place)), races.cluster.warps_per_cta
+    seen = pair.seen.get((reader, place))
     most = max((w for w in waits if w != reader), key=lambda w: waits[w].count, default=None)
     if seen is None or reader not in waits or most is None or waits[most].count <= waits[reader].count + 1:
         return None
-    who = [role(races.cluster, w // per_cta, {w: WHOLE_WARP}) for w in (reader, most)]
+    who = [role(races.cluster, {w: WHOLE_WARP}) for w in (reader, most)]
     return edge(
         "skips-phases",
         reader=who[0],
@@ -146,7 +146,7 @@ def _let_pass(races, pair: AccessPair) -> str:
             line, which = line_text(races, max(seen.rows)), phase_name(seen.phase)
             return f"; the wait for {name} before it{line} passed in {which}"
         if back in history_of(races.cluster) and issuer not in history_of(races.cluster)[back].waits:
-            who = role(races.cluster, issuer // races.cluster.warps_per_cta, {issuer: WHOLE_WARP})
+            who = role(races.cluster, {issuer: WHOLE_WARP})
             return f"; {who}, which issued it, never waits for {name}"
     return ""
 

@@ -29,7 +29,7 @@ def ring_short(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
             if back in ring or len(used) <= len(ring):
                 continue
             if {w for p in used for _, w, _ in histories[p].sources} <= waiters:
-                who = role(cluster, warp // cluster.warps_per_cta, {warp: WHOLE_WARP})
+                who = role(cluster, {warp: WHOLE_WARP})
                 names = {"array": array_of(place[1]), "other": array_of(back[1])}
                 numbers = {"count": _elements(len(ring)), "more": len(used)}
                 return reason("ring-short", row, who=who, signals=agree(who, "signals"), **numbers, **names)

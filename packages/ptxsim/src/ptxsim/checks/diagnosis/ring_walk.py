@@ -24,7 +24,7 @@ def leaves_ring(cluster: Cluster, histories: dict, place: Place, reporter) -> Re
         if first < max(2, len(ring)) or ring[walk[first]] != place or not sources:
             continue
         row, signals = max(sources, key=lambda source: source[0])
-        who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
+        who = role(cluster, {warp: signals.lanes})
         last, due = (ring[index % len(ring)] for index in (walk[first - 1], walk[first - 1] + 1))
         name = {"name": reporter.shared_name(place[1]), "array": reporter.shared_array(place[1])}
         places = {"last": reporter.shared_name(last[1]), "due": reporter.shared_name(due[1])}
@@ -41,7 +41,7 @@ def stays(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason |
         times = signals.each
         if how == "load" or times <= max(2, histories[place].count):
             continue
-        who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
+        who = role(cluster, {warp: signals.lanes})
         names = " or ".join(reporter.shared_name(p[1]) for p in others[:3])
         return reason("stays", row, who=who, name=reporter.shared_name(place[1]), times=times, others=names)
     return None

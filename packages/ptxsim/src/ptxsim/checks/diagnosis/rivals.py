@@ -48,10 +48,10 @@ def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None
     return reason(
         "shifted",
         row,
-        signaller=_who(cluster, signaller),
+        signaller=role(cluster, {signaller: WHOLE_WARP}),
         signalled=reporter.shared_name(at[first][1]),
         line=source_line(cluster.program, row),
-        waiter=_who(cluster, waiter),
+        waiter=role(cluster, {waiter: WHOLE_WARP}),
         awaited=reporter.shared_name(at[awaited][1]),
         where=_waits_at(cluster, histories[at[awaited]], waiter),
         distance=min(distance, len(ring) - distance),
@@ -87,7 +87,7 @@ def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
             awaited, rounds = _goes_round(histories, warp, len(ring), array_of), total // lanes.bit_count()
             if rounds > 1 and len(awaited) > 1 and rounds + 1 >= sum(awaited.values()):
                 names = ", ".join(reporter.shared_name(p[1]) for p in sorted(awaited)[:3])
-                who = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
+                who = role(cluster, {warp: lanes})
                 told = {"who": who, "verb": _VERBS[how], "name": reporter.shared_name(only[1])}
                 return reason(
                     "one-slot", row, names=names, line=source_line(cluster.program, row), times=rounds, **told
@@ -155,10 +155,6 @@ def index_of(reporter, place: tuple[int, int]) -> int:
     """A barrier's index in its array; 0 for a single barrier."""
     number = re.search(r"\[(\d+)\]", reporter.shared_name(place[1]))
     return int(number[1]) if number else 0
-
-
-def _who(cluster: Cluster, warp: int) -> str:
-    return role(cluster, warp // cluster.warps_per_cta, {warp: WHOLE_WARP})
 
 
 def _waits_at(cluster: Cluster, history: BarrierHistory, warp: int) -> str:

@@ -123,7 +123,7 @@ def _too_often(cluster: Cluster, histories: dict, history: BarrierHistory, repor
         for (warp, line), (times, lanes) in answers.items():
             waits = history.waits[warp].count
             if times > waits + 1:
-                who = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
+                who = role(cluster, {warp: lanes})
                 name = reporter.shared_name(place[1])
                 facts = {"who": who, "times": times, "name": name, "line": line}
                 return reason("ahead-arrives", waits=phrases.times(waits), **facts)
@@ -147,13 +147,13 @@ def _unused_handed_back(cluster: Cluster, histories: dict, place: Place, reporte
             passed, times = times_waited(histories, full, warp), times_signalled(histories, free, warp)
             if times > passed:
                 row, signals = signals_by(histories, free, warp)[0]
-                who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
+                who = role(cluster, {warp: signals.lanes})
                 facts = {"who": who, "times": phrases.times(times), "name": reporter.shared_array(back[1])}
                 facts["array"] = reporter.shared_array(place[1])
                 line = phrases.source_line(cluster.program, row)
                 lanes = _lanes_that_wait(histories, full, warp)
                 if lanes and not lanes & signals.lanes:
-                    waiter = role(cluster, warp // cluster.warps_per_cta, {warp: lanes})
+                    waiter = role(cluster, {warp: lanes})
                     return reason("lanes-apart", row, line=line, waiter=waiter, **facts)
                 return reason("unused-back", row, line=line, waits=phrases.times(passed), **facts)
         found = _by_a_third(cluster, histories, full, free, reporter)
@@ -180,7 +180,7 @@ def _by_a_third(cluster: Cluster, histories: dict, full: list, free: list, repor
             continue
         lanes = {w: s.lanes for p in free for (_, w, at), s in histories[p].sources.items() if at == row}
         cta = warp // cluster.warps_per_cta
-        who = role(cluster, cta, {w: m for w, m in lanes.items() if w // cluster.warps_per_cta == cta})
+        who = role(cluster, {w: m for w, m in lanes.items() if w // cluster.warps_per_cta == cta})
         facts = {"name": reporter.shared_array(free[0][1]), "array": reporter.shared_array(full[0][1])}
         facts |= {"signals": agree(who, "signals"), "times": phrases.times(times)}
         line = phrases.source_line(cluster.program, row)
@@ -234,7 +234,7 @@ def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
                 continue
             answered = {w for p in answers for _, w, _ in histories[p].sources}
             if answered & waiters or set(ahead_of(cluster, answers, array_of)) & waiters:
-                who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
+                who = role(cluster, {warp: signals.lanes})
                 names = {"array": array_of(place[1]), "answer": array_of(other[1])}
                 line = phrases.source_line(cluster.program, row)
                 numbers = {"times": phrases.times(times), "waits": phrases.times(waits)}

@@ -68,7 +68,7 @@ class Seen(Observer):
         if not groups:
             yield "  nobody has signalled it, and nobody has passed a wait for it"
         for (how, lines, numbers), lanes in list(groups.items())[:_GROUPS]:
-            who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+            who = role(cluster, lanes)
             at = lines_text(lines)
             verb = _WAITS if how == "wait" and len(lines) > 1 else _VERBS[how]
             yield f"  {who} {agree(who, verb)} ({at}): {_how_often(numbers)}"

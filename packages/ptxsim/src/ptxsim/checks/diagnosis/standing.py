@@ -30,7 +30,7 @@ def own_twice(cluster: Cluster, place: Place, reporter) -> Reason | None:
     if most <= history.count:
         return None
     lanes = {warp: signals.lanes for (how, warp, _), signals in history.sources.items() if how != "load"}
-    who = role(cluster, min(warps) // cluster.warps_per_cta, lanes)
+    who = role(cluster, lanes)
     facts = {"times": phrases.times(most), "line": phrases.source_line(cluster.program, min(rows))}
     return reason("own-twice", min(rows), who=who, count=history.count, **facts)
 

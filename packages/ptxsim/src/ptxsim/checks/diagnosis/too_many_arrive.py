@@ -20,7 +20,7 @@ def each_for_all(cluster: Cluster, history: BarrierHistory) -> Reason | None:
         threads = sum(mask.bit_count() for mask in lanes.values())
         makes = max(s.makes for (_, _, at), s in history.sources.items() if at == row)
         if threads > 1 and threads * makes > history.count:
-            who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+            who = role(cluster, lanes)
             facts = {"makes": makes, "all": threads * makes, "count": history.count}
             return reason("each-for-all", row, who=who, verb=agree(who, "arrives"), **facts)
     return None
@@ -36,7 +36,7 @@ def all_at_each(cluster: Cluster, histories: dict, place: Place, reporter) -> Re
         threads = sum(mask.bit_count() for mask in lanes.values())
         alike = all(each.get(line, (0, {}))[1] == lanes for each in lines)
         if alike and threads == len(ring) * histories[place].count:
-            who = role(cluster, min(lanes) // cluster.warps_per_cta, lanes)
+            who = role(cluster, lanes)
             facts = {"who": who, "verb": agree(who, "arrives"), "array": reporter.shared_array(place[1])}
             return reason("all-at-each", row, threads=threads, count=histories[place].count, **facts)
     return None

@@ -23,7 +23,7 @@ def role_in_two_warps(cluster: Cluster, thread: int, issuers: Iterable[int], rep
             rows = (history.waits[w].rows for w in (warp, other))
             lines = [{source_line(cluster.program, row) for row in mine} for mine in rows]
             if lines[0] & lines[1]:
-                both = [role(cluster, w // per_cta, {w: history.waits[w].lanes}) for w in (other, warp)]
+                both = [role(cluster, {w: history.waits[w].lanes}) for w in (other, warp)]
                 facts = {"one": both[0], "other": both[1], "line": min(lines[0] & lines[1])}
                 return reason("role-in-two-warps", name=reporter.shared_array(place[1]), **facts)
     return None

@@ -12,7 +12,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
-from ptxsim.checks.diagnosis.number_agreement import agree, role
+from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import copies_of, some_of, source_line
 from ptxsim.checks.race.access import Access
@@ -151,7 +151,7 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
     if any(number for ((_, number),) in met[0] & met[1]):  # they share a barrier other than barrier 0
         return None
     groups = ({cta * per_cta + 4 * group + n: WHOLE_WARP for n in range(4)} for group in (one, other))
-    roles = [role(races.cluster, cta, group) for group in groups]
+    roles = [role(races.cluster, group) for group in groups]
     return edge("other-group", writer=roles[0], reader=roles[1], buffer=pair.buffer)
 
 
@@ -188,13 +188,12 @@ def others_waited(
     cta, base = warp // per_cta, warp - warp % per_cta % 4
     whole = flow[1].kind == "ld" or order is not None
     group = range(base, min(base + 4, (cta + 1) * per_cta)) if whole else [warp]
-    absent = role(races.cluster, cta, dict.fromkeys([w for w in group if w not in history.waits], WHOLE_WARP))
+    absent = role(races.cluster, dict.fromkeys([w for w in group if w not in history.waits], WHOLE_WARP))
     rows = {row for waits in history.waits.values() for row in waits.rows}
     lanes: dict[int, int] = {}
     for other, mask in history.passed:
         lanes[other] = lanes.get(other, 0) | mask
-    first = min(lanes) // per_cta
-    waiter = role(races.cluster, first, {w: m for w, m in lanes.items() if w // per_cta == first})
+    waiter = role(races.cluster, of_first_cta(races.cluster, lanes))
     bare = any(way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)
     return edge(
         "never-waits" if _waits_for_none(races, flow[0], warp, place) else "others-waited",
@@ -222,11 +221,9 @@ def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
         lanes, at_home = _arriving(races, place), _arriving_in_array(races, place)
         peers = all(w // per_cta != cta and w % per_cta // 4 == group for w in lanes)
         if lanes and warp not in at_home and (peers or set(lanes) == {issuer}):
-            lanes = {w: mask for w, mask in lanes.items() if w // per_cta == min(lanes) // per_cta}
-            mine = role(
-                races.cluster, cta, {w: WHOLE_WARP for w in range(warp - warp % 4, warp - warp % 4 + 4)}
-            )
-            return _alone(races, place, lanes, mine)
+            own = range(warp - warp % 4, warp - warp % 4 + 4)
+            mine = role(races.cluster, dict.fromkeys(own, WHOLE_WARP))
+            return _alone(races, place, of_first_cta(races.cluster, lanes), mine)
     return None
 
 
@@ -266,7 +263,7 @@ def alone_for_warp(races, pair: AccessPair) -> Edge | None:
 def _alone(races, place: tuple[int, int], lanes: dict[int, int], reader: str) -> Edge:
     sources = history_of(races.cluster)[place].sources
     row = next(row for how, warp, row in sources if how == "arrive" and warp in lanes)
-    who = role(races.cluster, min(lanes) // races.cluster.warps_per_cta, lanes)
+    who = role(races.cluster, lanes)
     facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
     return edge("arrives-alone", name=barrier_of(races, place), reader=reader, **facts)
 
@@ -308,7 +305,7 @@ def left_out(races, pair: AccessPair) -> Edge | None:
             continue
         sources = history_of(races.cluster)[place].sources
         row = next(row for how, w, row in sources if how == "arrive" and w in own)
-        who = role(races.cluster, min(own) // races.cluster.warps_per_cta, own)
+        who = role(races.cluster, own)
         facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
         return edge(cause, name=barrier_of(races, place), writer=thread_of(races, write.by), **facts)
     return None
@@ -332,13 +329,11 @@ def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None
             rows.setdefault(thread // 32, cluster.splits[thread].row)
     if not rows or warp in rows:
         return None
-    first = min(rows) // cluster.warps_per_cta
-    others = {w: WHOLE_WARP for w, row in rows.items() if w // cluster.warps_per_cta == first}
     return reason(
         "never-waits",
-        absent=role(cluster, warp // cluster.warps_per_cta, {warp: WHOLE_WARP}),
+        absent=role(cluster, {warp: WHOLE_WARP}),
         name=some_of(sorted(arrays)),
-        waiter=role(cluster, first, others),
+        waiter=role(cluster, of_first_cta(cluster, dict.fromkeys(rows, WHOLE_WARP))),
         line=f" ({source_line(cluster.program, rows[min(rows)])})",
         bare="",
     )

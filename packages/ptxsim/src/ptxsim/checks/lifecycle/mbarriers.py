@@ -305,7 +305,7 @@ def _announced_besides(cluster: Cluster, history: BarrierHistory) -> str:
     own = {warp for (_, warp, _), signals in history.sources.items() if signals.announces and warp in loaders}
     for (_, warp, row), signals in history.sources.items():
         if signals.announces and own and warp not in loaders:
-            who = role(cluster, warp // cluster.warps_per_cta, {warp: signals.lanes})
+            who = role(cluster, {warp: signals.lanes})
             line = source_line(cluster.program, row)
             return f"; {who} announces bytes here, too ({line}), and loads nothing"
     return ""

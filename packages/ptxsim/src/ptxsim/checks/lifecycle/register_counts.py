@@ -37,7 +37,7 @@ class RegisterCounts(Observer):
             return
         longest = max(texts, key=lambda w: len(texts[w]))
         other = next(w for w in texts if texts[w] != texts[longest])
-        who, whom = (role(cluster, cta, {w: WHOLE_WARP}) for w in (longest, other))
+        who, whom = (role(cluster, {w: WHOLE_WARP}) for w in (longest, other))
         message = (
             f"the warps of a warpgroup execute different setmaxnreg: {who} {', '.join(texts[longest])}; "
             f"{whom} {', '.join(texts[other]) or 'none'}"

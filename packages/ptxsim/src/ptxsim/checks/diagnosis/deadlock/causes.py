@@ -152,7 +152,7 @@ def _role_ended(model: Model, waiter: Waiter) -> Blame | None:
     if len(able) != 1 or set(able) <= set(waiter.lanes):
         return None
     ((warp, (row, lanes)),) = able.items()
-    who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
+    who = model.role({warp: lanes})
     facts = {"name": model.name(waiter.place), "phase": barrier.phase, "who": who}
     return blame("role-ended", waiter, line=model.line(min(rows)), other=model.line(row), **facts)
 

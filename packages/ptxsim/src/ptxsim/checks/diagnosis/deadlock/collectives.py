@@ -49,7 +49,7 @@ def warpgroup(model: Model, waiter: Waiter) -> Blame | None:
     if found:
         return found[0]
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
-    absent = model.role(waiter.cta, lanes)
+    absent = model.role(lanes)
     return blame("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
 
 

@@ -9,7 +9,7 @@ from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta
 from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.checks.static_flow import signal_ranks
 from ptxsim.events.records import Place
@@ -74,7 +74,7 @@ def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
             continue
         if not _has_passed(model, warp, [*own], waiter.place):
             continue
-        who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
+        who = model.role({warp: lanes})
         facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
         facts |= {"array": model.array(waiter.place[1]), "line": model.line(row)}
         return blame("skips-element", waiter, who=who, has=agree(who, "has"), **facts)
@@ -129,10 +129,9 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
         if how != "load" and signals.phase == phase:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
             lines.add(line_of(model.program, row))
-    first = min(lanes) // model.cluster.warps_per_cta
-    mine = {w: mask for w, mask in lanes.items() if w // model.cluster.warps_per_cta == first}
+    mine = of_first_cta(model.cluster, lanes)
     more = "" if len(mine) == len(lanes) else " and others"
-    return f"{model.role(first, mine)}{more}, {lines_text(sorted(lines)[:3])}"
+    return f"{model.role(mine)}{more}, {lines_text(sorted(lines)[:3])}"
 
 
 def partial_late(model: Model, waiter: Waiter) -> Blame | None:

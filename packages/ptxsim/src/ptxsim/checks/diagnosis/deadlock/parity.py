@@ -104,7 +104,7 @@ def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Blame | None
     alike = {*others, *waiter.lanes}
     if not others or not alike <= signal or {warp // per_cta for warp in alike} != {waiter.cta}:
         return None
-    who = model.role(waiter.cta, others)
+    who = model.role(others)
     facts = {"name": model.name(waiter.place), "phase": phase, "others": who, "line": line}
     return blame("role-by-turns", waiter, now=model.cluster.mbarriers[waiter.place].phase, **facts)
 
@@ -114,8 +114,7 @@ def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:
     only for them.
     """
     now, lanes = model.cluster.mbarriers[waiter.place].phase, arriving(history)
-    first = min(lanes, default=None)
-    signals = "its loads" if first is None else model.role(first // model.cluster.warps_per_cta, lanes)
+    signals = model.role(lanes) if lanes else "its loads"
     facts = {"name": model.name(waiter.place), "phase": phase, "now": now, "signals": signals}
     return blame("lapped", waiter, who=waiter.who, **facts)
 

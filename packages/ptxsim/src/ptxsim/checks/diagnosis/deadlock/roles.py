@@ -87,7 +87,7 @@ def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
         if barrier is None or own is None or not any(w // _WARPGROUP == group for w in arrived):
             continue
         facts = awaited(model, waiter) | {"late": other.who, "line": model.line(other.row)}
-        role = model.role(own // model.cluster.warps_per_cta, {own: WHOLE_WARP})
+        role = model.role({own: WHOLE_WARP})
         return blame(
             "role-twice", waiter, owner=role, does=agree(other.who, "does not arrive, but waits"), **facts
         )

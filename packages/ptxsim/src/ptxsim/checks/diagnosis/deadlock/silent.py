@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import BarrierHistory
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta
 from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.events.views import Place
 
@@ -51,9 +51,8 @@ def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
     answered = set(model.histories[other].waits) if other in model.histories else set()
     if not answered or answered & set(waiter.lanes):  # one of the two sides goes round the array
         return None
-    cta = min(lanes) // model.cluster.warps_per_cta
-    own = {w: mask for w, mask in lanes.items() if w // model.cluster.warps_per_cta == cta}
-    who, lines = model.role(cta, own), {model.line(row) for row in rows}
+    who = model.role(of_first_cta(model.cluster, lanes))
+    lines = {model.line(row) for row in rows}
     facts = awaited(model, waiter) | {
         "who": who,
         "come": agree(who, "comes"),

@@ -66,7 +66,7 @@ def _apart(model: Model, waiter: Waiter) -> Blame | None:
         if not apart or not apart[0]:
             continue
         number, (place, step) = apart[0], signals[apart[0]]
-        signaller = model.role(warp // model.cluster.warps_per_cta, {warp: step.lanes})
+        signaller = model.role({warp: step.lanes})
         names = {"awaited": model.name(waits[number]), "signalled": model.name(place)}
         facts = {"number": number + 1, "signaller": signaller, "line": model.line(step.row)}
         return blame("parted", waiter, **names, **facts)
@@ -117,7 +117,7 @@ def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
     if not arrive or {how for how, _, _ in here} != {"commit"}:
         return None
     _, warp, row = here[0]
-    who = model.role(warp // model.cluster.warps_per_cta, {warp: history.sources[here[0]].lanes})
+    who = model.role({warp: history.sources[here[0]].lanes})
     facts = awaited(model, waiter) | {"line": model.line(min(arrive)), "there": model.line(row)}
     return blame("strange-commit", waiter, who=who, commits=agree(who, "commits"), **facts)
 
@@ -136,7 +136,7 @@ def commit_for_threads(model: Model, waiter: Waiter) -> Blame | None:
     if len(commits) != len(history.sources) or len(commits) >= barrier.expected or not (mine and others):
         return None
     (warp, row), lanes = next(iter(commits.items()))
-    who = model.role(warp // model.cluster.warps_per_cta, {warp: lanes})
+    who = model.role({warp: lanes})
     return blame("commit-for-threads", waiter, who=who, line=model.line(row), **awaited(model, waiter))
 
 

@@ -108,14 +108,14 @@ class Model:
                 warp, mask = next(iter(waiter.lanes.items()))
                 lane = (mask & -mask).bit_length() - 1
                 waiter.detail = {"polled": polled(cluster, self.reporter, warp, lane, waiter.row)}
-            waiter.who = self.role(waiter.cta, waiter.lanes)
+            waiter.who = self.role(waiter.lanes)
             waiter.line = self.reporter.line_text(self.program.instrs[waiter.row])
             waiter.wants, waiter.state = self._wants(waiter)
             waiter.who += self._job(waiter)
         return sorted(found.values(), key=lambda w: (w.cta, w.row))
 
-    def role(self, cta: int, lanes: dict[int, int]) -> str:
-        return role(self.cluster, cta, lanes)
+    def role(self, lanes: dict[int, int]) -> str:
+        return role(self.cluster, lanes)
 
     def _job(self, waiter: Waiter) -> str:
         """` (MMA)` and the like, for a group that has exactly one of these jobs still to do."""
@@ -345,9 +345,8 @@ class Model:
             group[1][warp] = mask
         helpers = []
         for other, mine in by_waiter.values():
-            cta = next(iter(mine)) // self.cluster.warps_per_cta
             done = other is None or not rows & self.reach(other)
-            who = self.role(cta, mine)
+            who = self.role(mine)
             state = f"{agree(who, 'waits')} for {other.object}" if other else agree(who, "has ended")
             past = f"is past {'its loop' if any(self.in_one_loop(r, r) for r in rows) else 'that line'}"
             state = f"{agree(who, past)} and {state}" if other and done else state
