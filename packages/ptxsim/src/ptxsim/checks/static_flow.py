@@ -195,6 +195,16 @@ def targets(instr: Instr) -> list[str]:
     return [item.name for item in items if isinstance(item, Reg)]
 
 
+@functools.lru_cache(maxsize=16)
+def definitions(program) -> dict[str, list[int]]:
+    """Register -> rows that write it."""
+    found = defaultdict(list)
+    for row, instr in enumerate(program.instrs):
+        for name in targets(instr) if instr is not None else ():
+            found[name].append(row)
+    return found
+
+
 def reads(instr: Instr) -> frozenset:
     """Registers that an instruction reads, except its guard."""
     written = targets(instr)

@@ -8,14 +8,12 @@ elsewhere by its end: CUTLASS's main loops look whether the next stage is there,
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.static_flow import reads, targets
+from ptxsim.checks.static_flow import follow, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait
 from ptxsim.events.views import Cluster, Launch, Split
-from ptxsim.frontend.ast import Instr
 from ptxsim.lowering.answers import PURE, questions
 
 
@@ -50,30 +48,13 @@ class IgnoredAnswers(Observer):
 @functools.lru_cache(maxsize=16)
 def ignored_questions(program) -> frozenset[int]:
     """Rows of try_wait whose result decides nothing: no branch, no guard, nothing stored."""
-    rows = questions(program, {"try_wait"})
-    if not rows:
-        return frozenset()
-    readers: dict[str, list[Instr]] = defaultdict(list)
-    guards = set()
-    for instr in filter(None, program.instrs):
-        guards |= {instr.pred.reg.name} if instr.pred is not None else set()
-        for name in reads(instr):
-            readers[name].append(instr)
-    return frozenset(row for row in rows if _ignored(program.instrs[row], readers, guards))
+    return frozenset(row for row in questions(program, {"try_wait"}) if _ignored(program, row))
 
 
-def _ignored(asks: Instr, readers: dict[str, list[Instr]], guards: set[str]) -> bool:
+def _ignored(program, row: int) -> bool:
     """Whether no register that depends on the result guards anything, or is used by anything but
     arithmetic.
     """
-    seen, todo = set(), targets(asks)
-    while todo:
-        name = todo.pop()
-        if name in guards:
-            return False
-        for reader in readers[name] if name not in seen else ():
-            if reader.op not in PURE:
-                return False
-            todo += targets(reader)
-        seen.add(name)
-    return True
+    known = set(targets(program.instrs[row]))
+    users = (program.instrs[user] for user in follow(program, known))
+    return all(i.op in PURE and (i.pred is None or i.pred.reg.name not in known) for i in users)

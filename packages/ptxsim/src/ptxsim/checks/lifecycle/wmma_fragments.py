@@ -8,11 +8,10 @@ registers that only one instruction sets; reported when the wmma.load or wmma.st
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 
 import numpy as np
 
-from ptxsim.checks.static_flow import targets
+from ptxsim.checks.static_flow import definitions
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 from ptxsim.frontend.ast import Instr, Reg, Vec
@@ -45,11 +44,7 @@ def mistaken(program) -> dict[int, tuple[str, Instr, str]]:
     end, matrix that was stored or multiplied).
     """
     rows = {row: one for row, one in enumerate(program.instrs) if one is not None and one.op == "wmma"}
-    writers = defaultdict(list)  # register -> rows
-    for row, instr in enumerate(program.instrs) if rows else ():
-        for name in targets(instr) if instr is not None else ():
-            writers[name].append(row)
-    found = {}
+    found, writers = {}, definitions(program) if rows else {}
     for row, instr in rows.items():
         for names, taken in _takes(instr):
             sources = {at for name in names for at in writers[name] if len(writers[name]) == 1}

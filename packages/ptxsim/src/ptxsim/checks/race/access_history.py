@@ -5,7 +5,6 @@ finds, one `AccessPair` per pair of lines.
 from __future__ import annotations
 
 import functools
-from collections import Counter
 
 import numpy as np
 
@@ -50,7 +49,7 @@ from ptxsim.checks.race.shadow_words import (
     WORDS,
     describe,
 )
-from ptxsim.checks.static_flow import targets
+from ptxsim.checks.static_flow import definitions
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Imm, Reg, Vec
@@ -245,7 +244,7 @@ def _flags(program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
     data = np.array([DATA * (row in data_loads(program)) for row in range(len(orderings))], np.int64)
     observes = OBSERVES * np.array([o.reads and o.writes for o in orderings], np.int64)
     stores = STORE * np.array([stores_registers(i) for i in program.instrs], np.int64)
-    return orderings, strong, strong | data | observes | constant_stores(program.instrs) | stores
+    return orderings, strong, strong | data | observes | constant_stores(program) | stores
 
 
 def stores_registers(instr) -> bool:
@@ -255,16 +254,16 @@ def stores_registers(instr) -> bool:
     return instr.op in ("st", "stmatrix") or (instr.op == "wmma" and "store" in instr.mods)
 
 
-def constant_stores(instrs: list) -> np.ndarray:
+def constant_stores(program) -> np.ndarray:
     """CONSTANT for every plain store whose values the text fixes: literals, or registers that are only
     written by one mov of a literal.
     """
-    written = Counter(name for i in instrs if i is not None for name in targets(i))
+    instrs, written = program.instrs, definitions(program)
     known = {
         i.operands[0].name
         for i in instrs
         if i is not None and i.op == "mov" and i.pred is None and isinstance(i.operands[0], Reg)
-        and isinstance(i.operands[1], Imm) and written[i.operands[0].name] == 1
+        and isinstance(i.operands[1], Imm) and len(written[i.operands[0].name]) == 1
     }  # fmt: skip
     flags = np.zeros(len(instrs), np.int64)
     for row, instr in enumerate(instrs):

@@ -11,13 +11,12 @@ pair is therefore still reported, but not as an error.
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 
 import numpy as np
 
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_order import READ_WRITE
-from ptxsim.checks.static_flow import reads, targets
+from ptxsim.checks.static_flow import definitions, reads
 from ptxsim.frontend.ast import registers_of
 from ptxsim.jit.bytecode import BRA, IMM, OP
 
@@ -94,13 +93,3 @@ def _before(program, names: frozenset) -> set[int]:
             seen |= fresh
             todo += fresh
     return rows
-
-
-@functools.lru_cache(maxsize=8)
-def definitions(program) -> dict[str, list[int]]:
-    """Register -> rows that write it."""
-    found = defaultdict(list)
-    for row, instr in enumerate(program.instrs):
-        for name in targets(instr) if instr is not None else ():
-            found[name].append(row)
-    return found

@@ -10,13 +10,12 @@ All paths from the load are followed through the text; any other use of the valu
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 from typing import NamedTuple
 
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_order import READ_WRITE, WRITE_READ
-from ptxsim.checks.static_flow import reachable, reads, targets
+from ptxsim.checks.static_flow import definitions, reachable, reads, targets
 from ptxsim.frontend.ast import Imm, Instr, Mem, Reg, Sym, registers_of
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.scalar.table import OPCODES
@@ -109,10 +108,7 @@ class _Ways:
 
     def __init__(self, program, load: int):
         self.program, self.load = program, load
-        self.defined = defaultdict(list)  # register -> instructions that write it
-        for instr in filter(None, program.instrs):
-            for name in targets(instr):
-                self.defined[name].append(instr)
+        self.defined = definitions(program)
         self.target = frozenset(targets(program.instrs[load]))
         self.bits = type_bits(program.instrs[load].mods[-1])
         self.root, self.offset = self.place(program.instrs[load].operands[1])
@@ -121,7 +117,7 @@ class _Ways:
         """(register or symbol, offset from it) of an address, traced back while each step has one source."""
         base, offset = mem.base, mem.offset
         while isinstance(base, Reg) and len(self.defined[base.name]) == 1:
-            instr = self.defined[base.name][0]
+            instr = self.program.instrs[self.defined[base.name][0]]
             first, *rest = instr.operands[1:] or [None]
             added = rest[0] if instr.op == "add" else None
             constant = added.bits if isinstance(added, Imm) else None

@@ -17,10 +17,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ptxsim.checks.race.carried_values import EXCHANGES, definitions
+from ptxsim.checks.race.carried_values import EXCHANGES
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.shadow_order import READ_WRITE
-from ptxsim.checks.static_flow import reachable
+from ptxsim.checks.static_flow import definitions, reachable
 from ptxsim.frontend.ast import Imm, Instr, Reg
 from ptxsim.lowering.cfg import next_rows
 from ptxsim.machine.register_files import WHOLE_WARP

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.conflict import AccessPair
-from ptxsim.checks.static_flow import reads, targets
+from ptxsim.checks.static_flow import definitions, reads, targets
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival
 from ptxsim.events.views import Cluster, Split
@@ -134,7 +134,7 @@ def _behind(program, instr: Instr, zero: Zero) -> Zero:
 @functools.lru_cache(maxsize=16)
 def _tested(program) -> dict[str, tuple[str, bool]]:
     """Predicate that only one comparison with 0 sets, next to its branch -> (register, whether "equal")."""
-    found, set_by = {}, [name for i in program.instrs if i is not None for name in targets(i)]
+    found = {}
     for row, instr in enumerate(program.instrs):
         if instr is None or instr.op != "setp" or instr.mods[:1] not in (("eq",), ("ne",)):
             continue
@@ -142,7 +142,7 @@ def _tested(program) -> dict[str, tuple[str, bool]]:
         near = all(_branches(program.instrs[one], instr.operands[0]) for one in after)
         if near and len(instr.mods) == 2 and number == Imm(0, "int") and isinstance(instr.operands[1], Reg):
             name = instr.operands[0].name
-            if set_by.count(name) == 1:
+            if len(definitions(program)[name]) == 1:
                 found[name] = instr.operands[1].name, instr.mods[0] == "eq"
     return found
 

@@ -5,10 +5,9 @@ Tells, for a waiting group, which rows it can reach: roles (warp, CTA) stay what
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
-from ptxsim.checks.static_flow import reachable, targets
+from ptxsim.checks.static_flow import definitions, reachable
 from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Imm, Instr, Pred, Reg
 
@@ -27,10 +26,6 @@ _DEPTH = 8
 class Guards:
     def __init__(self, cluster: Cluster):
         self.cluster, self.program = cluster, cluster.program
-        self.defined = defaultdict(list)  # register -> rows that write it
-        for row, instr in enumerate(self.program.instrs):
-            for name in targets(instr) if instr is not None else ():
-                self.defined[name].append(row)
 
     def reach(self, row: int, warp: int, mask: int) -> set[int]:
         """Rows that the lanes `mask` of a warp, held at `row`, may still execute."""
@@ -46,7 +41,8 @@ class _Settled:
     """Values of one waiting group that will not change any more."""
 
     def __init__(self, guards: Guards, ahead: set[int], warp: int, mask: int):
-        self.cluster, self.program, self.defined = guards.cluster, guards.program, guards.defined
+        self.cluster, self.program = guards.cluster, guards.program
+        self.defined = definitions(guards.program)
         self.ahead, self.warp, self.mask = ahead, warp, mask
         self.lanes = [lane for lane in range(32) if (mask >> lane) & 1]
 
