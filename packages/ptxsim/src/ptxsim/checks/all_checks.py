@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ptxsim.checks.barrier_history import History
 from ptxsim.checks.barrier_names import BarrierNames
+from ptxsim.checks.cta_barriers import CtaBarriers
 from ptxsim.checks.diagnosis.oddities import Oddities
 from ptxsim.checks.diagnosis.seen import Seen
 from ptxsim.checks.lifecycle.adding_stores import AddingStores
@@ -36,6 +37,7 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     BarrierNames,
     Barriers,
     History,
+    CtaBarriers,
     Peers,
     SharedMemory,
     LocalMemory,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ptxsim.checks.lifecycle.ignored_answers import ignored_questions
 from ptxsim.checks.static_flow import wait_rows
-from ptxsim.events.observer import Observer
+from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.report.findings import Reporter
@@ -281,14 +281,13 @@ def times_waited(histories: dict, places: Iterable[Place], warp: int) -> int:
 
 def history_of(cluster: Cluster) -> dict[tuple[int, int], BarrierHistory]:
     """The histories of a cluster's barriers; empty when it runs without checks."""
-    observers = cluster.bus.observers
-    return next((o.barriers for o in observers if isinstance(o, History)), {})
+    history = observer_of(cluster.bus, History)
+    return history.barriers if history is not None else {}
 
 
 def orders_of(cluster: Cluster) -> tuple[dict[int, list], dict[int, list]]:
     """Two maps of each warp to barriers in order: those it signalled, and those it reached a wait for (the
     first 24 of each).
     """
-    observers = getattr(cluster.bus, "observers", ())
-    history = next((o for o in observers if isinstance(o, History)), None)
+    history = observer_of(cluster.bus, History)
     return (history.signalled, history.awaited) if history is not None else ({}, {})

@@ -7,7 +7,7 @@ except those with `complete` in their names.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from ptxsim.events.records import (
     TmemCells,
 )
 from ptxsim.events.views import Cluster, Place, Scheduled, Split
+
+Kind = TypeVar("Kind")
 
 
 class Observer:
@@ -130,3 +132,8 @@ class Observer:
 
     def wgmma_wait(self, cluster: Cluster, split: Split, token: Any) -> None:
         """A wait of the split covers this share, which is complete."""
+
+
+def observer_of(bus: Any, kind: type[Kind]) -> Kind | None:
+    """The observer of this kind on a bus; None when it runs without."""
+    return next((one for one in bus.observers if isinstance(one, kind)), None)

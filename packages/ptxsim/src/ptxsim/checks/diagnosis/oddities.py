@@ -7,11 +7,11 @@ and are then reported before it.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.cta_barriers import CtaBarrier, cta_barriers
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
@@ -25,7 +25,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import never_waits
 from ptxsim.checks.phrases import source_line, spot
 from ptxsim.checks.static_flow import reachable, signal_rows
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import BarArrival, Commit
+from ptxsim.events.records import Commit
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.machine.register_files import WHOLE_WARP
 
@@ -34,44 +34,16 @@ _MMA = ("tcgen05", ("mma",))
 _AT_WAITS = "deadlock", "mbarrier"
 
 
-@dataclass
-class CtaBarrier:
-    """One barrier of a CTA: which warps have arrived since it last completed, and what was odd before."""
-
-    open: list[tuple[int, int, int | None]] = field(default_factory=list)  # (warp, row, expected threads)
-    warps: dict[int, set[int]] = field(default_factory=dict)  # row -> warps that ever came there
-    counts: dict[int | None, int] = field(default_factory=dict)  # threads expected -> a row
-    mixed: tuple[int, ...] = ()  # two rows that met in one phase
-    clash: bool = False  # two counts met in one phase
-
-
 class Oddities(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
-        self.meetings: dict[tuple[int, int], CtaBarrier] = {}
         self.issuers: dict[int, int] = {}  # thread -> row of an MMA that it issued
         # line of a commit -> (row, thread, CTA) that had issued no MMA
         self.empty: dict[Hashable, tuple[int, int, int]] = {}
 
     # ---- events ----
-
-    def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
-        meeting = self.meetings.setdefault((split.cta, arrival.number), CtaBarrier())
-        expected, whole = arrival.threads, 32 * cluster.warps_per_cta
-        meeting.counts.setdefault(expected, split.row)
-        meeting.warps.setdefault(split.row, set()).add(split.warp)
-        for _, row, threads in meeting.open:
-            meeting.clash |= (threads or whole) != (expected or whole)
-            if row != split.row and not meeting.mixed:
-                meeting.mixed = row, split.row
-        meeting.open.append((split.warp, split.row, expected))
-
-    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list) -> None:
-        meeting = self.meetings.get((cta, number))
-        if meeting is not None:
-            meeting.open.clear()
 
     def tensor_issue(self, cluster: Cluster, split: Split, work) -> None:
         self.issuers[split.thread] = split.row
@@ -96,7 +68,7 @@ class Oddities(Observer):
             if not errors:
                 self._two_counts(cluster)
             return
-        for (cta, number), meeting in self.meetings.items():
+        for (cta, number), meeting in cta_barriers(cluster).items():
             text = self._counts(cluster, number, meeting) or self._groups(cluster, cta, number, meeting)
             cause, row = CAUSES["shared-id"], next(reversed(meeting.warps))
             if not text and number == 0 and meeting.mixed:
@@ -285,7 +257,7 @@ class Oddities(Observer):
 
     def _two_counts(self, cluster: Cluster) -> None:
         """A phase that ended, though its threads gave different counts (research/chip/barrier_counts.cu)."""
-        for (cta, number), meeting in self.meetings.items():
+        for (cta, number), meeting in cta_barriers(cluster).items():
             if text := self._counts(cluster, number, meeting):
                 row = next(reversed(meeting.warps))
                 self._add(cluster, "collective", cta, row, text, CAUSES["shared-id"], ("bar", number))

@@ -14,8 +14,8 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of, never_waited
 from ptxsim.checks.lifecycle.written_parts import told_of
 from ptxsim.checks.race.async_work import spans_of
-from ptxsim.checks.race.idle_results import idle_results
-from ptxsim.events.observer import Observer
+from ptxsim.checks.race.idle_results import IdleResults
+from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import BulkCopy, SharedSpan, TensorWork
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
@@ -84,7 +84,7 @@ class SharedMemory(Observer):
         self.written[:] = 0
         self.good.clear()
         self.unread: list[Unread] = []
-        self.results = idle_results(cluster)
+        self.results = observer_of(cluster.bus, IdleResults)
 
     # ---- writes ----
 

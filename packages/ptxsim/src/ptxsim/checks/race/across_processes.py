@@ -36,6 +36,7 @@ from ptxsim.checks.race.shadow_order import (
 )
 from ptxsim.checks.race.shadow_own import TAG_BITS, TAG_MASK
 from ptxsim.checks.race.tma_ranges import merged
+from ptxsim.events.observer import observer_of
 from ptxsim.jit.compiled import compiled
 
 FIRST, LAST, WHAT = range(3)  # columns of a summary: span, kind and row of the access
@@ -43,7 +44,7 @@ KIND = STRONG_BIT | NARROW_BIT | ROW_MASK  # bits of an entry that WHAT keeps
 
 
 def detector(checker) -> RaceDetector | None:
-    return next((o for o in getattr(checker, "observers", ()) if isinstance(o, RaceDetector)), None)
+    return observer_of(checker, RaceDetector)
 
 
 def summary(checker, clusters) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ptxsim.events.observer import Observer
+from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Split
 
@@ -156,4 +156,4 @@ class BarrierRecord(Observer):
 
 def record_of(cluster: Cluster) -> BarrierRecord | None:
     """The record of a cluster's barriers; None when it runs without checks."""
-    return next((o for o in cluster.bus.observers if isinstance(o, BarrierRecord)), None)
+    return observer_of(cluster.bus, BarrierRecord)

@@ -12,6 +12,7 @@ import functools
 from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.cta_barriers import cta_barriers
 from ptxsim.checks.race.clock_rows import rows_of
 from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.observer import Observer
@@ -52,15 +53,13 @@ class CtaBarrierPhases(Observer):
         self.clocks = self.races.clocks
         self.arrived: dict[tuple, int] = {}  # (CTA, number) -> arrivals of warps so far
         self.open: dict[tuple, list[Waiting]] = {}  # (CTA, number) -> waits not judged yet
-        self.left: dict[tuple, Waiting] = {}  # (CTA, number) -> the first wait that may be left over
-        self.counts: dict[tuple, set] = {}  # (CTA, number) -> thread counts that were given
+        self.left: dict[tuple, tuple[Waiting, int]] = {}  # (CTA, number) -> the first wait left over, count
         self.looks = _arrives_without_a_wait(cluster.program)
 
     def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
         if not self.looks or self.clocks.threads_per_agent > 1:
             return
         key, agents = (split.cta, arrival.number), self.clocks.agents(split)
-        self.counts.setdefault(key, set()).add(arrival.threads)
         self.arrived[key] = self.arrived.get(key, 0) + 1
         for waiting in self.open.get(key, ()):
             if (self.clocks.clock[rows_of(agents), waiting.agent] < waiting.epoch).any():
@@ -77,7 +76,7 @@ class CtaBarrierPhases(Observer):
             one.behind += 1
             if one.behind > _SETTLED:
                 self.open[cta, number].remove(one)
-                self._judge((cta, number), one)
+                self._judge(cluster, (cta, number), one)
 
     def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:
@@ -86,10 +85,10 @@ class CtaBarrierPhases(Observer):
         for key, several in self.open.items():
             left = key[1] in lucky and barrier_of_cta(cluster, *key).arrived > 0
             for one in several:
-                self._judge(key, one, left)
+                self._judge(cluster, key, one, left)
         ends = ends_in_every_order(cluster, self.races.record) if self.left or lucky else True
-        for key, one in self.left.items() if not ends else ():
-            self._report(key, one)
+        for key, (one, count) in self.left.items() if not ends else ():
+            self._report(key, one, count)
         for finding in lucky.values() if ends is False else ():
             finding.severity = "error"
             finding.message += ", and in another order a warp is left over, and hangs"
@@ -100,18 +99,17 @@ class CtaBarrierPhases(Observer):
         keys = {number: ("collective", ("luck", number)) for number in range(BARRIERS)}
         return {number: found[key] for number, key in keys.items() if key in found}
 
-    def _judge(self, key: tuple, one: Waiting, left: bool = False) -> None:
+    def _judge(self, cluster: Cluster, key: tuple, one: Waiting, left: bool = False) -> None:
         """Keeps a wait that may be left over. left: some arrival is left over, and timing decides which."""
-        counts = self.counts[key]
+        counts = cta_barriers(cluster)[key].counts
         count = next(iter(counts))
         if len(counts) > 1 or count is None or count % 32:
             return
         if not left and one.arrivals * 32 % count == 0:
             return
-        self.left.setdefault(key, one)
+        self.left.setdefault(key, (one, count))
 
-    def _report(self, key: tuple, one: Waiting) -> None:
-        count = next(iter(self.counts[key]))
+    def _report(self, key: tuple, one: Waiting, count: int) -> None:
         message = (
             f"CTA barrier {key[1]}: the warps that may arrive before this wait, or with it, do not fill "
             f"whole phases of {count // 32} warps: in another order, this wait is left over and hangs"

@@ -25,7 +25,6 @@ from ptxsim.checks.race.synchronization import Synchronization
 from ptxsim.checks.race.tensor_core import Tcgen05, Wgmma
 from ptxsim.checks.race.tensor_memory import LoadUses, TensorMemoryAccesses
 from ptxsim.checks.race.thread_accesses import ThreadAccesses
-from ptxsim.checks.race.unused_loads import BarrierRows
 from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
@@ -47,12 +46,12 @@ class RaceDetector(Observer):
         self.bulk = BulkCopyOrder(self)
         self.copies = ThreadCopies(self)
         self.idle_loads, self.results = IdleLoads(self), IdleResults(self)
-        self.wgmma, self.barrier_rows = Wgmma(self), BarrierRows()
+        self.wgmma = Wgmma(self)
         self.parts = (
             self.barrier_init, self.handshakes, CtaBarrierPhases(self), LoadUses(self), self.synchronization,
             MissedPhases(self), EarlyCopies(self), self.fences, self.threads,
             self.bulk, self.copies, self.tensor_memory, Tcgen05(self), self.wgmma, self.record,
-            self.idle_loads, self.results, self.barrier_rows, self.history,
+            self.idle_loads, self.results, self.history,
         )  # fmt: skip
 
     def start(self, cluster: Cluster) -> None:

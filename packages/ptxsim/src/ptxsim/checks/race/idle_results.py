@@ -23,11 +23,6 @@ from ptxsim.units.tcgen05_product import Product, elements_fed
 _ALL: frozenset[str] = frozenset()  # registers: all of the instruction's results
 
 
-def idle_results(cluster: Cluster) -> IdleResults | None:
-    """Those of a cluster; None when it runs without them."""
-    return next((o for o in cluster.bus.observers if isinstance(o, IdleResults)), None)
-
-
 class IdleResults(Observer):
     """Part of the RaceDetector: where results go."""
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
+from ptxsim.checks.cta_barriers import cta_barriers
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.static_flow import definitions, reads, targets
-from ptxsim.events.observer import Observer
-from ptxsim.events.records import BarArrival
-from ptxsim.events.views import Cluster, Split
 from ptxsim.frontend.ast import Imm, Instr, Reg
 from ptxsim.isa.memory_access import ASKS
 from ptxsim.lowering.cfg import next_rows
@@ -25,24 +23,11 @@ _MOST = 20_000  # steps on ways that are looked at
 Zero = frozenset[tuple[str, bool]]  # (register, whether it is 0), of those that the program compares with 0
 
 
-class BarrierRows(Observer):
-    """Part of the RaceDetector: whether warps ever met at one barrier from different rows."""
-
-    def start(self, cluster: Cluster) -> None:
-        self.rows: dict[tuple[int, int], int] = {}  # (CTA, number) -> row of the phase's first arrival
-        self.differ = False
-
-    def bar_arrive(self, cluster: Cluster, split: Split, arrival: BarArrival) -> None:
-        self.differ |= self.rows.setdefault((split.cta, arrival.number), split.row) != split.row
-
-    def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list) -> None:
-        self.rows.pop((cta, number), None)
-
-
 def unused(races, pair: AccessPair) -> bool:
     """Whether the value of every load of the pair is used nowhere, wherever the two met."""
     met, program = pair.each_time.met, races.launch.program
-    if not met or races.barrier_rows.differ or min(met)[0] < 0:
+    apart = any(barrier.mixed for barrier in cta_barriers(races.cluster).values())
+    if not met or apart or min(met)[0] < 0:
         return False
     barriers = ((load, _next_barriers(program, load) & _next_barriers(program, write)) for load, write in met)
     return all(_unused(program, load, common) for load, common in barriers)
