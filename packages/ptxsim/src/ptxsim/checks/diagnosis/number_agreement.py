@@ -51,10 +51,10 @@ def role(cluster: Cluster, lanes: dict[int, int]) -> str:
 
     lanes: warp of the cluster -> mask. Warps of several CTAs are named CTA by CTA.
     """
-    mine = of_first_cta(cluster, lanes)
-    if len(mine) < len(lanes):
-        rest = {warp: mask for warp, mask in lanes.items() if warp not in mine}
-        return f"{role(cluster, mine)} and {role(cluster, rest)}"
+    first = of_first_cta(cluster, lanes)
+    if len(first) < len(lanes):
+        rest = {warp: mask for warp, mask in lanes.items() if warp not in first}
+        return f"{role(cluster, first)} and {role(cluster, rest)}"
     warps = sorted(w % cluster.warps_per_cta for w in lanes)
     grouped = cluster.warps_per_cta > 4 and cluster.warps_per_cta % 4 == 0
     parts = []
