@@ -39,9 +39,10 @@ ADDRESS = lines("ld.shared.u32 %x3, [%bar];", FREE)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("between", ["", "bar.sync 0;", "fence.acq_rel.cluster;"])
 def test_the_address_that_alloc_writes(between, order):
-    """alloc writes it as its thread does: no ordering of its own (9.7.16.7.1)."""
+    """alloc writes it as its thread does: no ordering of its own (9.7.16.7.1). A review: B200s run so."""
     text = lines(f"@%w0 {ALLOC}", f"{between} barrier.cluster.arrive.relaxed; barrier.cluster.wait;", ADDRESS)
     found = run_rule(Rule("alloc", text, cluster=2), text, order).findings
-    races = [f.message for f in found if f.kind == "race"]
+    races = [f.message for f in found if (f.kind, f.severity) == ("race", "review")]
+    assert not [f for f in found if f.severity == "error"]
     assert bool(races) is not bool(between)
     assert all("the write by tcgen05.alloc of thread 0" in message for message in races)

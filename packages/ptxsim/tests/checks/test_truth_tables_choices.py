@@ -100,6 +100,15 @@ REGISTERS = (
         **POOL,
     ),
     Rule(
+        "all-lanes-give-back",
+        GIVE,
+        (GIVE, GIVE.replace("!%w4", "%lead")),
+        "collective",
+        "review",
+        words="is for the whole warp",
+        **POOL,
+    ),
+    Rule(
         "all-warps-of-a-warpgroup-give-back",
         GIVE,
         (GIVE, GIVE.replace("!%w4", "%w0")),

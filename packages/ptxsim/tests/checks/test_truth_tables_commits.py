@@ -16,7 +16,20 @@ WRITTEN = "@%lead st.shared.u32 [%bar+128], 1; bar.sync 0; // written"
 REWRITTEN = "@%w1 st.shared.u32 [%bar+128], 2;"
 ARRIVED = lines(*START, MMA, COMMIT, DONE, *READ, WRITTEN, REWRITTEN, TO_OTHER, wait(0, at=16), *END)
 
+TO_THIRD = "add.u32 %x6, %bar, 16; " + COMMIT.replace("[%x7]", "[%x6]")
+SEEN_BEFORE = wait(0, at=16)
+# the first phase of DONE's barrier is over as well when a later commit of the same thread has signalled
+IN_TURN = lines(*START, MMA, COMMIT, MMA, TO_THIRD, MMA, COMMIT, SEEN_BEFORE, wait(1, at=8), *READ, *END)
+
 RULES = (
+    Rule(
+        "commits-signal-in-turn",
+        IN_TURN.replace(INIT, OTHER_INIT + INIT),
+        (SEEN_BEFORE, ""),
+        "race",
+        also=("uninitialized", "tmem-alloc", "async-pending"),
+        threads=128,
+    ),
     Rule(
         "committed-by-the-issuer",
         PRODUCT,

@@ -25,7 +25,9 @@ from ptxsim.units.registry import FastForm, always, refuse, unit
 _LANES = np.arange(32)
 
 
-def require_aligned(cluster: Cluster, split: Split, leavers_count: bool = True) -> None:
+def require_aligned(
+    cluster: Cluster, split: Split, leavers_count: bool = True, severity: str = "error"
+) -> None:
     """Reports a violation of `.aligned`: all threads of the warp must execute the instruction together.
 
     Lanes that have left the kernel count as missing, too: in another order, they leave later and have not
@@ -40,7 +42,7 @@ def require_aligned(cluster: Cluster, split: Split, leavers_count: bool = True) 
         message += f"{_warp_name(cluster, split.warp)} {'does' if one else 'do'} not take part"
         cluster.reporter.add(
             "collective",
-            "error",
+            severity,
             message,
             CAUSES["aligned"],
             split,

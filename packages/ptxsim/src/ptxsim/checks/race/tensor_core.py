@@ -35,6 +35,7 @@ class Tcgen05(Observer):
     def start(self, cluster: Cluster) -> None:
         self.clocks, self.transfers = self.races.clocks, self.races.transfers
         self.issued: dict[int, Issued] = {}
+        self.signalled: dict[int, np.ndarray] = {}  # thread -> thread_clock of the phases its commits ended
         self.last: Issued | None = None  # the last MMA with clocks of its own
         self.state: tuple | None = None  # state of its thread after it
 
@@ -81,9 +82,15 @@ class Tcgen05(Observer):
         return item
 
     def async_arrive(self, cluster: Cluster, place, token) -> None:
-        if token is not None:
-            stamp = token.stamp()
-            self.races.synchronization.arrive_later(cluster, place, stamp, stamp, token.row)
+        if token is None:
+            return
+        told = self.signalled.get(token.thread, _NOTHING)
+        stamp = Stamp(token.clock, joined(token.thread_clock, told))
+        self.races.synchronization.arrive_later(cluster, place, stamp, stamp, token.row)
+        if cluster.mbarriers[place].expected == 1:  # this signal ends the phase, before the thread's next one
+            column = self.clocks.column("bytes", place) - self.clocks.threads
+            phase = cluster.mbarriers[place].phase + 1
+            self.signalled[token.thread] = with_epoch(told, column, phase)
 
     def tensor_execute(self, cluster: Cluster, works: list) -> None:
         """MMAs that know the same read as one: whoever knows that the last one is done knows it of all."""
