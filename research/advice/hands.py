@@ -40,4 +40,4 @@ def _mistake(hand: str, step: int, family: str, what: str, edits: list[list[str]
         text = text.replace(old, new)
     n, before, after = first_difference(right, text)
     source = Source(f"step {step}", f"{hand}.py", f"hgemm_v{step}", ())
-    return Mistake(source, family, n + 1, before, after, text, what)
+    return Mistake(source, family, n + 1, before, after, (text,), what)

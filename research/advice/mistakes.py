@@ -62,8 +62,12 @@ class Mistake:
     line: int  # 1-based, of the new text
     old: str
     new: str
-    text: str  # of the whole file
+    parts: tuple[str, ...]  # of the whole file's text; mistakes share those that do not differ
     what: str = ""  # the misconception behind it (slips.py)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
 
 
 def mistakes(source: Source) -> Iterator[Mistake]:
@@ -78,7 +82,7 @@ def mistakes(source: Source) -> Iterator[Mistake]:
             made = re.sub(rule.pattern, rule.new, code, count=1)
             if made != code and not code.lstrip().startswith("#"):
                 text = "\n".join([*lines[:at], *(made + mark + note).split("\n"), *lines[at + 1 :]])
-                yield Mistake(source, rule.family, at + 1, code.strip(), made.strip(), text)
+                yield Mistake(source, rule.family, at + 1, code.strip(), made.strip(), (text,))
 
 
 def draw(seed: int) -> Iterator[Mistake]:

@@ -70,6 +70,8 @@ def slips(source: Source) -> Iterator[Mistake]:
     text = source.text()
     start = text.index(f"def {source.builder}(")
     body = _BLOCK.match(text, start)[0]
+    around = text[:start], text[start + len(body) :]
+    code, line = _code(body), text.count("\n", 0, start) + 1
     missing = [name for name in NAMES if name not in body]
     for slip in SLIPS:
         if not source.name.startswith(slip.of):
@@ -83,8 +85,10 @@ def slips(source: Source) -> Iterator[Mistake]:
             for p, other in others:
                 made = _everywhere(made, p, other)
             unknown = any(name in made and _pattern(rf"\b{name}\b").search(made) for name in missing)
-            if _code(made) != _code(body) and not unknown:  # a step without a ring has no stage
-                yield _mistake(source, slip, text, body, made, start)
+            if _code(made) != code and not unknown:  # a step without a ring has no stage
+                n, old, now = first_difference(body, made)
+                parts = around[0], made, around[1]
+                yield Mistake(source, slip.family, line + n, old, now, parts, slip.what)
 
 
 def _code(text: str) -> str:
@@ -102,12 +106,15 @@ def _everywhere(body: str, pattern: str, new: str) -> str:
     return _pattern(pattern).sub(lambda match: edited(match, new), body)
 
 
-def _mistake(source: Source, slip: Slip, text: str, body: str, made: str, start: int) -> Mistake:
-    """A mistake; its line is the first that differs; `made` replaces the body, which begins at `start`."""
-    whole = text[:start] + made + text[start + len(body) :]
-    n, old, now = first_difference(body, made)
-    line = text.count("\n", 0, start) + n
-    return Mistake(source, slip.family, line + 1, old, now, whole, slip.what)
+@functools.cache
+def _every_slip() -> tuple[Mistake, ...]:
+    """Every slip at every place of every source, at every depth of its pipeline."""
+    found: list[Mistake] = []
+    for source in SOURCES:
+        number = int(source.name.removeprefix("step ")) if source.name.startswith("step ") else 0
+        for depth in DEPTHS if number >= PIPELINED else (0,):
+            found += slips(replace(source, depth=depth))
+    return tuple(found)
 
 
 def draw_slips(seed: int, lists: Collection[int] = frozenset(LISTS.values())) -> Iterator[Mistake]:
@@ -115,13 +122,9 @@ def draw_slips(seed: int, lists: Collection[int] = frozenset(LISTS.values())) ->
     place.
     """
     pools: dict[str, list[Mistake]] = {}
-    for source in SOURCES:
-        number = int(source.name.removeprefix("step ")) if source.name.startswith("step ") else 0
-        depths = DEPTHS if number >= PIPELINED else (0,)
-        for depth in depths:
-            for mistake in slips(replace(source, depth=depth)):
-                if LISTS[mistake.what] in lists:
-                    pools.setdefault(mistake.what, []).append(mistake)
+    for mistake in _every_slip():
+        if LISTS[mistake.what] in lists:
+            pools.setdefault(mistake.what, []).append(mistake)
     rng = random.Random(seed)
     for pool in pools.values():
         rng.shuffle(pool)
