@@ -1,5 +1,6 @@
 """Kernels that the time model is tested on: each kind is right on the simulator, no round repeats another."""
 
+import functools
 import re
 
 import numpy as np
@@ -11,6 +12,11 @@ from research.time.run import SAVED, load
 
 SETS = {number: load(SAVED / f"small-{number}") for number in (4, 5)}
 SMALL = {s.name: s for kernels in SETS.values() for s in kernels}
+
+
+@functools.cache
+def names_of(number: int) -> list[str]:
+    return [saved.name for saved in kernels(number)]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -27,18 +33,18 @@ def test_a_wrong_result_is_seen(monkeypatch):
 @pytest.mark.parametrize("number", SETS)
 def test_every_kind_of_a_round_has_a_small_kernel(number):
     rungs = ("hopper", "ampere")  # the tracks' own tests run these
-    kinds = {right.kind_of(s.name) for s in kernels(number) if not s.name.startswith(rungs)}
+    kinds = {right.kind_of(name) for name in names_of(number) if not name.startswith(rungs)}
     assert kinds == {right.kind_of(s.name) for s in SETS[number]}
 
 
 def test_no_kernel_is_in_two_rounds():
-    names = [s.name for number in ROUNDS for s in kernels(number)]
+    names = [name for number in ROUNDS for name in names_of(number)]
     assert len(set(names)) == len(names) >= 250
 
 
 def test_the_fifth_round_has_the_rungs_that_were_drawn():
     """Sizes come from the seed, not from a person."""
-    names = {s.name for s in kernels(5) if s.name.startswith(("hopper", "ampere"))}
+    names = {name for name in names_of(5) if name.startswith(("hopper", "ampere"))}
     drawn_names = {
         f"{track}{number}_{m}x{n}x{k}_bfloat16"
         for track, numbers, (m, n, k) in drawn.ladders()
@@ -57,12 +63,12 @@ def test_a_draw_hangs_on_nothing_but_its_name():
 @pytest.mark.parametrize("number", ROUNDS)
 def test_every_kernel_of_a_round_is_in_one_group_of_the_report(number):
     named = {title: start for title, start in time_groups.GROUPS.items() if start}
-    for saved in kernels(number):
-        assert sum(bool(re.match(start, saved.name)) for start in named.values()) == 1, saved.name
+    for name in names_of(number):
+        assert sum(bool(re.match(start, name)) for start in named.values()) == 1, name
 
 
 def test_what_is_known_in_kind_is_neither_new_nor_plain():
     *_, (_, new), (_, known) = time_groups.groups(5).items()
-    names = [saved.name for saved in kernels(5)]
+    names = names_of(5)
     plain = {name for name in names if name.startswith("plain")}
     assert {n for n in names if re.match(known, n)} == {n for n in names if not re.match(new, n)} - plain
