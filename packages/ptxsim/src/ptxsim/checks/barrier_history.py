@@ -6,7 +6,7 @@ Other checks and the deadlock report read it. A source is (how, warp of the clus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -83,10 +83,38 @@ class BarrierHistory:
     passed: dict[tuple[int, int], int] = field(default_factory=dict)
     waits: dict[int, Waits] = field(default_factory=dict)  # warp -> its waits
 
+    @property
+    def arrivals(self) -> dict[Source, Signals]:
+        """Its sources other than loads."""
+        return {source: signals for source, signals in self.sources.items() if source[0] != "load"}
+
+    @property
+    def signallers(self) -> set[int]:
+        """Warps that have arrived on it or committed to it."""
+        return {warp for _, warp, _ in self.arrivals}
+
+    @property
+    def loaders(self) -> set[int]:
+        """Warps whose loads report to it."""
+        return {warp for how, warp, _ in self.sources if how == "load"}
+
+    def arriving(self, hows: Collection[str] = ("arrive", "commit")) -> dict[int, int]:
+        """Warp -> lanes that have arrived or committed."""
+        lanes: dict[int, int] = {}
+        for (how, warp, _), signals in self.sources.items():
+            if how in hows:
+                lanes[warp] = lanes.get(warp, 0) | signals.lanes
+        return lanes
+
     def last_seen(self, thread: int) -> int:
         """The last phase that a thread saw complete; -1 if none."""
         warp, bit = thread // 32, 1 << thread % 32
         return max((p for (w, lanes), p in self.passed.items() if w == warp and lanes & bit), default=-1)
+
+
+def threads_in(lanes: dict[int, int]) -> int:
+    """How many threads these lanes, by warp, are."""
+    return sum(mask.bit_count() for mask in lanes.values())
 
 
 class Origin(NamedTuple):
@@ -213,6 +241,18 @@ def _next(order: dict[int, list], warp: int, place: tuple[int, int]) -> None:
         places.append(place)
 
 
+def held_waits(cluster: Cluster) -> Iterator[tuple[int, int, Place]]:
+    """(warp, row, barrier) of every wait at an mbarrier that holds threads now."""
+    for number, wait in cluster.waits.items():
+        if wait.kind == "mbarrier":
+            yield number // 32, cluster.splits[number].row, wait.detail["place"]
+
+
+def held_at(cluster: Cluster, places: Collection[Place]) -> set[int]:
+    """Warps that are held at a wait for one of these barriers."""
+    return {warp for warp, _, place in held_waits(cluster) if place in places}
+
+
 def never_waited(
     cluster: Cluster, histories: dict, reporter: Reporter, array_of: Callable[[int], str] | None = None
 ) -> list[str]:
@@ -223,7 +263,7 @@ def never_waited(
     as in a program that uses only some of its barriers, that explains nothing.
     """
     array_of = array_of or reporter.shared_array
-    waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    waiting = {place for _, _, place in held_waits(cluster)}
     signalled: dict = {}
     silent: dict = {}
     waited = {array_of(at) for offsets in wait_rows(cluster.launch).values() for at in offsets}
@@ -246,7 +286,7 @@ def waited_at(
 
     The first part holds only barriers that are signalled.
     """
-    waiting = {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
+    waiting = {place for _, _, place in held_waits(cluster)}
     same = ring_of(histories, place, reporter.shared_array)
     awaited = [p for p in same if histories[p].waits or p in waiting]
     return [p for p in same if p not in awaited and histories[p].sources], awaited
@@ -265,8 +305,8 @@ def of_array(histories: dict, array: str, array_of: Callable[[int], str]) -> lis
 
 def signals_by(histories: dict, places: Iterable[Place], warp: int) -> list[tuple[int, Signals]]:
     """(row, signals) of everything a warp has signalled on these barriers, except by loads."""
-    sources = (source for p in places for source in histories[p].sources.items())
-    return [(row, signals) for (how, by, row), signals in sources if by == warp and how != "load"]
+    sources = (source for p in places for source in histories[p].arrivals.items())
+    return [(row, signals) for (_, by, row), signals in sources if by == warp]
 
 
 def times_signalled(histories: dict, places: Iterable[Place], warp: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.barrier_history import held_at, history_of, threads_in
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.diagnosis.standing import ahead_of, held_at
+from ptxsim.checks.diagnosis.standing import ahead_of
 from ptxsim.checks.phrases import source_line, spot
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
@@ -23,10 +23,6 @@ class Signallers:
     how: str
     lanes: dict[int, int] = field(default_factory=dict)  # warp -> mask
 
-    @property
-    def threads(self) -> int:
-        return sum(mask.bit_count() for mask in self.lanes.values())
-
 
 def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
     """Two sides, one line each, signal this barrier, each with as many threads as it counts arrivals, and
@@ -37,9 +33,9 @@ def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
     if history is None:
         return None
     sides = _sides(cluster, history)
-    if any(side.threads != history.count for side in sides):
+    if any(threads_in(side.lanes) != history.count for side in sides):
         return None
-    waiters = set(history.waits) | held_at(cluster, place)
+    waiters = set(history.waits) | held_at(cluster, [place])
     if len(sides) == 1 and (other := _to_come(cluster, place, sides[0], reporter)) is not None:
         sides.append(other)
     if len(sides) != 2 or not all(waiters & set(side.lanes) for side in sides):
@@ -55,7 +51,7 @@ def both_ways(cluster: Cluster, place: Place, reporter) -> Reason | None:
 def _to_come(cluster: Cluster, place: Place, side: Signallers, reporter) -> Signallers | None:
     """The side held at this barrier that will, after that wait, signal it or another element of its array."""
     ahead = ahead_of(cluster, [place], reporter.shared_array)
-    mine = {warp: rows for warp, rows in ahead.items() if warp in held_at(cluster, place) - set(side.lanes)}
+    mine = {warp: rows for warp, rows in ahead.items() if warp in held_at(cluster, [place]) - set(side.lanes)}
     rows = {row for rows in mine.values() for row in rows}
     if not rows:
         return None
@@ -65,8 +61,7 @@ def _to_come(cluster: Cluster, place: Place, side: Signallers, reporter) -> Sign
 
 def _sides(cluster: Cluster, history) -> list[Signallers]:
     lines: dict[Hashable, Signallers] = {}
-    for (how, warp, row), signals in history.sources.items():
-        if how != "load":
-            side = lines.setdefault(spot(cluster.program, row), Signallers(row, how))
-            side.lanes[warp] = side.lanes.get(warp, 0) | signals.lanes
+    for (how, warp, row), signals in history.arrivals.items():
+        side = lines.setdefault(spot(cluster.program, row), Signallers(row, how))
+        side.lanes[warp] = side.lanes.get(warp, 0) | signals.lanes
     return list(lines.values())

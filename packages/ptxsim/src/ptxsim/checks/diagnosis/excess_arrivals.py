@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import BarrierHistory, history_of, never_waited, ring_of
+from ptxsim.checks.barrier_history import (
+    BarrierHistory,
+    held_waits,
+    history_of,
+    never_waited,
+    ring_of,
+    threads_in,
+)
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.number_agreement import role
@@ -23,7 +28,7 @@ def several_lines(cluster: Cluster, place, history: BarrierHistory, reporter, ow
     own: the signalling thread also waits for this barrier; its waits for other barriers do not count.
     """
     record = record_of(cluster)
-    warps = {warp for how, warp, _ in history.sources if how != "load"}
+    warps = history.signallers
     if record is None or len(warps) != 1:
         return None
     rows: dict = {}  # line -> a row, since the last wait
@@ -56,14 +61,11 @@ def _other_elements(record, rows: dict) -> list:
 def issuers(cluster: Cluster, place, history: BarrierHistory, reporter) -> Reason | None:
     """At one line, more threads signal the barrier than it counts arrivals."""
     by_line: dict[tuple[str, str], dict[int, int]] = {}
-    for (how, warp, row), signals in history.sources.items():
-        if how != "load":
-            key = how, phrases.source_line(cluster.program, row)
-            lanes = by_line.setdefault(key, {})
-            lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    for (how, warp, row), signals in history.arrivals.items():
+        lanes = by_line.setdefault((how, phrases.source_line(cluster.program, row)), {})
+        lanes[warp] = lanes.get(warp, 0) | signals.lanes
     for (how, line), lanes in by_line.items():
-        threads = sum(mask.bit_count() for mask in lanes.values())
-        both = from_several_ctas(cluster, history)
+        threads, both = threads_in(lanes), from_several_ctas(cluster, history)
         if threads > history.count and both is not None and how == "arrive":
             return both
         if threads > history.count:
@@ -112,9 +114,8 @@ def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
     """
     histories, (mine, offset) = history_of(cluster), place
     row = next((row for (_, _, row), s in histories[place].sources.items() if s.announces), None)
-    waited = {p for p, h in histories.items() if h.waits}
-    waited |= {w.detail["place"] for w in cluster.waits.values() if w.kind == "mbarrier"}
-    loaded = {p for p, h in histories.items() if any(how == "load" for how, _, _ in h.sources)}
+    waited = {p for p, h in histories.items() if h.waits} | {p for _, _, p in held_waits(cluster)}
+    loaded = {p for p, h in histories.items() if h.loaders}
     theirs = [p[0] for p in waited & loaded if p[1] == offset and p[0] != mine]
     if row is None or place in waited | loaded or len(theirs) != 1:
         return None
@@ -124,7 +125,7 @@ def announced_apart(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
 def announced_too_often(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
     """In the current phase more arrivals have come than the barrier counts, and all announce bytes."""
     history, phase = history_of(cluster)[place], cluster.mbarriers[place].phase
-    sources = [s for (how, _, _), s in history.sources.items() if how != "load" and s.phase == phase]
+    sources = [signals for signals in history.arrivals.values() if signals.phase == phase]
     if sum(s.now for s in sources) <= history.count or not all(s.announces for s in sources):
         return None
     several = from_several_ctas(cluster, history) or several_lines(cluster, place, history, reporter)
@@ -145,7 +146,7 @@ def again_too_early(cluster: Cluster, place: tuple[int, int], reporter) -> Reaso
         if not announced or from_several_ctas(cluster, history):  # another finding, of their bytes, says so
             return None
         return issuers(cluster, place, history, reporter)
-    lanes = arriving(history)
+    lanes = history.arriving()
     histories = history_of(cluster)
     ignored = never_waited(cluster, histories, reporter, array_names(cluster, histories, reporter))
     if ignored:
@@ -193,15 +194,4 @@ def _loads_to(step, place: tuple[int, int]) -> bool:
 def room_for_all(cluster: Cluster, place: tuple[int, int]) -> bool:
     """Whether no more threads arrive on a barrier than it counts; False if the record is incomplete."""
     history = history_of(cluster).get(place)
-    if history is None or not arriving(history):
-        return False
-    return sum(mask.bit_count() for mask in arriving(history).values()) <= history.count
-
-
-def arriving(history: BarrierHistory, hows: Collection[str] = ("arrive", "commit")) -> dict[int, int]:
-    """Warp -> lanes that have arrived or committed."""
-    lanes: dict[int, int] = {}
-    for (how, warp, _), signals in history.sources.items():
-        if how in hows:
-            lanes[warp] = lanes.get(warp, 0) | signals.lanes
-    return lanes
+    return history is not None and 0 < threads_in(history.arriving()) <= history.count

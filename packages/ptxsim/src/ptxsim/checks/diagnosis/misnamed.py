@@ -11,7 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import never_waited, of_array, times_signalled, times_waited
+from ptxsim.checks.barrier_history import (
+    held_at,
+    held_waits,
+    never_waited,
+    of_array,
+    times_signalled,
+    times_waited,
+)
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -56,7 +63,7 @@ def _as_often(
     signalled, as far as they have come.
     """
     mine = [p for p in histories if reporter.shared_array(p[1]) == array]
-    if any(w.kind == "mbarrier" and w.detail["place"] in mine for w in cluster.waits.values()):
+    if held_at(cluster, mine):
         return True
     by = {warp for p in ignored for _, warp, _ in histories[p].sources}
     signals = max((times_signalled(histories, ignored, warp) for warp in by), default=0)
@@ -106,9 +113,9 @@ def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) ->
     rows: list[tuple[int, int]] = []  # (row, warp)
     for history in of_array(histories, array, reporter.shared_array):
         rows += [(row, warp) for warp, waits in history.waits.items() for row in waits.rows]
-    for number, wait in cluster.waits.items():
-        if wait.kind == "mbarrier" and reporter.shared_array(wait.detail["place"][1]) == array:
-            rows.append((cluster.splits[number].row, number // 32))
+    for warp, row, place in held_waits(cluster):
+        if reporter.shared_array(place[1]) == array:
+            rows.append((row, warp))
     lines: dict[str, BarrierLine] = {}
     for row, warp in sorted(rows):
         lines.setdefault(phrases.source_line(cluster.program, row), BarrierLine(row, set())).warps.add(warp)
@@ -119,11 +126,10 @@ def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Repor
     """The arrivals on elements of this array and the commits to them, grouped by line."""
     lines: dict[str, BarrierLine] = {}
     for history in of_array(histories, array, reporter.shared_array):
-        for (how, warp, row), signals in history.sources.items():
-            if how != "load":
-                line = lines.setdefault(phrases.source_line(cluster.program, row), BarrierLine(row, set()))
-                line.warps.add(warp)
-                line.announces |= signals.announces
+        for (_, warp, row), signals in history.arrivals.items():
+            line = lines.setdefault(phrases.source_line(cluster.program, row), BarrierLine(row, set()))
+            line.warps.add(warp)
+            line.announces |= signals.announces
     return list(lines.values())
 
 
@@ -131,10 +137,9 @@ def _counts_all(cluster: Cluster, histories: dict, array: str, reporter: Reporte
     """Whether init counts every thread at every line that signals: none of them is one too many."""
     for history in of_array(histories, array, reporter.shared_array):
         lanes: dict[tuple[int, str], int] = {}
-        for (how, warp, row), signals in history.sources.items():
-            if how != "load":
-                at = warp, phrases.source_line(cluster.program, row)
-                lanes[at] = lanes.get(at, 0) | signals.lanes
+        for (_, warp, row), signals in history.arrivals.items():
+            at = warp, phrases.source_line(cluster.program, row)
+            lanes[at] = lanes.get(at, 0) | signals.lanes
         if lanes and history.count != sum(mask.bit_count() for mask in lanes.values()):
             return False
     return True
@@ -174,9 +179,7 @@ def _by_text(cluster: Cluster, reporter: Reporter) -> set[str]:
 
 
 def _is_loaded_to(histories: dict, array: str, reporter: Reporter) -> bool:
-    return any(
-        how == "load" for h in of_array(histories, array, reporter.shared_array) for how, _, _ in h.sources
-    )
+    return any(history.loaders for history in of_array(histories, array, reporter.shared_array))
 
 
 def _told(

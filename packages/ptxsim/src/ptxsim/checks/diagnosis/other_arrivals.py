@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import history_of, ring_of
-from ptxsim.checks.diagnosis.excess_arrivals import arriving
+from ptxsim.checks.barrier_history import history_of, ring_of, threads_in
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import source_line
@@ -23,7 +22,7 @@ def uncounted(races, pair: AccessPair) -> Edge | None:
         if history is None or (pair.second.warp(races), place) not in pair.seen:
             continue
         rows = {how: row for how, _, row in history.sources}
-        threads = sum(mask.bit_count() for mask in arriving(history, _BY_THREADS).values())
+        threads = threads_in(history.arriving(_BY_THREADS))
         if "commit" in rows and threads >= history.count:
             facts = {"line": line_text(races, rows["arrive"]), "count": history.count, "threads": threads}
             commit = source_line(races.launch.program, rows["commit"])
@@ -37,9 +36,9 @@ def slot_by_cta(races, pair: AccessPair) -> Edge | None:
     """
     warp, cluster = pair.first.warp(races), races.cluster
     histories, array_of, per_cta = history_of(cluster), races.reporter.shared_array, cluster.warps_per_cta
-    for place in [p for p, history in histories.items() if warp in arriving(history)]:
+    for place in [p for p, history in histories.items() if warp in history.arriving()]:
         ring = ring_of(histories, place, array_of)
-        lanes = [arriving(histories[p], _BY_THREADS) for p in ring]
+        lanes = [histories[p].arriving(_BY_THREADS) for p in ring]
         ctas = [{w // per_cta for w in of} for of in lanes]
         groups = [{w % per_cta // 4 for w in of} for of in lanes]
         waits = [set(histories[p].waits) for p in ring]

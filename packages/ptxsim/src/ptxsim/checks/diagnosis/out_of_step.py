@@ -5,7 +5,14 @@ columns, a load over one that nobody waited for, a loop that waits less often th
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.barrier_history import history_of, ring_of, signals_by, times_signalled, times_waited
+from ptxsim.checks.barrier_history import (
+    held_at,
+    history_of,
+    ring_of,
+    signals_by,
+    times_signalled,
+    times_waited,
+)
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.misnamed import missent
 from ptxsim.checks.diagnosis.number_agreement import agree, role
@@ -284,8 +291,7 @@ def hands_back_more(
 def _waits_again(races, warp: int, places: list[Place]) -> bool:
     """Whether a warp has waited for these several times, or is held at such a wait again."""
     histories = history_of(races.cluster)
-    held = [g for g, w in races.cluster.waits.items() if w.kind == "mbarrier" and w.detail["place"] in places]
-    return times_waited(histories, places, warp) > 1 or warp in {g // 32 for g in held}
+    return times_waited(histories, places, warp) > 1 or warp in held_at(races.cluster, places)
 
 
 def _rings(histories: dict, places: set[Place], array_of) -> list[Place]:

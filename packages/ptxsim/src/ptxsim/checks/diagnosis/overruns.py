@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.barrier_history import held_waits, history_of
 from ptxsim.checks.phrases import spot
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
@@ -61,7 +61,6 @@ def _by_row(cluster: Cluster) -> dict[int, dict[int, Place]]:
         rows = {row for _, _, row in history.sources} | {r for w in history.waits.values() for r in w.rows}
         for row in rows:
             used.setdefault(row, {})[place[1]] = place
-    for number, wait in cluster.waits.items():
-        if wait.kind == "mbarrier":
-            used.setdefault(cluster.splits[number].row, {})[wait.detail["place"][1]] = wait.detail["place"]
+    for _, row, place in held_waits(cluster):
+        used.setdefault(row, {})[place[1]] = place
     return used

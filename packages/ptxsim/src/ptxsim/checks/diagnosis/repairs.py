@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ptxsim.checks.barrier_history import history_of, ring_of
-from ptxsim.checks.diagnosis.excess_arrivals import arriving
+from ptxsim.checks.barrier_history import history_of, ring_of, threads_in
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.replay import Order, RecordReplay, by_warp
 from ptxsim.checks.race.async_work import Issued
@@ -202,7 +201,7 @@ def _counts(races, counts: dict) -> dict:
     """Barrier -> number of arriving threads, if init(count) differs from it."""
     found = {}
     for place, history in history_of(races.cluster).items():
-        threads = sum(lanes.bit_count() for lanes in arriving(history).values())
+        threads = threads_in(history.arriving())
         if threads and place in counts and threads != counts[place]:
             found[place] = threads
     return found

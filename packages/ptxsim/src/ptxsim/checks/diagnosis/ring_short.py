@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import ring_of
+from ptxsim.checks.barrier_history import held_at, ring_of
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.events.records import Place
@@ -16,14 +16,9 @@ def ring_short(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
     """
     array_of, history = reporter.shared_array, histories[place]
     ring = ring_of(histories, place, array_of)
-    waiters = {warp for p in ring for warp in histories[p].waits}
-    waiters |= {
-        number // 32
-        for number, wait in cluster.waits.items()
-        if wait.kind == "mbarrier" and wait.detail["place"] in ring
-    }
-    for how, warp, row in history.sources:
-        for back in () if how == "load" or warp in waiters else histories:
+    waiters = {warp for p in ring for warp in histories[p].waits} | held_at(cluster, ring)
+    for _, warp, row in history.arrivals:
+        for back in () if warp in waiters else histories:
             answers = ring_of(histories, back, array_of)
             used = [p for p in answers if warp in histories[p].waits]
             if back in ring or len(used) <= len(ring):

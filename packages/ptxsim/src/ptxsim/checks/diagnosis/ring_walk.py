@@ -37,9 +37,9 @@ def stays(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason |
     others = sorted(p for p in ring_of(histories, place, reporter.shared_array) if p != place)
     if not others or any(histories[p].sources for p in others):
         return None
-    for (how, warp, row), signals in histories[place].sources.items():
+    for (_, warp, row), signals in histories[place].arrivals.items():
         times = signals.each
-        if how == "load" or times <= max(2, histories[place].count):
+        if times <= max(2, histories[place].count):
             continue
         who = role(cluster, {warp: signals.lanes})
         names = " or ".join(reporter.shared_name(p[1]) for p in others[:3])

@@ -13,7 +13,14 @@ from __future__ import annotations
 import itertools
 import re
 
-from ptxsim.checks.barrier_history import BarrierHistory, history_of, orders_of, ring_of, times_signalled
+from ptxsim.checks.barrier_history import (
+    BarrierHistory,
+    held_waits,
+    history_of,
+    orders_of,
+    ring_of,
+    times_signalled,
+)
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
@@ -60,7 +67,7 @@ def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None
 
 def _left_one_out(cluster, histories: dict, warp: int, ring: dict, array_of) -> bool:
     """Whether a warp is held at a wait and has passed more of its waits than it has signalled elements."""
-    if not any(g // 32 == warp and w.kind == "mbarrier" for g, w in cluster.waits.items()):
+    if not any(held == warp for held, _, _ in held_waits(cluster)):
         return False
     return times_signalled(histories, ring, warp) < sum(
         _goes_round(histories, warp, len(ring), array_of).values()
@@ -98,11 +105,7 @@ def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
 def _one_for_each(cluster: Cluster, histories: dict, ring: list) -> bool:
     """Whether several roles wait for elements of this array, each for its own, so that none goes round it."""
     waits = {(warp, p) for p in ring for warp in histories[p].waits}
-    waits |= {
-        (number // 32, wait.detail["place"])
-        for number, wait in cluster.waits.items()
-        if wait.kind == "mbarrier" and wait.detail["place"] in ring
-    }
+    waits |= {(warp, place) for warp, _, place in held_waits(cluster) if place in ring}
     return len({p for _, p in waits}) > 1 and len({warp for warp, _ in waits}) == len(waits)
 
 

@@ -9,16 +9,18 @@ from operator import or_
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import (
     BarrierHistory,
+    held_at,
     never_waited,
     ring_of,
     signals_by,
+    threads_in,
     times_signalled,
     times_waited,
     waited_at,
 )
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
-from ptxsim.checks.diagnosis.excess_arrivals import arriving, issuers, several_lines
+from ptxsim.checks.diagnosis.excess_arrivals import issuers, several_lines
 from ptxsim.checks.diagnosis.fresh_late import fresh_late
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import agree, role
@@ -65,8 +67,8 @@ def why(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> 
 
 def _own_lines(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) -> Reason | None:
     """The thread that waits for this barrier signals it at several lines between its waits for it."""
-    signallers = {warp for how, warp, _ in histories[place].sources if how != "load"}
-    if not signallers & (set(histories[place].waits) | waiting_for(cluster, [place])):
+    waiters = set(histories[place].waits) | held_at(cluster, [place])
+    if not histories[place].signallers & waiters:
         return None
     return several_lines(cluster, place, histories[place], reporter, own=True)
 
@@ -75,8 +77,8 @@ def _all_at_one(cluster: Cluster, histories: dict, place: tuple[int, int], repor
     """Several threads signal this element; nobody signals others of its array that are waited for."""
     _, awaited = waited_at(histories, cluster, place, reporter)
     silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
-    threads = sum(mask.bit_count() for mask in arriving(histories[place]).values())
-    rows = [row for how, _, row in histories[place].sources if how != "load"]
+    threads = threads_in(histories[place].arriving())
+    rows = [row for _, _, row in histories[place].arrivals]
     if not silent or threads != histories[place].count * (1 + len(silent)) or len({*rows}) != 1:
         return None
     names = f"{' and '.join(silent[:3])} {'is' if len(silent) == 1 else 'are'}"
@@ -168,9 +170,9 @@ def _by_a_third(cluster: Cluster, histories: dict, full: list, free: list, repor
     """
     offsets = {offset for _, offset in full}
     everywhere = [p for p in histories if p[1] in offsets]  # in the other CTAs of the cluster, too
-    if any(how == "load" for p in free for how, _, _ in histories[p].sources):
+    if any(histories[p].loaders for p in free):
         return None  # it reports that data have arrived
-    waiters = {w for p in everywhere for w in histories[p].waits} | waiting_for(cluster, everywhere)
+    waiters = {w for p in everywhere for w in histories[p].waits} | held_at(cluster, everywhere)
     fillers = {w for p in full for _, w, _ in histories[p].sources}
     passed = sum(waits.count for p in everywhere for waits in histories[p].waits.values())
     for warp in sorted({w for p in free for _, w, _ in histories[p].sources} - waiters - fillers):
@@ -197,7 +199,7 @@ def _unsignalled(cluster: Cluster, histories: dict, place: tuple[int, int], repo
     """Elements of the barrier's own array that are waited for but that nobody signals."""
     _, awaited = waited_at(histories, cluster, place, reporter)
     silent = [reporter.shared_name(p[1]) for p in awaited if not histories[p].sources]
-    row = next((row for how, _, row in histories[place].sources if how != "load"), None)
+    row = next((row for _, _, row in histories[place].arrivals), None)
     if not silent or row is None or histories[place].seen < 0:
         return None
     line = phrases.source_line(cluster.program, row)
@@ -223,7 +225,7 @@ def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
     """A warp has signalled this ring more often than it has waited for the ring that answers."""
     array_of, history = reporter.shared_array, histories[place]
     ring = ring_of(histories, place, array_of)
-    waiters = {w for p in ring for w in histories[p].waits} | waiting_for(cluster, ring)
+    waiters = {w for p in ring for w in histories[p].waits} | held_at(cluster, ring)
     for (how, warp, row), signals in history.sources.items():
         totals = [s for p in ring for (h, w, _), s in histories[p].sources.items() if (h, w) == (how, warp)]
         times = sum(s.each for s in totals)
@@ -242,16 +244,10 @@ def uneven(cluster: Cluster, histories: dict, place: tuple[int, int], reporter) 
     return None
 
 
-def waiting_for(cluster: Cluster, places: list) -> set[int]:
-    """Warps that are held at a wait for one of these barriers."""
-    held = [g for g, w in cluster.waits.items() if w.kind == "mbarrier" and w.detail["place"] in places]
-    return {g // 32 for g in held}
-
-
 def _count(history: BarrierHistory) -> Reason:
     """More arrivals than the barrier counts; if every signaller arrives once a phase, too few waits."""
-    sources = [s for (how, _, _), s in history.sources.items() if how != "load"]
-    arrivals, threads = sum(s.total for s in sources), sum(m.bit_count() for m in arriving(history).values())
+    arrivals = sum(signals.total for signals in history.arrivals.values())
+    threads = threads_in(history.arriving())
     waits = max((w.count for w in history.waits.values()), default=0)
     rounds, left = divmod(arrivals, max(threads, 1))
     if threads == history.count and not left and waits < rounds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.barrier_history import held_at, history_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -16,8 +16,8 @@ from ptxsim.events.views import Cluster
 def own_twice(cluster: Cluster, place: Place, reporter) -> Reason | None:
     """The only threads that arrive on a barrier also wait for it, and arrive too often in a row."""
     history, record = history_of(cluster)[place], record_of(cluster)
-    warps = {warp for how, warp, _ in history.sources if how != "load"}
-    if record is None or len(warps) != 1 or not warps & (set(history.waits) | held_at(cluster, place)):
+    warps = history.signallers
+    if record is None or len(warps) != 1 or not warps & (set(history.waits) | held_at(cluster, [place])):
         return None
     arrivals, most, rows = 0, 0, set[int]()
     for step in record.steps[: record.taken or None]:
@@ -29,7 +29,7 @@ def own_twice(cluster: Cluster, place: Place, reporter) -> Reason | None:
             rows.add(step.row)
     if most <= history.count:
         return None
-    lanes = {warp: signals.lanes for (how, warp, _), signals in history.sources.items() if how != "load"}
+    lanes = {warp: signals.lanes for (_, warp, _), signals in history.arrivals.items()}
     who = role(cluster, lanes)
     facts = {"times": phrases.times(most), "line": phrases.source_line(cluster.program, min(rows))}
     return reason("own-twice", min(rows), who=who, count=history.count, **facts)
@@ -49,9 +49,3 @@ def ahead_of(cluster: Cluster, places: list[Place], array_of) -> dict[int, set[i
         if ahead:
             found.setdefault(warp, set()).update(ahead)
     return found
-
-
-def held_at(cluster: Cluster, place: Place) -> set[int]:
-    """Warps that are held at a wait for this barrier."""
-    waits = cluster.waits.items()
-    return {g // 32 for g, w in waits if w.kind == "mbarrier" and w.detail["place"] == place}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import BarrierHistory, ring_of
+from ptxsim.checks.barrier_history import BarrierHistory, ring_of, threads_in
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
@@ -17,7 +17,7 @@ def each_for_all(cluster: Cluster, history: BarrierHistory) -> Reason | None:
         if how == "arrive" and signals.makes > 1:
             per_row.setdefault(row, {})[warp] = signals.lanes
     for row, lanes in per_row.items():
-        threads = sum(mask.bit_count() for mask in lanes.values())
+        threads = threads_in(lanes)
         makes = max(s.makes for (_, _, at), s in history.sources.items() if at == row)
         if threads > 1 and threads * makes > history.count:
             who = role(cluster, lanes)
@@ -33,7 +33,7 @@ def all_at_each(cluster: Cluster, histories: dict, place: Place, reporter) -> Re
         return None
     lines = [_arrivals_by_line(cluster, histories[p]) for p in ring]
     for line, (row, lanes) in lines[ring.index(place)].items():
-        threads = sum(mask.bit_count() for mask in lanes.values())
+        threads = threads_in(lanes)
         alike = all(each.get(line, (0, {}))[1] == lanes for each in lines)
         if alike and threads == len(ring) * histories[place].count:
             who = role(cluster, lanes)

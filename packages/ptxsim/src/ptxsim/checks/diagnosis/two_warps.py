@@ -17,8 +17,7 @@ def role_in_two_warps(cluster: Cluster, thread: int, issuers: Iterable[int], rep
     others = {other // 32 for other in issuers} - {warp}
     for other in sorted(w for w in others if w // per_cta == warp // per_cta):
         for place, history in history_of(cluster).items():
-            loaded = any(how == "load" for how, _, _ in history.sources)
-            if not loaded or warp not in history.waits or other not in history.waits:
+            if not history.loaders or warp not in history.waits or other not in history.waits:
                 continue
             rows = (history.waits[w].rows for w in (warp, other))
             lines = [{source_line(cluster.program, row) for row in mine} for mine in rows]

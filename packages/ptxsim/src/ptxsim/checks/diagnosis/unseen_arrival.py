@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
-from ptxsim.checks.barrier_history import history_of, ring_of
+from ptxsim.checks.barrier_history import held_waits, history_of, ring_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -179,7 +179,7 @@ def others_waited(
     warp = flow[1].warp(races) if flow else None
     if flow is None or warp is None or history is None or not history.waits or warp in history.waits:
         return None
-    if any(how == "load" for how, _, _ in history.sources):  # so a first wait with parity 1 is wrong
+    if history.loaders:  # so a first wait with parity 1 is wrong
         for other, waits in history.waits.items():
             if waits.fresh is not None:
                 line = line_text(races, waits.fresh)
@@ -324,9 +324,9 @@ def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None
     for place, history in history_of(cluster).items():
         if reporter.shared_array(place[1]) in arrays:
             rows |= {waiter: min(waits.rows) for waiter, waits in history.waits.items()}
-    for thread, wait in cluster.waits.items():
-        if wait.kind == "mbarrier" and reporter.shared_array(wait.detail["place"][1]) in arrays:
-            rows.setdefault(thread // 32, cluster.splits[thread].row)
+    for waiter, row, place in held_waits(cluster):
+        if reporter.shared_array(place[1]) in arrays:
+            rows.setdefault(waiter, row)
     if not rows or warp in rows:
         return None
     return reason(

@@ -301,7 +301,7 @@ def _announcing(history: BarrierHistory) -> list[int]:
 
 def _announced_besides(cluster: Cluster, history: BarrierHistory) -> str:
     """Text about a warp that announces bytes and loads nothing, while another one announces what it loads."""
-    loaders = {warp for how, warp, _ in history.sources if how == "load"}
+    loaders = history.loaders
     own = {warp for (_, warp, _), signals in history.sources.items() if signals.announces and warp in loaders}
     for (_, warp, row), signals in history.sources.items():
         if signals.announces and own and warp not in loaders:

@@ -111,8 +111,8 @@ def _ran_ahead(model: Model, waiter: Waiter) -> Blame | None:
     gone = [h for h in waiter.helpers if h.done and h.waiter is None]
     held = {warp for other in model.waiters for warp in other.lanes}
     times: Counter = Counter()  # an unrolled loop signals at many rows
-    for (how, warp, _), signals in history.sources.items():
-        times[warp] += signals.each if how != "load" and warp not in held else 0
+    for (_, warp, _), signals in history.arrivals.items():
+        times[warp] += signals.each if warp not in held else 0
     comes = max(times.values(), default=0)
     if not gone or comes <= barrier.phase + 1:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ptxsim.checks.barrier_history import of_array, ring_of, signals_by
+from ptxsim.checks.barrier_history import of_array, ring_of, signals_by, threads_in
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
@@ -23,7 +23,7 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     alone = commit_for_threads(model, waiter) or _skips_element(model, waiter, history)
     if alone is not None:
         return alone
-    arrived = {w for (how, w, _), s in history.sources.items() if how != "load" and s.phase == barrier.phase}
+    arrived = {w for (_, w, _), s in history.arrivals.items() if s.phase == barrier.phase}
     rows = rows_of_others(model, waiter)
     others = [w for w in model.waiters if w is not waiter and not arrived & set(w.lanes)]
     late = [w for w in others if model.able(w, rows, waiter.place)]
@@ -49,7 +49,7 @@ def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame 
     barrier = model.cluster.mbarriers[waiter.place]
     lines = {model.spot(row) for _, _, row in history.sources}
     own = [row for row in sorted(rows & model.reach(waiter)) if model.spot(row) not in lines]
-    lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
+    lanes = threads_in(waiter.lanes)
     came = {w: s.lanes for (_, w, _), s in history.sources.items() if s.phase == barrier.phase}
     all_came = all(mask & ~came.get(warp, 0) == 0 for warp, mask in waiter.lanes.items())
     if not own or barrier.pending not in (1, lanes) or (all_came and lanes > barrier.pending):
@@ -64,9 +64,8 @@ def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
     ring = ring_of(model.histories, waiter.place, model.array)
     by: dict[int, dict[Place, tuple[int, int]]] = {}  # warp -> element -> (row of a signal, lanes)
     for place in ring:
-        for (how, warp, row), signals in model.histories[place].sources.items():
-            if how != "load":
-                by.setdefault(warp, {})[place] = row, signals.lanes
+        for (_, warp, row), signals in model.histories[place].arrivals.items():
+            by.setdefault(warp, {})[place] = row, signals.lanes
     round_all = {model.line(row) for own in by.values() if len(own) == len(ring) for row, _ in own.values()}
     for warp, own in by.items():
         row, lanes = min(own.values())
@@ -110,12 +109,10 @@ def _signallers(model: Model, place: Place) -> set[int]:
     element at a line where others go round.
     """
     ring = ring_of(model.histories, place, model.array)
-    by = {p: {w for how, w, _ in model.histories[p].sources if how != "load"} for p in ring}
+    by = {p: model.histories[p].signallers for p in ring}
     often = Counter(w for warps in by.values() for w in warps)
     around = {w for w, elements in often.items() if elements > 1}
-    lines = [
-        (model.line(row), w) for p in ring for how, w, row in model.histories[p].sources if how != "load"
-    ]
+    lines = [(model.line(row), w) for p in ring for _, w, row in model.histories[p].arrivals]
     turning = {line for line, w in lines if w in around}
     return by[place] | around | {w for line, w in lines if line in turning}
 
@@ -125,8 +122,8 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
     phase = model.cluster.mbarriers[waiter.place].phase
     lanes: dict = {}
     lines: set = set()
-    for (how, warp, row), signals in history.sources.items():
-        if how != "load" and signals.phase == phase:
+    for (_, warp, row), signals in history.arrivals.items():
+        if signals.phase == phase:
             lanes[warp] = lanes.get(warp, 0) | signals.lanes
             lines.add(line_of(model.program, row))
     mine = of_first_cta(model.cluster, lanes)
@@ -159,7 +156,7 @@ def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
     """
     rank, offset = waiter.place
     rows = model.rows_for(waiter.place) & _rows_at(model, model.array(offset))
-    found, own = [], {w for how, w, _ in model.histories[waiter.place].sources if how != "load"}
+    found, own = [], model.histories[waiter.place].signallers
     for place, history in model.histories.items():
         if place == waiter.place or not any(row in rows for _, _, row in history.sources):
             continue
@@ -167,9 +164,7 @@ def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
             place[1] == offset
             and place[0] != rank
             and (room is None or _threads(history, rows) <= room)
-            and not all(
-                how == "load" or warp in own or model.at_home(row) for how, warp, row in history.sources
-            )
+            and not all(warp in own or model.at_home(row) for _, warp, row in history.arrivals)
             or model.array(place[1]) != model.array(offset)
             or place[0] == rank
             and model.cluster.mbarriers[place].phase - 2 > history.seen
@@ -188,13 +183,12 @@ def _rows_at(model: Model, array: str) -> set[int]:
 
 def _threads(history, rows: set[int]) -> int:
     """How many threads signal a barrier at these rows, not counting loads."""
-    sources = history.sources.items()
-    return sum(s.lanes.bit_count() for (how, _, row), s in sources if how != "load" and row in rows)
+    return sum(s.lanes.bit_count() for (_, _, row), s in history.arrivals.items() if row in rows)
 
 
 def misrouted(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
-    if barrier is None or history is None or any(how != "load" for how, _, _ in history.sources):
+    if barrier is None or history is None or history.arrivals:
         return None
     elsewhere = _elsewhere(model, waiter)
     if not elsewhere:

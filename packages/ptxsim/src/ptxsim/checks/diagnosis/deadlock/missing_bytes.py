@@ -141,7 +141,7 @@ def _in_front_of_its_own(model: Model, place: tuple[int, int]) -> Blame | None:
     ring = ring_of(model.histories, place, model.array)
     if any(s.announces for p in ring for s in model.histories[p].sources.values()):
         return None
-    loaders = {warp for how, warp, _ in model.histories[place].sources if how == "load"}
+    loaders = model.histories[place].loaders
     rows = {r for r in model.rows_for(place) if model.program.instrs[r].op == "mbarrier"}
     for waiter in model.waiters:
         ahead = rows & model.reach(waiter)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from ptxsim.checks.barrier_history import BarrierHistory
+from ptxsim.checks.barrier_history import BarrierHistory, held_waits
 from ptxsim.checks.phrases import spot
 from ptxsim.events.views import Cluster
 
@@ -22,9 +22,9 @@ def nameless_arrays(cluster: Cluster, histories: dict[tuple, BarrierHistory], re
         if not reporter.is_one_word(place[1]) and "[" not in reporter.shared_name(place[1]):
             rows = {row for waits in history.waits.values() for row in waits.rows}
             lines.setdefault(place[1], set()).update(spot(cluster.program, row) for row in rows)
-    for g, wait in cluster.waits.items():
-        if wait.kind == "mbarrier" and wait.detail["place"][1] in lines:
-            lines[wait.detail["place"][1]].add(spot(cluster.program, cluster.splits[g].row))
+    for _, row, (_, offset) in held_waits(cluster):
+        if offset in lines:
+            lines[offset].add(spot(cluster.program, row))
     instrs = cluster.program.instrs
     if not any(instrs[history.row].src for history in histories.values()):  # an unrolled loop has many waits
         lines = {

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import ring_of, signals_by, times_signalled
+from ptxsim.checks.barrier_history import ring_of, signals_by, threads_in, times_signalled
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
-from ptxsim.checks.diagnosis.excess_arrivals import arriving
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.events.records import Place
@@ -82,7 +81,7 @@ def arrives_twice(model: Model, waiter: Waiter) -> Blame | None:
     asked, phase = waiter.detail["parity"], max(history.last_seen(t) for t in _threads(waiter)) + 1
     warp = next(iter(waiter.lanes))
     times = times_signalled(model.histories, [waiter.place], warp)
-    threads = sum(mask.bit_count() for mask in arriving(history).values())
+    threads = threads_in(history.arriving())
     if phase & 1 != asked or barrier.phase < phase + 2 or times < phase + 2 or threads != history.count:
         return None
     rows = [row for row, _ in signals_by(model.histories, [waiter.place], warp)]
@@ -113,7 +112,7 @@ def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:
     """The group asks for the phase after the one it has seen; others see each phase, and the signaller waits
     only for them.
     """
-    now, lanes = model.cluster.mbarriers[waiter.place].phase, arriving(history)
+    now, lanes = model.cluster.mbarriers[waiter.place].phase, history.arriving()
     signals = model.role(lanes) if lanes else "its loads"
     facts = {"name": model.name(waiter.place), "phase": phase, "now": now, "signals": signals}
     return blame("lapped", waiter, who=waiter.who, **facts)
@@ -122,7 +121,7 @@ def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:
 def passed_fresh(model: Model, waiter: Waiter, place: Place) -> Blame | None:
     """The group's first wait for data asked for parity 1, which is not that of phase 0."""
     history = model.histories[place]
-    if not any(how == "load" for how, _, _ in history.sources):
+    if not history.loaders:
         return None
     if _began_right(model, waiter, place):
         return None

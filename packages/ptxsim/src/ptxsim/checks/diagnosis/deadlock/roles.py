@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import ring_of, times_signalled, times_waited
+from ptxsim.checks.barrier_history import ring_of, threads_in, times_signalled, times_waited
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
@@ -19,7 +19,7 @@ def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
         return None
     own = rows & model.reach(waiter)
     alike = [waiter, *_in_other_roles(model, waiter, own)]
-    lanes = sum(mask.bit_count() for mask in waiter.lanes.values())
+    lanes = threads_in(waiter.lanes)
     whole = 32 * len({warp for other in alike for warp in other.lanes})
     if (
         not own

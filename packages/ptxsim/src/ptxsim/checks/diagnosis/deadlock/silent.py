@@ -39,8 +39,8 @@ def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
     rounds: list[int] = []
     others: set[Place] = set()
     for place, history in model.histories.items():
-        for (how, warp, row), signals in history.sources.items():
-            if row in rows and how != "load":
+        for (_, warp, row), signals in history.arrivals.items():
+            if row in rows:
                 others.add((waiter.place[0], place[1]))
                 lanes[warp] = lanes.get(warp, 0) | signals.lanes
                 rounds.append(signals.each)

@@ -77,7 +77,7 @@ def _one_wait_more(model: Model, waiter: Waiter) -> bool:
     """Whether a warp that alone signals its array waits at another line than for all phases so far."""
     (warp,) = waiter.lanes
     ring = [model.histories[p] for p in ring_of(model.histories, waiter.place, model.array)]
-    own = {by for history in ring for how, by, _ in history.sources if how != "load"} == {warp}
+    own = set().union(*(history.signallers for history in ring)) == {warp}
     waits = [history.waits[warp] for history in ring if warp in history.waits]
     lines = {model.spot(row) for passed in waits for row in passed.rows}
     return own and bool(lines) and model.spot(waiter.row) not in lines
@@ -85,7 +85,7 @@ def _one_wait_more(model: Model, waiter: Waiter) -> bool:
 
 def _signalled_by_others(model: Model, place: Place, warp: int) -> bool:
     """Whether others signal an element and this warp never does."""
-    by = {w for how, w, _ in model.histories[place].sources if how != "load"}
+    by = model.histories[place].signallers
     return bool(by) and warp not in by
 
 
