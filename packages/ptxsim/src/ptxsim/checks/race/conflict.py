@@ -76,51 +76,53 @@ class AccessPair:
     def of(cls, races, line: list[int], space: str, clock, detail) -> AccessPair:
         """The pair for a conflict that the shadows recorded: the known one with its key, or a new one."""
         (earlier, later), position = sides(line), line[POSITION]
-        before, after = VERBS[line[CODE]]
-        now, cluster = races.history.now, line[PREVIOUS_CLUSTER]
+        code, cluster = line[CODE], line[PREVIOUS_CLUSTER]
+        (before, after), now = VERBS[code], races.history.now
         kind = races.clocks.kind_of(earlier.agent) if cluster in (0, now) else "other"
         first = Access(kind, *earlier, before, cluster)
         second = Access(races.clocks.kind_of(later.agent), *later, after, now)
         place, buffer, cta = place_of_conflict(races, space, position)
         lines = [line_of(races, row) for row in (earlier.row, later.row)]
-        key = (line[CODE], first.kind, lines[0], second.kind, lines[1], buffer)
+        key = (code, first.kind, lines[0], second.kind, lines[1], buffer)
         known = races.history.pairs.get(key)
         meeting = Meeting.of(races, line, second.issuer(races, None, detail), detail, clock)
         if known is not None:
             known.each_time.note(races, meeting, space)
             if known.issuers:
-                known.add_issuers(races, first.issuer(races, detail), second.issuer(races, None, detail))
+                known.add_issuers(races, first.issuer(races, detail), meeting.by)
             if known.elsewhere is not None:  # the worst case counts: no fence at all
-                known.elsewhere = _fenced_elsewhere(races, space, line, clock)
+                known.elsewhere = _fenced_elsewhere(races, space, meeting)
             return known
-        pair = cls(line[CODE], space, place, buffer, first, second, key, cta, position=position)
+        pair = cls(code, space, place, buffer, first, second, key, cta, position=position)
         pair.each_time.note(races, meeting, space)
         if first.kind == "other":
             pair.told = races.history.others.told_of(cluster)
-        if line[CODE] == NO_TCGEN05_FENCE:
+        if code == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
         if _issued_first(races, first, second, detail) or _stored_first(races, pair, detail):
-            pair.first, pair.second, pair.code = second, first, _SWAPPED.get(line[CODE], line[CODE])
-        pair.elsewhere = _fenced_elsewhere(races, space, line, clock)
+            pair.first, pair.second, pair.code = second, first, _SWAPPED.get(code, code)
+        pair.elsewhere = _fenced_elsewhere(races, space, meeting)
         pair.waited = _has_waited(races, pair.first)
-        pair.learn(races, first, second, clock, detail)
+        pair.learn(races, first, second, meeting)
         if pair.first is second:
             pair.issued = pair.issued[1], pair.issued[0]
+        since = _since_issue(pair, meeting.known)
         if not pair.waited and pair.first.kind == "wgmma":
-            pair.waited = not _met_since(races, pair, clock)
-        pair.after_issue = pair.first.kind != "source" or _comes_after_issue(races, pair, clock)
+            pair.waited = since is None or since <= 0
+        pair.after_issue = pair.first.kind != "source" or since is None or since >= 0
         return pair
 
     @property
     def multiplies(self) -> bool:
         return not {"wgmma", "mma"}.isdisjoint((self.first.kind, self.second.kind))
 
-    def learn(self, races, first: Access, second: Access, clock, op) -> None:
+    def learn(self, races, first: Access, second: Access, meeting: Meeting) -> None:
         """Records who issued the two, and what they had waited for and signalled when they met."""
+        op, now = meeting.work, meeting.known
         earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
         self.issued, self.at = (earlier, op), len(races.clocks.steps)
-        first.by, second.by = first.issuer(races, op), second.issuer(races, None, op)
+        first.by, second.by = first.issuer(races, op), meeting.by
         self.relaxed = races.handshakes.met_relaxed(first.agent, first.epoch, second.warp(races))
         if None in (first.by, second.by):
             return
@@ -130,7 +132,6 @@ class AccessPair:
         if _same_issue(races, first, second, earlier, op):
             self.issuers = sorted({first.by, second.by})
         if warps[0] != warps[1] and self.code in (WRITE_WRITE, WRITE_READ, READ_WRITE):
-            now = clock if clock is not None else races.clocks.clock[second.by]
             then = earlier.clock if earlier is not None else None
             for access, other, work in ((second, then, op), (first, now, earlier)):
                 reads = access.verb == "read" and access.kind != "bytes"
@@ -147,32 +148,22 @@ class AccessPair:
         self.issuers = sorted({*self.issuers, *more})
 
 
-def _met_since(races, pair: AccessPair, clock) -> bool:
-    """Whether the second access comes after something that the issuer of the first, a wgmma, did after
-    issuing it.
+def _since_issue(pair: AccessPair, known) -> int | None:
+    """Epochs of the first access's issuer between the issue and what the second access comes after, as far as
+    it is `known`: 0 just after the issue, less if it may come before. None: it is not known.
     """
     op = pair.issued[0]
     if op is None or pair.second.by is None:
-        return False
-    now = clock if clock is not None else races.clocks.clock[pair.second.by]
-    return bool(now[op.thread] > op.clock[op.thread])
-
-
-def _comes_after_issue(races, pair: AccessPair, clock) -> bool:
-    """Whether the second access comes after the issue of the first, a bulk store, if that is known."""
-    op = pair.issued[0]
-    if op is None or pair.second.by is None:
-        return True
-    now = clock if clock is not None else races.clocks.clock[pair.second.by]
-    return bool(now[op.thread] >= op.clock[op.thread])
-
-
-def _fenced_elsewhere(races, space: str, line: list[int], clock) -> int | None:
-    """The thread whose proxy fence after the synchronisation takes the place of the writer's own, if any."""
-    agent, epoch, _ = sides(line)[0]
-    if line[CODE] not in (NO_FENCE_READ, NO_FENCE_WRITE) or clock is None or agent >= races.clocks.threads:
         return None
-    return races.fences.elsewhere(space, agent, epoch, clock)
+    return int(known[op.thread]) - int(op.clock[op.thread])
+
+
+def _fenced_elsewhere(races, space: str, one: Meeting) -> int | None:
+    """The thread whose proxy fence after the synchronisation takes the place of the writer's own, if any."""
+    agent, epoch, _ = one.earlier
+    if one.code not in (NO_FENCE_READ, NO_FENCE_WRITE) or one.known is None or agent >= races.clocks.threads:
+        return None
+    return races.fences.elsewhere(space, agent, epoch, one.known)
 
 
 def _issued_first(races, first: Access, second: Access, op) -> bool:

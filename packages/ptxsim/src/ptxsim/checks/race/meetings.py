@@ -122,20 +122,22 @@ def _is_thread(races, side: Side) -> bool:
     return 0 <= side.agent < races.clocks.threads
 
 
+def _by_threads(races, one: Meeting) -> bool:
+    return _is_thread(races, one.earlier) and _is_thread(races, one.later)
+
+
 def _of_one_warp(races, one: Meeting) -> bool:
-    threads = _is_thread(races, one.earlier) and _is_thread(races, one.later)
-    return threads and races.clocks.warp_of(one.earlier.agent) == races.clocks.warp_of(one.later.agent)
+    warps = {races.clocks.warp_of(side.agent) for side in (one.earlier, one.later)}
+    return _by_threads(races, one) and len(warps) == 1
 
 
 def _of_one_cta(races, one: Meeting) -> bool:
-    if not (_is_thread(races, one.earlier) and _is_thread(races, one.later)):
-        return False
-    warps = (races.clocks.warp_of(side.agent) for side in (one.earlier, one.later))
-    return len({warp // races.cluster.warps_per_cta for warp in warps}) == 1
+    ctas = {side.agent // races.clocks.per_cta for side in (one.earlier, one.later)}
+    return _by_threads(races, one) and len(ctas) == 1
 
 
 def _known_in_warp(races, one: Meeting) -> bool:
-    if not (_is_thread(races, one.earlier) and _is_thread(races, one.later)):
+    if not _by_threads(races, one):
         return False
     lanes = races.clocks.agents_of(races.clocks.warp_of(one.later.agent), WHOLE_WARP)
     return bool(races.clocks.clock[lanes, one.earlier.agent].max() >= one.earlier.epoch)
