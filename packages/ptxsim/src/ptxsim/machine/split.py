@@ -21,6 +21,11 @@ def lane_list(mask: int) -> np.ndarray:
     return np.flatnonzero([(mask >> lane) & 1 for lane in range(32)])
 
 
+def first_lane(mask: int) -> int:
+    """The lowest lane of a mask."""
+    return (mask & -mask).bit_length() - 1
+
+
 @dataclass
 class Wait:
     """Why a split sleeps: `kind`, and `detail` for a report that explains it."""
@@ -52,7 +57,7 @@ class Lanes:
     @property
     def leader(self) -> int:
         """The lowest active lane."""
-        return (self.mask & -self.mask).bit_length() - 1
+        return first_lane(self.mask)
 
     @property
     def thread(self) -> int:

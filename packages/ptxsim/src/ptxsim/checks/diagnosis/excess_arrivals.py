@@ -84,11 +84,10 @@ def _columns_of_their_own(cluster: Cluster, warps: set[int]) -> bool:
     record, columns = record_of(cluster), dict[tuple[int, int], set[int]]()
     if record is None:
         return False
-    for queue in record.races.transfers.of_queue.values():
-        for _, op in queue:
-            warp = record.races.clocks.warp_of(op.thread)
-            if op.columns is not None and warp in warps:
-                columns.setdefault(op.columns, set()).add(warp)
+    for op in record.races.transfers.known():
+        warp = record.races.clocks.warp_of(op.thread)
+        if op.columns is not None and warp in warps:
+            columns.setdefault(op.columns, set()).add(warp)
     return len(columns) >= len(warps) and all(len(found) == 1 for found in columns.values())
 
 

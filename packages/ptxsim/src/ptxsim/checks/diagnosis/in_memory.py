@@ -85,10 +85,8 @@ def overtaken(races, pair: AccessPair) -> Edge | None:
         return None
     warp, own = races.clocks.warp_of(product.thread), set(load.copy.barriers)
     awaited = {p for w, p in pair.seen if w == warp}
-    others = [op for known in races.transfers.of_queue.values() for _, op in known]
-    meant = [
-        op for op in others if op.copy and awaited & {*op.copy.barriers} and _writes(races, op.copy, pair)
-    ]
+    loads = [op for op in races.transfers.known() if op.copy and awaited & {*op.copy.barriers}]
+    meant = [op for op in loads if _writes(races, op.copy, pair)]
     done = carriers(races, pair.first if pair.first.kind == "mma" else pair.second)
     if own & awaited or not meant or not done:
         return None

@@ -11,8 +11,8 @@ def past_buffer(races, pair: AccessPair) -> Edge | None:
     """One side is a load by an instruction that also fills the preceding buffer. Either another instruction
     fills this buffer too, or the conflicting access is no MMA.
     """
-    queues = races.transfers.of_queue.values() if pair.space == "shared" else ()
-    loads = [op for queue in queues for _, op in queue if op.kind == "load" and op.copy is not None]
+    known = races.transfers.known() if pair.space == "shared" else ()
+    loads = [op for op in known if op.kind == "load" and op.copy is not None]
     for op, other in (pair.issued, pair.issued[::-1]):
         if op is None or op.kind != "load" or (other is not None and other.row == op.row):
             continue

@@ -203,17 +203,11 @@ def loaded_in_order(races, pair: AccessPair, op: Issued) -> str:
     """Buffers that a load's thread has filled after the same wait without any conflict; "" if none."""
     waits = races.record.last_wait
     warp, name_of = races.clocks.warp_of(op.thread), races.reporter.shared_name
-    loads = {
-        id(load): load
-        for queue in races.transfers.of_queue.values()
-        for _, load in queue
+    filled = {
+        name_of(load.copy.offset).partition(" + ")[0]
+        for load in races.transfers.known()
         if load.kind == "load" and load.thread == op.thread and load.copy is not None
-    }
-    alike = [
-        load
-        for load in loads.values()
         if waits(warp, load.at) == waits(warp, op.at) and abs(load.at - op.at) < 4
-    ]
-    filled = {name_of(load.copy.offset).partition(" + ")[0] for load in alike}
+    }
     wrong = {p.buffer for p in races.history.pairs.values() if "bytes" in (p.first.kind, p.second.kind)}
     return " and ".join(sorted(filled - wrong))

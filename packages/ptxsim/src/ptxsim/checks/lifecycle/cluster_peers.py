@@ -23,6 +23,7 @@ from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.machine.split import first_lane
 
 _START = (
     "all CTAs of the cluster must have started before any of them uses another one's shared memory: "
@@ -111,8 +112,7 @@ class Peers(Observer):
 
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         place = arrival.place
-        lane = (arrival.lanes & -arrival.lanes).bit_length() - 1
-        if self._repeats(split, lane, place):
+        if self._repeats(split, first_lane(arrival.lanes), place):
             return
         if split.cta != place[0]:
             self._touch(split.cta, place[0], "arrives on {}", split.row, place[1])

@@ -17,6 +17,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, CopyArrival, Place, SharedSpan
 from ptxsim.events.views import Cluster, Split
 from ptxsim.jit.bytecode import LOG_PLACE
+from ptxsim.machine.register_files import WHOLE_WARP
 
 _NOTHING = np.zeros(0, np.int32)
 _REMEMBERED = 64  # cp.async instructions per warp whose sources are kept
@@ -89,8 +90,7 @@ class BulkCopyOrder(Observer):
         """What the issuer knew, and everything its warp did: tensormap.cp_fenceproxy acts for the whole
         warp.
         """
-        warp = self.clocks.warp_of(op.thread)
-        lanes = np.arange(self.clocks.first_agent(warp), self.clocks.first_agent(warp + 1))
+        lanes = self.clocks.agents_of(self.clocks.warp_of(op.thread), WHOLE_WARP)
         clock = np.zeros(self.clocks.clock.shape[1], np.int32)
         clock[: len(op.clock)] = op.clock
         clock[lanes] = self.clocks.clock[lanes, lanes]
@@ -193,8 +193,7 @@ class ThreadCopies(Observer):
             clocks.copy_queues()
             self.history.describe()
         queues = clocks.first_copy
-        first = clocks.first_agent(split.warp)
-        rows = clocks.clock[first : clocks.first_agent(split.warp + 1)].copy()
+        first, rows = clocks.first_agent(split.warp), clocks.clock[clocks.rows_of_warp(split.warp)].copy()
         token = Copies(agents, first, clocks.clock[agents, agents], rows, queues, (reads, writes))
         clocks.begin_epochs(agents)
         self.last[agents] = token.epochs

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ptxsim.checks.race.shadow_order import ASYNC
+from ptxsim.checks.race.tma_ranges import spans_from
 from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
 from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.events.views import Split
@@ -76,6 +77,10 @@ class Transfers:
         """The transfer or MMA of a queue with this epoch and row, if it is recent and not `other`."""
         return next((op for op in self.all_of(queue, epoch, row) if op is not other), None)
 
+    def known(self) -> list[Issued]:
+        """The recent ones of all queues."""
+        return [op for known in self.of_queue.values() for _, op in known]
+
     def all_of(self, queue: int, epoch: int, row: int) -> list[Issued]:
         """The recent ones of a queue with this epoch and row, the last first."""
         known = self.of_queue.get(queue, deque())
@@ -94,7 +99,4 @@ def byte_ranges(span: SharedSpan, window: int) -> np.ndarray:
 
 def spans_of(chunks: np.ndarray, base: int = 0) -> np.ndarray:
     """Chunks of 16 bytes, given by number, as disjoint spans of bytes, offset by `base`: int64 (n, 2)."""
-    chunks = np.sort(chunks.reshape(-1)).astype(np.int64)
-    breaks = np.flatnonzero(np.diff(chunks) > 1)
-    first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(chunks) - 1]])
-    return np.stack([chunks[first] * 16 + base, chunks[last] * 16 + 16 + base], axis=1)
+    return spans_from(chunks.reshape(-1).astype(np.int64) * 16 + base, 16)

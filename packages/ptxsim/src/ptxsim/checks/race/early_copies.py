@@ -38,10 +38,9 @@ class EarlyCopies(Observer):
         clocks = self.races.clocks
         if not copy.barriers:
             return None
-        warp = slice(clocks.first_agent(split.warp), clocks.first_agent(split.warp + 1))
-        known = {}
+        warp, known = clocks.rows_of_warp(split.warp), {}
         for place in copy.barriers:
-            column = clocks.column("bytes", place) - clocks.threads
+            column = clocks.thread_column("bytes", place)
             known[place] = int(clocks.thread_clock[warp, column].max())
         return UnderWay(known, split.at())
 

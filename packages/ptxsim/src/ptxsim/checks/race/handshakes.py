@@ -18,6 +18,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.register_files import WHOLE_WARP
+from ptxsim.machine.split import first_lane
 
 
 @dataclass
@@ -53,8 +54,7 @@ class Handshakes(Observer):
         if arrival.announces is not None:
             return  # this arrival announces bytes and hands nothing over
         self.tick += 1
-        first = (arrival.lanes & -arrival.lanes).bit_length() - 1
-        agent = self.clocks.agent_of(split.warp * 32 + first)
+        agent = self.clocks.agent_of(split.warp * 32 + first_lane(arrival.lanes))
         warp = self.clocks.agents_of(split.warp, WHOLE_WARP)
         epochs = self.clocks.clock[warp, warp]
         if self.clocks.threads_per_agent == 1:

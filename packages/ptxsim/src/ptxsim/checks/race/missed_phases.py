@@ -103,9 +103,8 @@ class MissedPhases(Observer):
         queue.count += 1
         self.clocks.changes += 1
         column -= self.clocks.threads
-        warp = slice(self.clocks.first_agent(split.warp), self.clocks.first_agent(split.warp + 1))
         # for all lanes of the warp: shfl and elect order them too
-        self.clocks.thread_clock[warp, column] = queue.count
+        self.clocks.thread_clock[self.clocks.rows_of_warp(split.warp), column] = queue.count
         if not _waits(cluster, split):
             return
         phase = cluster.mbarriers[place].phase - 1

@@ -49,7 +49,7 @@ class Synchronization(Observer):
 
     def bar_arrive(self, cluster: Cluster, split: Scheduled, arrival: BarArrival) -> None:
         key, agents = ("bar", split.cta, arrival.number), self.clocks.agents(split)
-        column = self.clocks.column("bar", key) - self.clocks.threads
+        column = self.clocks.thread_column("bar", key)
         phases, several = self.clocks.queues[column].count, arrival.threads != 32
         whole = split.mask == cluster.alive[split.warp]  # else only part of a warp: another error
         if phases and several and whole and self._least(agents, column) < phases:
@@ -60,11 +60,10 @@ class Synchronization(Observer):
     def bar_complete(self, cluster: Cluster, cta: int, number: int, waiting: list[Scheduled]) -> None:
         key = ("bar", cta, number)
         signal = self.clocks.signals.pop(key)
-        column = self.clocks.column("bar", key)
-        self.clocks.queue(column).count += 1
-        phases = with_epoch(
-            signal.gathered.thread_clock, column - self.clocks.threads, self.clocks.queue(column).count
-        )
+        column = self.clocks.thread_column("bar", key)
+        queue = self.clocks.queues[column]
+        queue.count += 1
+        phases = with_epoch(signal.gathered.thread_clock, column, queue.count)
         waits = {split.index for split in waiting}
         agents = [a for index, a in self.meetings.pop(key, []) if index in waits]
         if agents:
@@ -156,8 +155,8 @@ class Synchronization(Observer):
 
     def _late(self, cluster: Cluster, signal: Signal, place, agents: np.ndarray, row: int) -> None:
         """Doubts the phase that has just completed if some of these arrivals could have counted in it."""
-        clocks, column = self.clocks, self.clocks.column("bytes", place)
-        phase, column = cluster.mbarriers[place].phase, column - clocks.threads
+        clocks, phase = self.clocks, cluster.mbarriers[place].phase
+        column = clocks.thread_column("bytes", place)
         if clocks.threads_per_agent == 1 and self._least(agents, column) < phase:
             stray = agents[clocks.thread_clock[agents, column] < phase]
             if place in self.made:
@@ -171,13 +170,21 @@ class Synchronization(Observer):
         """Adds an arrival of asynchronous work, which hands over `stamp`; its instruction came after
         `after`.
         """
-        clocks, signal = self.clocks, self.clocks.signal(place)
-        if signal.published is not None and clocks.threads_per_agent == 1:
-            column = clocks.column("bytes", place) - clocks.threads
-            known = after.thread_clock[column] if column < len(after.thread_clock) else 0
-            if known < cluster.mbarriers[place].phase:
-                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, stamp)
+        signal = self.clocks.signal(place)
+        self._late_work(cluster, signal, place, stamp, after, row)
         signal.arrive(stamp)
+
+    def _late_work(
+        self, cluster: Cluster, signal: Signal, place, brings: Stamp, after: Stamp, row: int
+    ) -> None:
+        """The same as `_late` for an arrival that hands over `brings`, by an instruction that came after
+        `after`.
+        """
+        if signal.published is None or self.clocks.threads_per_agent > 1:
+            return
+        column, known = self.clocks.thread_column("bytes", place), after.thread_clock
+        if (known[column] if column < len(known) else 0) < cluster.mbarriers[place].phase:
+            self._doubt(cluster, signal, place, after.clock[None], known[None], row, brings)
 
     def _doubt(
         self, cluster: Cluster, signal: Signal, place, clocks, thread_clocks, row: int, brings=None
@@ -209,12 +216,13 @@ class Synchronization(Observer):
         place = wait.place
         signal = self.clocks.signal(place)
         signal.awaited = True
-        if signal.coming and self.clocks.threads_per_agent == 1:
-            self._doubt_coming(cluster, signal, place)
+        for arrivals in signal.coming.values():  # of cp.async, which are still to come
+            for after, brings, row in arrivals:
+                self._late_work(cluster, signal, place, brings, after, row)
         signal.taken = cluster.mbarriers[place].phase
         agents = self.clocks.agents_of(split.warp, wait.lanes)
         own = self._own_phases(cluster, split.warp, place)
-        self.clocks.acquire(agents, self._relied_on(place, agents, signal, own), clock=wait.acquires)
+        self.clocks.acquire(agents, self._relied_on(place, split.warp, signal, own), clock=wait.acquires)
 
     def _own_phases(self, cluster: Cluster, warp: int, place) -> int:
         """How many phases must be over when a warp waits, judging by its own arrivals and the count per
@@ -228,32 +236,21 @@ class Synchronization(Observer):
             arrivals = max(0, arrivals - 1)
         return arrivals // barrier.expected
 
-    def _relied_on(self, place, agents: np.ndarray, signal: Signal, own: int) -> Stamp | None:
-        """What a wait gives these threads: the stamp of the phase that is complete, or of an earlier phase
+    def _relied_on(self, place, warp: int, signal: Signal, own: int) -> Stamp | None:
+        """What a wait gives a warp's threads: the stamp of the phase that is complete, or of an earlier phase
         of the same parity that would have let them pass had they come earlier (PTX ISA 9.7.13.15.16).
         """
-        column = self.clocks.column("bytes", place) - self.clocks.threads
+        column = self.clocks.thread_column("bytes", place)
         # what one lane has seen counts for all: shfl and elect order them
-        first = int(agents[0]) - int(agents[0]) % 32
-        known = max(own, int(self.clocks.thread_clock[first : first + 32, column].max()))
+        lanes = self.clocks.rows_of_warp(warp)
+        known = max(own, int(self.clocks.thread_clock[lanes, column].max()))
         enough = known + (signal.taken - known) % 2
         if self.clocks.threads_per_agent > 1 or enough >= signal.taken:
             return signal.published
-        all_lanes = self.clocks.clock[first : first + 32].max(0)
+        all_lanes = self.clocks.clock[lanes].max(0)
         if place in self.made and come_after(self.made[place].before, all_lanes[None])[0]:
             return signal.published
         return signal.passed_at(enough)
-
-    def _doubt_coming(self, cluster: Cluster, signal: Signal, place) -> None:
-        """Doubts the last phase because of cp.async arrivals issued before it ended that are still
-        pending.
-        """
-        column = self.clocks.column("bytes", place) - self.clocks.threads
-        phase = cluster.mbarriers[place].phase
-        for after, brings, row in (arrival for own in signal.coming.values() for arrival in own):
-            known = after.thread_clock[column] if column < len(after.thread_clock) else 0
-            if known < phase and signal.published is not None:
-                self._doubt(cluster, signal, place, after.clock[None], after.thread_clock[None], row, brings)
 
     def mbarrier_blocked(self, cluster: Cluster, split: Split, wait: PhaseWait) -> None:
         self.clocks.signal(wait.place).awaited = True

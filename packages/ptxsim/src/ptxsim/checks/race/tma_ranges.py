@@ -26,9 +26,9 @@ def box_spans(tmap, start: tuple[int, ...]) -> np.ndarray:
     if tmap.element_strides[0] != 1:
         inner = start[0] + np.arange(0, tmap.box[0], tmap.element_strides[0])
         inner = inner[(inner >= 0) & (inner < tmap.dims[0])]
-        return _spans((offsets[:, None] + inner * item).reshape(-1), item)
+        return spans_from((offsets[:, None] + inner * item).reshape(-1), item)
     first, last = max(start[0], 0), min(start[0] + tmap.box[0], tmap.dims[0])
-    return _spans(offsets + first * item, max(last - first, 0) * item)
+    return spans_from(offsets + first * item, max(last - first, 0) * item)
 
 
 @functools.lru_cache(maxsize=64)
@@ -38,10 +38,10 @@ def _whole_box(box: tuple, element_strides: tuple, steps: tuple) -> np.ndarray:
     for axis in reversed(range(int(inner), len(box))):
         places = np.arange(0, box[axis], element_strides[axis]) * steps[axis]
         offsets = (offsets[:, None] + places).reshape(-1)
-    return _spans(offsets, box[0] * steps[0] if inner else steps[0])
+    return spans_from(offsets, box[0] * steps[0] if inner else steps[0])
 
 
-def _spans(starts: np.ndarray, size: int) -> np.ndarray:
+def spans_from(starts: np.ndarray, size: int) -> np.ndarray:
     """[start, start + size) for every start; spans that touch or overlap are merged."""
     if not size or not len(starts):
         return np.zeros((0, 2), np.int64)
@@ -59,7 +59,7 @@ def merged(spans: np.ndarray) -> np.ndarray:
     """The same bytes, as disjoint spans in ascending order; spans: int64 (n, 2), at least one."""
     sizes = spans[:, 1] - spans[:, 0]
     if (sizes == sizes[0]).all():
-        return _spans(spans[:, 0], int(sizes[0]))
+        return spans_from(spans[:, 0], int(sizes[0]))
     spans = ascending(spans)
     ends = np.maximum.accumulate(spans[:, 1])
     starts = np.flatnonzero(np.concatenate([[True], spans[1:, 0] > ends[:-1]]))

@@ -215,6 +215,10 @@ class VectorClocks:
                 self._widen()
         return column
 
+    def thread_column(self, kind: str, owner: object) -> int:
+        """The same in thread_clock and tcgen05_clock, which have no columns of threads."""
+        return self.column(kind, owner) - self.threads
+
     def copy_queues(self) -> int:
         """The first of the cp.async queues, one per thread agent in consecutive columns; creates them on
         first use.
@@ -255,6 +259,10 @@ class VectorClocks:
 
     def first_agent(self, warp: int) -> int:
         return warp * 32 // self.threads_per_agent
+
+    def rows_of_warp(self, warp: int) -> slice:
+        """The rows of all lanes of a warp."""
+        return slice(self.first_agent(warp), self.first_agent(warp + 1))
 
     # ---- release and acquire ----
 

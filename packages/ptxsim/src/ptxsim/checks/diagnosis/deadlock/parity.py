@@ -9,7 +9,7 @@ from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.events.records import Place
-from ptxsim.machine.split import lane_list
+from ptxsim.machine.split import first_lane, lane_list
 
 _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # for a wait alone; for a ring of several
 
@@ -19,7 +19,7 @@ def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
     if barrier is None or history is None:
         return None
     warp, mask = next(iter(waiter.lanes.items()))
-    thread = warp * 32 + (mask & -mask).bit_length() - 1
+    thread = warp * 32 + first_lane(mask)
     seen, asked = history.last_seen(thread), waiter.detail["parity"]
     if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
         return None

@@ -20,6 +20,7 @@ from ptxsim.checks.static_flow import signal_rows
 from ptxsim.events.views import Cluster
 from ptxsim.jit import bytecode
 from ptxsim.machine.endless import loop_around, only_asks
+from ptxsim.machine.split import first_lane
 from ptxsim.report.findings import lanes_text
 from ptxsim.units.barriers import barrier_of_cluster, barrier_of_cta
 
@@ -106,8 +107,8 @@ class Model:
         for waiter in found.values():
             if waiter.kind == "poll":
                 warp, mask = next(iter(waiter.lanes.items()))
-                lane = (mask & -mask).bit_length() - 1
-                waiter.detail = {"polled": polled(cluster, self.reporter, warp, lane, waiter.row)}
+                word = polled(cluster, self.reporter, warp, first_lane(mask), waiter.row)
+                waiter.detail = {"polled": word}
             waiter.who = self.role(waiter.lanes)
             waiter.line = self.reporter.line_text(self.program.instrs[waiter.row])
             waiter.wants, waiter.state = self._wants(waiter)
