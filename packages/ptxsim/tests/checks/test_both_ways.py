@@ -11,6 +11,7 @@ import pytest
 
 from ptxsim.checks.barrier_history import BarrierHistory, History, Signals, Waits
 from ptxsim.checks.diagnosis.both_ways import both_ways
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.running_ahead import _unused_handed_back
 from ptxsim.checks.lifecycle.unwritten_outputs import _blocks
 from ptxsim.checks.lifecycle.useless_stores import Stores, _diagonal
@@ -43,7 +44,7 @@ def test_two_sides_that_signal_and_wait(how, threads, waiters):
     full.sources[how, ISSUER, 1] = Signals(1, 3)
     full.sources["arrive", WRITER, 2] = Signals((1 << threads) - 1, 3 * threads)
     full.waits |= {warp: Waits(0, 1, rows={3}) for warp in waiters}
-    found = both_ways(cluster, FULL, reporter)
+    found = both_ways(Case(cluster, reporter), FULL)
     assert (found is not None) == (how == "commit" and threads == 1 and len(waiters) == 2)
     if found is not None:
         assert "full[0], init(1), is signalled by warp 1 lane 0 (line 11) and by warp 2 lane 0" in found.text
@@ -57,7 +58,7 @@ def test_stages_that_a_third_hands_back(signals, waits):
     history.barriers[FULL].waits[ISSUER] = Waits(0, 1, rows={2}, count=waits)
     history.barriers[FREE].waits[LOADER] = Waits(0, 1, fresh=3, rows={3})
     history.barriers[FREE].sources["arrive", WRITER, 4] = Signals(1, signals)
-    found = _unused_handed_back(cluster, history.barriers, FULL, reporter)
+    found = _unused_handed_back(Case(cluster, reporter), FULL)
     assert (found.cause.id if found else None) == ("unused-third" if signals > waits else None)
 
 

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ptxsim.checks.barrier_history import BarrierHistory, Signals, Waits
+from ptxsim.checks.barrier_history import BarrierHistory, History, Signals, Waits
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.frontend.ast import Instr, Location
 from ptxsim.isa.address_map import SHARED_START
@@ -21,36 +22,38 @@ ROW = {name: 10 + row for row, name in enumerate(NAMES)}  # row of the wait that
 
 
 def pipeline():
-    """(barrier by name, the state that the searches use): barriers without any event yet."""
+    """(barrier by name, the case): barriers without any event yet."""
     place = {name: (0, SHARED_START + 8 * n) for n, name in enumerate(NAMES)}
     reporter = Reporter([(name, "uint64", place[name][1], 8) for name in NAMES])
-    histories = {at: BarrierHistory(0, 0, 1) for at in place.values()}
+    history = History(None, reporter)
+    history.barriers |= {at: BarrierHistory(0, 0, 1) for at in place.values()}
     instrs = [Instr(None, "", (), (), 0, "", Location(row)) for row in range(20)]
     cluster = SimpleNamespace(
-        warps_per_cta=4, ctas=1, waits={}, splits={}, launch=SimpleNamespace(program=TEXT, shared_offsets={}),
+        bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, splits={},
+        launch=SimpleNamespace(program=TEXT, shared_offsets={}),
         program=SimpleNamespace(instrs=instrs, several_files=False),
     )  # fmt: skip
-    return place, (cluster, histories, reporter)
+    return place, Case(cluster, reporter)
 
 
 def found(renamed: dict[str, str], left_out="", stands=False, peeled=False, often=4):
     """The finding if each wait for a key of `renamed` names its value instead; the wait may block forever
     there. peeled: each wait has a second line, as where a loop's first round stands before the loop.
     """
-    place, (cluster, histories, reporter) = pipeline()
+    place, case = pipeline()
     for name, warp in SIGNALS.items():
-        histories[place[name]].sources["arrive", warp, 1 + NAMES.index(name)] = Signals(1, 4)
+        case.histories[place[name]].sources["arrive", warp, 1 + NAMES.index(name)] = Signals(1, 4)
     for name, warp in WAITS.items():
         at = place[renamed.get(name, name)]
         if name == left_out:
             continue
         if stands and name in renamed:
-            cluster.waits[32 * warp] = SimpleNamespace(kind="mbarrier", detail={"place": at})
-            cluster.splits[32 * warp] = SimpleNamespace(row=ROW[name])
+            case.cluster.waits[32 * warp] = SimpleNamespace(kind="mbarrier", detail={"place": at})
+            case.cluster.splits[32 * warp] = SimpleNamespace(row=ROW[name])
         else:
-            rows = histories[at].waits.setdefault(warp, Waits(0, 1, rows=set(), count=often)).rows
+            rows = case.histories[at].waits.setdefault(warp, Waits(0, 1, rows=set(), count=often)).rows
             rows |= {ROW[name], ROW[name] + len(NAMES)} if peeled else {ROW[name]}
-    return misnamed(cluster, histories, reporter)
+    return misnamed(case)
 
 
 def test_a_wait_that_comes_once_is_not_for_what_is_signalled_in_every_round():
@@ -91,17 +94,17 @@ def test_two_lines_of_those_who_signal_the_neglected_barrier_are_not_wrong(left_
 
 def sent(renamed: dict[str, str], left_out: str = ""):
     """The finding if each signal for a key of `renamed` goes to its value instead."""
-    place, (cluster, histories, reporter) = pipeline()
+    place, case = pipeline()
     for name, warp in SIGNALS.items():
         if name != left_out:
             source = "arrive", warp, 1 + NAMES.index(name)
-            histories[place[renamed.get(name, name)]].sources[source] = Signals(
+            case.histories[place[renamed.get(name, name)]].sources[source] = Signals(
                 1, 4, announces=name == "full"
             )
-    histories[place["full"]].sources["load", LOADS, 5] = Signals(1, 4)
+    case.histories[place["full"]].sources["load", LOADS, 5] = Signals(1, 4)
     for name, warp in WAITS.items():
-        histories[place[name]].waits[warp] = Waits(0, 1, rows={ROW[name]})
-    return missent(cluster, histories, reporter)
+        case.histories[place[name]].waits[warp] = Waits(0, 1, rows={ROW[name]})
+    return missent(case)
 
 
 @pytest.mark.parametrize("meant, named", RENAMED)
@@ -120,13 +123,13 @@ def test_a_signal_that_is_left_out_is_no_wrong_name(left_out):
 
 def test_lines_that_init_counts_together_are_no_wrong_name():
     """Two lines signal `done`, whose init counts both, and nobody signals `free`."""
-    place, (cluster, histories, reporter) = pipeline()
-    histories[place["full"]].sources["arrive", LOADS, 1] = Signals(1, 4, announces=True)
-    histories[place["back"]].sources["arrive", STORES, 4] = Signals(1, 4)
+    place, case = pipeline()
+    case.histories[place["full"]].sources["arrive", LOADS, 1] = Signals(1, 4, announces=True)
+    case.histories[place["back"]].sources["arrive", STORES, 4] = Signals(1, 4)
     for row, warp in ((2, MULTIPLIES), (3, LOADS)):
-        histories[place["done"]].sources["arrive", warp, row] = Signals(1, 4)
+        case.histories[place["done"]].sources["arrive", warp, row] = Signals(1, 4)
     for name, warp in WAITS.items():
-        histories[place[name]].waits[warp] = Waits(0, 1, rows={ROW[name]})
-    assert missent(cluster, histories, reporter) is not None
-    histories[place["done"]].count = 2
-    assert missent(cluster, histories, reporter) is None
+        case.histories[place[name]].waits[warp] = Waits(0, 1, rows={ROW[name]})
+    assert missent(case) is not None
+    case.histories[place["done"]].count = 2
+    assert missent(case) is None

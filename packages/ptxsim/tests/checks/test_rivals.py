@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from ptxsim.checks.barrier_history import BarrierHistory, History, Signals, Waits
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
 from ptxsim.checks.diagnosis.rivals import one_slot, shifted
 from ptxsim.checks.diagnosis.running_ahead import uneven
@@ -22,7 +23,7 @@ def place(index: int) -> tuple[int, int]:
 
 
 def record(depth: int, signals: list[int], waits: list[int], count: int = 1, threads: int = 1):
-    """(cluster, reporter) of a ring `full`: the elements that one warp signals and another waits for."""
+    """The case of a ring `full`: the elements that one warp signals and another waits for."""
     reporter = Reporter([("full", "uint64", SHARED_START, 8 * depth)])
     history = History(None, reporter)
     for index in range(depth):
@@ -39,7 +40,7 @@ def record(depth: int, signals: list[int], waits: list[int], count: int = 1, thr
         program=SimpleNamespace(instrs=instrs, several_files=False),
         launch=SimpleNamespace(program=type("Text", (), {"instrs": ()}), shared_offsets={}),
     )  # fmt: skip
-    return cluster, reporter
+    return Case(cluster, reporter)
 
 
 RINGS = [(depth, by) for depth in range(2, 7) for by in range(depth)]
@@ -49,8 +50,8 @@ RINGS = [(depth, by) for depth in range(2, 7) for by in range(depth)]
 @pytest.mark.parametrize("side", ["signal", "wait"])
 def test_a_ring_that_is_apart_all_along(depth, by, side):
     straight, moved = ([(n + d) % depth for n in range(3 * depth)] for d in (0, by))
-    cluster, reporter = record(depth, *((moved, straight) if side == "signal" else (straight, moved)))
-    found = shifted(cluster, place(0), reporter)
+    case = record(depth, *((moved, straight) if side == "signal" else (straight, moved)))
+    found = shifted(case, place(0))
     assert (found is not None) == (by != 0)
     if found is not None:
         assert found.cause.id == "shifted" and f"always {min(by, depth - by)} apart" in found.text
@@ -67,13 +68,11 @@ WALKS = {
 
 @pytest.mark.parametrize("signals, waits", WALKS.values(), ids=WALKS)
 def test_other_mistakes_are_no_shift(signals, waits):
-    assert shifted(*_swapped(record(3, signals, waits))) is None
+    assert shifted(record(3, signals, waits), place(0)) is None
 
 
 def two_rings(depth: int, commits: list[int], waits: list[int]):
-    """(cluster of the histories, reporter): a warp waits for elements of `full` and commits to those of
-    `free`.
-    """
+    """(case, element 0 of `free`): a warp waits for elements of `full` and commits to those of `free`."""
     start, free = SHARED_START, SHARED_START + 8 * depth
     reporter = Reporter([("full", "uint64", start, 8 * depth), ("free", "uint64", free, 8 * depth)])
     history = History(None, reporter)
@@ -86,9 +85,9 @@ def two_rings(depth: int, commits: list[int], waits: list[int]):
             back.sources["commit", WAITER, 3] = Signals(1, commits.count(index))
         if index in waits:
             full.waits[WAITER] = Waits(0, 1, rows={5}, count=waits.count(index))
-    cluster, _ = record(1, [], [])
+    cluster = record(1, [], []).cluster
     cluster.bus.observers[:] = [history]
-    return cluster, reporter, history.barriers, (0, free)
+    return Case(cluster, reporter), (0, free)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4, 6])
@@ -96,8 +95,8 @@ def two_rings(depth: int, commits: list[int], waits: list[int]):
 def test_signals_that_stay_at_one_element_are_told(depth, rounds):
     walk = [n % depth for n in range(rounds)]
     for stays in (False, True):
-        cluster, reporter, _, free = two_rings(depth, [0] * rounds if stays else walk, walk)
-        found = one_slot(cluster, free, reporter)
+        case, free = two_rings(depth, [0] * rounds if stays else walk, walk)
+        found = one_slot(case, free)
         assert (found is not None) == stays
         if stays:
             assert f"commits to free[0] each time (line 13, {rounds} times)" in found.text
@@ -108,17 +107,12 @@ def test_signals_that_stay_at_one_element_are_told(depth, rounds):
 def test_a_signal_that_no_wait_stands_in_front_of_is_told(depth, left_out):
     commits = [n % depth for n in range(3 * depth + 2)]
     waits = commits[left_out:]
-    cluster, reporter, histories, free = two_rings(depth, commits, waits)
-    found = uneven(cluster, histories, free, reporter)
+    case, free = two_rings(depth, commits, waits)
+    found = uneven(case, free)
     assert (found is not None) == (left_out > 0)
     if found is not None:
         assert f"has signalled free {len(commits)} times" in found.text
         assert f"for its answer, full, {len(waits)} times" in found.text
-
-
-def _swapped(made):
-    cluster, reporter = made
-    return cluster, place(0), reporter
 
 
 @pytest.mark.parametrize(
@@ -131,6 +125,6 @@ def _swapped(made):
     ],
 )
 def test_a_count_that_has_room_for_every_thread_is_right(count, threads, waits, cause):
-    cluster, reporter = record(2, [0, 1], waits, count, threads)
-    found = again_too_early(cluster, place(0), reporter)
+    case = record(2, [0, 1], waits, count, threads)
+    found = again_too_early(case, place(0))
     assert (found.cause.id if found else None) == cause

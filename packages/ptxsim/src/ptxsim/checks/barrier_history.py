@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ptxsim.checks.lifecycle.ignored_answers import ignored_questions
-from ptxsim.checks.static_flow import wait_rows
 from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
-from ptxsim.report.findings import Reporter
 
 Source = tuple[str, int, int]
 
@@ -253,54 +251,10 @@ def held_at(cluster: Cluster, places: Collection[Place]) -> set[int]:
     return {warp for warp, _, place in held_waits(cluster) if place in places}
 
 
-def never_waited(
-    cluster: Cluster, histories: dict, reporter: Reporter, array_of: Callable[[int], str] | None = None
-) -> list[str]:
-    """Names of the barrier arrays that are signalled although nothing waits at any of their elements, neither
-    in this run nor by the program text. array_of: window offset -> array; default: by the reporter's names.
-
-    If there are none: the one array that is initialised and that nothing waits at or signals; with several,
-    as in a program that uses only some of its barriers, that explains nothing.
-    """
-    array_of = array_of or reporter.shared_array
-    waiting = {place for _, _, place in held_waits(cluster)}
-    signalled: dict = {}
-    silent: dict = {}
-    waited = {array_of(at) for offsets in wait_rows(cluster.launch).values() for at in offsets}
-    for place, history in histories.items():
-        array = array_of(place[1])
-        if history.waits or place in waiting:
-            waited.add(array)
-        else:
-            (signalled if history.sources else silent).setdefault(array, reporter.shared_name(place[1]))
-    found = [name for array, name in signalled.items() if array not in waited]
-    rest = [name for array, name in silent.items() if array not in waited | set(signalled)]
-    return found or (rest if len(rest) == 1 else [])
-
-
-def waited_at(
-    histories: dict, cluster: Cluster, place: tuple[int, int], reporter: Reporter
-) -> tuple[list, list]:
-    """Splits the array of a barrier in two: (places that no thread waits at, places that some thread waits
-    at).
-
-    The first part holds only barriers that are signalled.
-    """
-    waiting = {place for _, _, place in held_waits(cluster)}
-    same = ring_of(histories, place, reporter.shared_array)
-    awaited = [p for p in same if histories[p].waits or p in waiting]
-    return [p for p in same if p not in awaited and histories[p].sources], awaited
-
-
 def ring_of(histories: Iterable[Place], place: Place, array_of: Callable[[int], str]) -> list[Place]:
     """The elements of the array that a barrier belongs to; array_of maps an offset to its array."""
     array = array_of(place[1])
     return [p for p in histories if p[0] == place[0] and array_of(p[1]) == array]
-
-
-def of_array(histories: dict, array: str, array_of: Callable[[int], str]) -> list[BarrierHistory]:
-    """The barriers of an array, in all CTAs of the cluster."""
-    return [history for place, history in histories.items() if array_of(place[1]) == array]
 
 
 def signals_by(histories: dict, places: Iterable[Place], warp: int) -> list[tuple[int, Signals]]:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import BarrierHistory
-from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import index_of
-from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.barrier_record import record_of
 from ptxsim.events.records import Place
-from ptxsim.events.views import Cluster
 
 
-def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Reason | None:
+def fresh_late(case: Case, place: Place) -> Reason | None:
     """A warp that signals `place` reaches its first wait for another, still fresh barrier only after it has
     signalled it once; a warp that has signalled it more often does not wait in its rounds.
 
     In a ring, only the element with the same index proves this: the first lap fills all of them.
     """
-    record = record_of(cluster)
+    record = record_of(case.cluster)
     if record is None:
         return None
-    number = index_of(reporter, place)
+    number = index_of(case, place)
     signalled: dict[int, list[int]] = {}  # warp -> lanes, each time
     waited: set[tuple[int, Place]] = set()
     for step in record.steps:
@@ -33,10 +31,10 @@ def fresh_late(cluster: Cluster, histories: dict, place: Place, reporter) -> Rea
         waited.update((step.warp, other) for other in first)
         lanes = signalled.get(step.warp, [])
         for other in first if len(lanes) == 1 else ():
-            if _fresh(histories.get(other), step.warp) and index_of(reporter, other) == number:
-                who = role(cluster, {step.warp: lanes[0]})
-                line = source_line(cluster.program, step.row)
-                return reason("fresh-late", step.row, who=who, name=reporter.shared_name(other[1]), line=line)
+            if _fresh(case.histories.get(other), step.warp) and index_of(case, other) == number:
+                who = case.role({step.warp: lanes[0]})
+                line = case.line(step.row)
+                return reason("fresh-late", step.row, who=who, name=case.name(other), line=line)
     return None
 
 

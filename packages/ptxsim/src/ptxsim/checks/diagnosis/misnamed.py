@@ -10,22 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import (
-    held_at,
-    held_waits,
-    never_waited,
-    of_array,
-    times_signalled,
-    times_waited,
-)
+from ptxsim.checks.barrier_history import held_at, held_waits, times_signalled, times_waited
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
-from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta, role
+from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.static_flow import signal_rows
-from ptxsim.events.views import Cluster
+from ptxsim.events.records import Place
 from ptxsim.machine.register_files import WHOLE_WARP
-from ptxsim.report.findings import Reporter
 
 
 @dataclass
@@ -37,61 +29,67 @@ class BarrierLine:
     announces: bool = False  # for a signal: whether it announces bytes
 
 
-def misnamed(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
+def misnamed(case: Case) -> Reason | None:
     """The wait that only a wrong name can explain; both waits, if the record cannot tell them apart."""
-    names = array_names(cluster, histories, reporter)
-    ignored = _array_of(never_waited(cluster, histories, reporter, names))
+    names = array_names(case)
+    ignored = _array_of(case.never_waited(names))
     if not ignored:
         return None
-    signals = _signals(histories, ignored, reporter)
-    arrays = {reporter.shared_array(place[1]) for place in histories} - {ignored}
+    signals = _signals(case, ignored)
+    arrays = {case.array(place) for place in case.histories} - {ignored}
     for array in sorted(arrays):
-        lines = _lines(cluster, histories, array, reporter)
+        lines = _lines(case, array)
         if len(lines) == 2:
-            own = set(_signals(histories, array, reporter, ("load", "commit")))
+            own = set(_signals(case, array, ("load", "commit")))
             wrong = _wrong(lines, own, set(signals))
-            places = [p for p in histories if names(p[1]).partition("[")[0] == ignored]
-            wrong = [one for one in wrong if _as_often(cluster, histories, array, places, one, reporter)]
-            return _told(cluster, array, ignored, signals, wrong) if wrong else None
+            places = [p for p in case.histories if names(p[1]).partition("[")[0] == ignored]
+            wrong = [one for one in wrong if _as_often(case, array, places, one)]
+            return _told(case, array, ignored, signals, wrong) if wrong else None
     return None
 
 
-def _as_often(
-    cluster: Cluster, histories: dict, array: str, ignored: list, line: BarrierLine, reporter
-) -> bool:
+def _as_often(case: Case, array: str, ignored: list[Place], line: BarrierLine) -> bool:
     """Whether those who wait for this array at a line do so about as often as the ignored barriers are
     signalled, as far as they have come.
     """
-    mine = [p for p in histories if reporter.shared_array(p[1]) == array]
-    if held_at(cluster, mine):
+    mine = [p for p in case.histories if case.array(p) == array]
+    if held_at(case.cluster, mine):
         return True
-    by = {warp for p in ignored for _, warp, _ in histories[p].sources}
-    signals = max((times_signalled(histories, ignored, warp) for warp in by), default=0)
-    return 2 * max(times_waited(histories, mine, warp) for warp in line.warps) >= signals
+    by = {warp for p in ignored for _, warp, _ in case.histories[p].sources}
+    signals = max((times_signalled(case.histories, ignored, warp) for warp in by), default=0)
+    return 2 * max(times_waited(case.histories, mine, warp) for warp in line.warps) >= signals
 
 
-def missent(cluster: Cluster, histories: dict, reporter: Reporter) -> Reason | None:
+def unwaited(case: Case) -> Reason | None:
+    """Barriers that are signalled and that nobody waits for; perhaps a wait names another instead."""
+    ignored = case.never_waited(array_names(case))
+    if not ignored:
+        return None
+    return misnamed(case) or reason("ahead-unwaited", names=" or ".join(ignored))
+
+
+def missent(case: Case) -> Reason | None:
     """The signal that names another barrier instead of one that is waited for and that nobody signals."""
-    arrays = sorted({reporter.shared_array(place[1]) for place in histories})
-    signals = {array: _signal_lines(cluster, histories, array, reporter) for array in arrays}
-    doubly = [a for a in arrays if len(signals[a]) == 2 and not _counts_all(cluster, histories, a, reporter)]
-    waits = {array: _lines(cluster, histories, array, reporter) for array in arrays if not signals[array]}
+    arrays = sorted({case.array(place) for place in case.histories})
+    signals = {array: _signal_lines(case, array) for array in arrays}
+    doubly = [a for a in arrays if len(signals[a]) == 2 and not _counts_all(case, a)]
+    waits = {array: _lines(case, array) for array in arrays if not signals[array]}
     if not doubly or not any(waits.values()):
         return None
-    to_come = _by_text(cluster, reporter)
+    to_come = _by_text(case)
     silent = [array for array, lines in waits.items() if lines and array not in to_come]
     if len(silent) != 1:
         return None
     array, waiter = doubly[0], waits[silent[0]][0]
-    listeners = {warp for line in _lines(cluster, histories, array, reporter) for warp in line.warps}
-    loaded = _is_loaded_to(histories, array, reporter)
+    listeners = {warp for line in _lines(case, array) for warp in line.warps}
+    loaded = any(history.loaders for history in case.of_array(array))
     wrong = _wrong_signals(signals[array], waits[silent[0]], listeners, loaded)
-    verb = agree(_who(cluster, waiter.warps), "waits")
-    facts = {"silent": silent[0], "waiter": _at(cluster, waiter), "waits": verb, "name": array}
+    verb = agree(_who(case, waiter.warps), "waits")
+    facts = {"silent": silent[0], "waiter": _at(case, waiter), "waits": verb, "name": array}
     if len(wrong) > 1:
-        return reason("one-missent", both=" and ".join(_at(cluster, line) for line in wrong), **facts)
-    who = _who(cluster, wrong[0].warps)
-    facts |= {"who": who, "signals": agree(who, "signals"), "line": _source(cluster, wrong[0])}
+        return reason("one-missent", both=" and ".join(_at(case, line) for line in wrong), **facts)
+    who = _who(case, wrong[0].warps)
+    facts |= {"who": who, "signals": agree(who, "signals"), "line": case.line(wrong[0].row)}
     return reason("missent", wrong[0].row, **facts)
 
 
@@ -100,45 +98,42 @@ def _array_of(names: list[str]) -> str:
     return names[0].partition("[")[0] if len(names) == 1 else ""
 
 
-def _signals(
-    histories: dict, array: str, reporter: Reporter, but: tuple[str, ...] = ("load",)
-) -> dict[int, int]:
+def _signals(case: Case, array: str, but: tuple[str, ...] = ("load",)) -> dict[int, int]:
     """Warp -> a row at which it signals an element of this array, by other means than these."""
-    mine = of_array(histories, array, reporter.shared_array)
-    return {warp: row for h in mine for how, warp, row in h.sources if how not in but}
+    return {warp: row for h in case.of_array(array) for how, warp, row in h.sources if how not in but}
 
 
-def _lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[BarrierLine]:
+def _lines(case: Case, array: str) -> list[BarrierLine]:
     """The waits for elements of this array, past and present, grouped by line."""
     rows: list[tuple[int, int]] = []  # (row, warp)
-    for history in of_array(histories, array, reporter.shared_array):
+    for history in case.of_array(array):
         rows += [(row, warp) for warp, waits in history.waits.items() for row in waits.rows]
-    for warp, row, place in held_waits(cluster):
-        if reporter.shared_array(place[1]) == array:
+    for warp, row, place in held_waits(case.cluster):
+        if case.array(place) == array:
             rows.append((row, warp))
     lines: dict[str, BarrierLine] = {}
     for row, warp in sorted(rows):
-        lines.setdefault(phrases.source_line(cluster.program, row), BarrierLine(row, set())).warps.add(warp)
+        lines.setdefault(case.line(row), BarrierLine(row, set())).warps.add(warp)
     return list(lines.values())
 
 
-def _signal_lines(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> list[BarrierLine]:
+def _signal_lines(case: Case, array: str) -> list[BarrierLine]:
     """The arrivals on elements of this array and the commits to them, grouped by line."""
     lines: dict[str, BarrierLine] = {}
-    for history in of_array(histories, array, reporter.shared_array):
+    for history in case.of_array(array):
         for (_, warp, row), signals in history.arrivals.items():
-            line = lines.setdefault(phrases.source_line(cluster.program, row), BarrierLine(row, set()))
+            line = lines.setdefault(case.line(row), BarrierLine(row, set()))
             line.warps.add(warp)
             line.announces |= signals.announces
     return list(lines.values())
 
 
-def _counts_all(cluster: Cluster, histories: dict, array: str, reporter: Reporter) -> bool:
+def _counts_all(case: Case, array: str) -> bool:
     """Whether init counts every thread at every line that signals: none of them is one too many."""
-    for history in of_array(histories, array, reporter.shared_array):
+    for history in case.of_array(array):
         lanes: dict[tuple[int, str], int] = {}
         for (_, warp, row), signals in history.arrivals.items():
-            at = warp, phrases.source_line(cluster.program, row)
+            at = warp, case.line(row)
             lanes[at] = lanes.get(at, 0) | signals.lanes
         if lanes and history.count != sum(mask.bit_count() for mask in lanes.values()):
             return False
@@ -173,44 +168,35 @@ def _wrong_signals(
     return others if len(others) == 1 else lines
 
 
-def _by_text(cluster: Cluster, reporter: Reporter) -> set[str]:
+def _by_text(case: Case) -> set[str]:
     """Barrier arrays that some instruction of the program signals, even if it has not run yet."""
-    return {reporter.shared_array(at) for offsets in signal_rows(cluster.launch).values() for at in offsets}
+    array_of = case.reporter.shared_array
+    return {array_of(at) for offsets in signal_rows(case.cluster.launch).values() for at in offsets}
 
 
-def _is_loaded_to(histories: dict, array: str, reporter: Reporter) -> bool:
-    return any(history.loaders for history in of_array(histories, array, reporter.shared_array))
-
-
-def _told(
-    cluster: Cluster, array: str, ignored: str, signals: dict[int, int], wrong: list[BarrierLine]
-) -> Reason:
-    facts = {"ignored": ignored + _by(cluster, signals), "name": array}
+def _told(case: Case, array: str, ignored: str, signals: dict[int, int], wrong: list[BarrierLine]) -> Reason:
+    facts = {"ignored": ignored + _by(case, signals), "name": array}
     if len(wrong) == 1:
-        who = _who(cluster, wrong[0].warps)
+        who = _who(case, wrong[0].warps)
         facts |= {"who": who, "waits": agree(who, "waits")}
-        return reason("misnamed", wrong[0].row, line=_source(cluster, wrong[0]), **facts)
-    return reason("one-misnamed", both=" and ".join(_at(cluster, line) for line in wrong), **facts)
+        return reason("misnamed", wrong[0].row, line=case.line(wrong[0].row), **facts)
+    return reason("one-misnamed", both=" and ".join(_at(case, line) for line in wrong), **facts)
 
 
-def _source(cluster: Cluster, line: BarrierLine) -> str:
-    return phrases.source_line(cluster.program, line.row)
-
-
-def _at(cluster: Cluster, line: BarrierLine) -> str:
+def _at(case: Case, line: BarrierLine) -> str:
     """A role and its line: `WG0 (line 12)`."""
-    return f"{_who(cluster, line.warps)} ({_source(cluster, line)})"
+    return f"{_who(case, line.warps)} ({case.line(line.row)})"
 
 
-def _by(cluster: Cluster, signals: dict[int, int]) -> str:
+def _by(case: Case, signals: dict[int, int]) -> str:
     """`, which WG0 signals (line 12)`; "" if nobody has signalled it."""
     if not signals:
         return ""
     row = signals[min(signals)]
-    who = _who(cluster, {warp for warp, other in signals.items() if other == row})
-    return f", which {who} {agree(who, 'signals')} ({phrases.source_line(cluster.program, row)})"
+    who = _who(case, {warp for warp, other in signals.items() if other == row})
+    return f", which {who} {agree(who, 'signals')} ({case.line(row)})"
 
 
-def _who(cluster: Cluster, warps: set[int]) -> str:
+def _who(case: Case, warps: set[int]) -> str:
     """The role of these warps within one CTA: the lowest CTA that has any of them."""
-    return role(cluster, of_first_cta(cluster, dict.fromkeys(warps, WHOLE_WARP)))
+    return case.role(of_first_cta(case.cluster, dict.fromkeys(warps, WHOLE_WARP)))

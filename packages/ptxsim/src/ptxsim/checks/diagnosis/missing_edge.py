@@ -231,7 +231,7 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
     """A barrier passes one access on, and the thread of the other access should have waited for it, even if
     its access came first in this run. Where memory is freed, perhaps no thread is left to wait.
     """
-    wrong = misnamed(races.cluster, history_of(races.cluster), races.reporter)
+    wrong = misnamed(races.case)
     if wrong is not None:
         return Edge(wrong.cause, wrong.text)
     name, first = barrier_of(races, place), pair.first
@@ -303,7 +303,7 @@ def _one_too_many(races, pair: AccessPair) -> Edge | None:
     """A barrier counts fewer arrivals than it got: its phase completed without the first access's arrival."""
     warp, histories = pair.second.warp(races), history_of(races.cluster)
     for place in carriers(races, pair.first):
-        turns = both_ways(races.cluster, place, races.reporter) if (warp, place) in pair.seen else None
+        turns = both_ways(races.case, place) if (warp, place) in pair.seen else None
         if turns is not None:
             return Edge(turns.cause, turns.text)
         stray = races.clocks.signals[place].stray

@@ -12,6 +12,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.cta_barriers import CtaBarrier, cta_barriers
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
@@ -78,7 +79,7 @@ class Oddities(Observer):
                 self._add(cluster, "collective", cta, row, text, cause, ("bar", number))
         for line, (row, thread, cta) in self.empty.items() if _mma_matters(self.reporter) else ():
             if thread not in self.issuers and _mma_row(cluster) is not None:
-                twice = role_in_two_warps(cluster, thread, self.issuers, self.reporter)
+                twice = role_in_two_warps(Case(cluster, self.reporter), thread, self.issuers)
                 text = self._commit(cluster, thread) + (f"; {twice.text}" if twice is not None else "")
                 cause = CAUSES["empty-commit"] if twice is None else twice.cause
                 self._add(cluster, "mbarrier", cta, row, text, cause, ("commit", line))
@@ -177,7 +178,7 @@ class Oddities(Observer):
             for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
                 array = self.reporter.shared_array(place[1])
                 if cta in (None, place[0]) and key[1] in (place[1], array):
-                    checks = (check(cluster, place, self.reporter) for check in _REPAIRS[cause])
+                    checks = (check(Case(cluster, self.reporter), place) for check in _REPAIRS[cause])
                     found = next((one for one in checks if one is not None), None)
                     if found is not None:
                         self.reporter.blame(finding, found.cause, f"{finding.message}: {found.text}")

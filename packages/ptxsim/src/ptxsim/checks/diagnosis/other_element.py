@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import history_of, never_waited
+from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.out_of_step import newest_wait, others_columns
 from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
@@ -39,10 +39,9 @@ def other_slot(races, pair: AccessPair) -> Edge | None:
             rest = other_buffer(races, pair, place, other)
             if rest:
                 return edge("buffer", buffer=pair.buffer, rest=rest, **names)
-            histories = history_of(races.cluster)
-            if never_waited(races.cluster, histories, races.reporter):
+            if races.case.never_waited():
                 return None  # with a wait missing, who waits for which element is luck
-            awaited = histories[place].waits  # else nothing shows that it is for a later load
+            awaited = history_of(races.cluster)[place].waits  # else nothing shows that it is for a later load
             late = awaited and filled_before(races, pair, other)
             return edge("overwritten" if late else "slot", **names)
     return _other_commits(races, pair, array)

@@ -56,7 +56,7 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
         name, passed = barrier_of(races, place), _let_pass(races, pair)
         text = f"{name} was waited for, but this MMA is of the next product: it came too early{passed}"
         return Edge(CAUSES["not-free"], text)
-    wrong = missent(races.cluster, history_of(races.cluster), races.reporter)
+    wrong = missent(races.case)
     if wrong is not None:
         return Edge(wrong.cause, wrong.text)
     skipped = _skips_phases(races, pair, place)
@@ -271,7 +271,7 @@ def hands_back_more(
     other side reports that the buffer is full; in_advance: whether it may signal once before the first round.
     """
     histories = history_of(races.cluster)
-    array_of = array_names(races.cluster, histories, races.reporter)
+    array_of = array_names(races.case)
     backs, readies = (_rings(histories, places, array_of) for places in ({back}, ready))
     waited = [p for p in readies if warp in histories[p].waits]
     if warp is None or not waited:

@@ -13,33 +13,24 @@ from __future__ import annotations
 import itertools
 import re
 
-from ptxsim.checks.barrier_history import (
-    BarrierHistory,
-    held_waits,
-    history_of,
-    orders_of,
-    ring_of,
-    times_signalled,
-)
-from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.barrier_history import held_waits, history_of, orders_of, times_signalled
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import AccessPair
-from ptxsim.events.views import Cluster
+from ptxsim.events.records import Place
 from ptxsim.machine.register_files import WHOLE_WARP
 
 _COMPARED = 4  # elements in a row, of either side
 _VERBS = {"arrive": "arrives on", "commit": "commits to", "load": "loads to"}
 
 
-def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+def shifted(case: Case, place: Place) -> Reason | None:
     """Every waiter of the ring that `place` belongs to is the same number of elements off its signallers."""
-    histories = history_of(cluster)
-    ring = {p: index_of(reporter, p) for p in ring_of(histories, place, reporter.shared_array)}
+    ring = {p: index_of(case, p) for p in case.ring(place)}
     if len(ring) < 2:
         return None
-    signals, waits = (_walks(order, ring) for order in orders_of(cluster))
+    signals, waits = (_walks(order, ring) for order in orders_of(case.cluster))
     found = {
         _distance(one, other, len(ring)): (signaller, one[0], waiter, other[0])
         for signaller, one in signals.items()
@@ -48,91 +39,82 @@ def shifted(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None
     if len(found) != 1:
         return None
     ((distance, (signaller, first, waiter, awaited)),) = found.items()
-    if not distance or _left_one_out(cluster, histories, signaller, ring, reporter.shared_array):
+    if not distance or _left_one_out(case, signaller, ring):
         return None  # no distance, or an element left out
     at = {index: p for p, index in ring.items()}
-    row = min(row for _, warp, row in histories[at[first]].sources if warp == signaller)
+    row = min(row for _, warp, row in case.histories[at[first]].sources if warp == signaller)
     return reason(
         "shifted",
         row,
-        signaller=role(cluster, {signaller: WHOLE_WARP}),
-        signalled=reporter.shared_name(at[first][1]),
-        line=source_line(cluster.program, row),
-        waiter=role(cluster, {waiter: WHOLE_WARP}),
-        awaited=reporter.shared_name(at[awaited][1]),
-        where=_waits_at(cluster, histories[at[awaited]], waiter),
+        signaller=case.role({signaller: WHOLE_WARP}),
+        signalled=case.name(at[first]),
+        line=case.line(row),
+        waiter=case.role({waiter: WHOLE_WARP}),
+        awaited=case.name(at[awaited]),
+        where=_waits_at(case, at[awaited], waiter),
         distance=min(distance, len(ring) - distance),
     )
 
 
-def _left_one_out(cluster, histories: dict, warp: int, ring: dict, array_of) -> bool:
+def _left_one_out(case: Case, warp: int, ring: dict) -> bool:
     """Whether a warp is held at a wait and has passed more of its waits than it has signalled elements."""
-    if not any(held == warp for held, _, _ in held_waits(cluster)):
+    if not any(held == warp for held, _, _ in held_waits(case.cluster)):
         return False
-    return times_signalled(histories, ring, warp) < sum(
-        _goes_round(histories, warp, len(ring), array_of).values()
-    )
+    return times_signalled(case.histories, ring, warp) < sum(_goes_round(case, warp, len(ring)).values())
 
 
-def one_slot(cluster, place: tuple[int, int], reporter) -> Reason | None:
+def one_slot(case: Case, place: Place) -> Reason | None:
     """The threads that signal the ring of `place` always name one element of it, while their own waits go
     round a ring.
     """
-    histories, array_of = history_of(cluster), reporter.shared_array
-    ring = ring_of(histories, place, array_of)
-    if _one_for_each(cluster, histories, ring):
+    ring = case.ring(place)
+    if _one_for_each(case, ring):
         return None
     used: dict[str, dict] = {}  # how -> element -> warp -> (row, lanes, signals)
     for p in ring:
-        for (how, warp, row), signals in histories[p].sources.items():
+        for (how, warp, row), signals in case.histories[p].sources.items():
             warps = used.setdefault(how, {}).setdefault(p, {})
             _, lanes, total = warps.get(warp, (row, 0, 0))
             warps[warp] = row, lanes | signals.lanes, total + signals.total
     for how, places in used.items():
         ((only, warps),) = places.items() if len(places) == 1 < len(ring) else ((place, {}),)
         for warp, (row, lanes, total) in warps.items():
-            awaited, rounds = _goes_round(histories, warp, len(ring), array_of), total // lanes.bit_count()
+            awaited, rounds = _goes_round(case, warp, len(ring)), total // lanes.bit_count()
             if rounds > 1 and len(awaited) > 1 and rounds + 1 >= sum(awaited.values()):
-                names = ", ".join(reporter.shared_name(p[1]) for p in sorted(awaited)[:3])
-                who = role(cluster, {warp: lanes})
-                told = {"who": who, "verb": _VERBS[how], "name": reporter.shared_name(only[1])}
-                return reason(
-                    "one-slot", row, names=names, line=source_line(cluster.program, row), times=rounds, **told
-                )
+                names = ", ".join(case.name(p) for p in sorted(awaited)[:3])
+                who = case.role({warp: lanes})
+                told = {"who": who, "verb": _VERBS[how], "name": case.name(only)}
+                return reason("one-slot", row, names=names, line=case.line(row), times=rounds, **told)
     return None
 
 
-def _one_for_each(cluster: Cluster, histories: dict, ring: list) -> bool:
+def _one_for_each(case: Case, ring: list[Place]) -> bool:
     """Whether several roles wait for elements of this array, each for its own, so that none goes round it."""
-    waits = {(warp, p) for p in ring for warp in histories[p].waits}
-    waits |= {(warp, place) for warp, _, place in held_waits(cluster) if place in ring}
+    waits = {(warp, p) for p in ring for warp in case.histories[p].waits}
+    waits |= {(warp, place) for warp, _, place in held_waits(case.cluster) if place in ring}
     return len({p for _, p in waits}) > 1 and len({warp for warp, _ in waits}) == len(waits)
 
 
-def loads_and_commits(cluster: Cluster, place: tuple[int, int], reporter) -> Reason | None:
+def loads_and_commits(case: Case, place: Place) -> Reason | None:
     """A barrier that gets bytes of loads and commits of MMAs, so that either may end its phases."""
-    history = history_of(cluster).get(place)  # None if nothing was recorded about it
+    history = case.histories.get(place)  # None if nothing was recorded about it
     sources = history.sources if history is not None else ()
     rows = {how: {row for h, _, row in sources if h == how} for how in ("load", "commit")}
     if not rows["load"] or not rows["commit"]:
         return None
-    lines = {
-        how: ", ".join(sorted({source_line(cluster.program, row) for row in found}))
-        for how, found in rows.items()
-    }
-    name = reporter.shared_name(place[1])
+    lines = {how: ", ".join(sorted({case.line(row) for row in found})) for how, found in rows.items()}
+    name = case.name(place)
     return reason("two-uses", min(rows["commit"]), name=name, loads=lines["load"], commits=lines["commit"])
 
 
-def _goes_round(histories: dict, warp: int, depth: int, array_of) -> dict[tuple[int, int], int]:
+def _goes_round(case: Case, warp: int, depth: int) -> dict[Place, int]:
     """Element -> how often a warp has waited for it, in the ring of this depth that it uses most."""
     arrays: dict = {}
-    for p in histories:
-        arrays.setdefault((p[0], array_of(p[1])), []).append(p)
+    for p in case.histories:
+        arrays.setdefault((p[0], case.array(p)), []).append(p)
     rings = [ring for ring in arrays.values() if len(ring) == depth]
-    waits = [
-        {p: histories[p].waits[warp].count for p in ring if warp in histories[p].waits} for ring in rings
-    ]
+    passed = {p: history.waits[warp].count for p, history in case.histories.items() if warp in history.waits}
+    waits = [{p: passed[p] for p in ring if p in passed} for ring in rings]
     return max(waits, key=len, default={})
 
 
@@ -154,15 +136,15 @@ def _distance(one: list[int], other: list[int], depth: int) -> int | None:
     return apart.pop() if len(apart) == 1 else None
 
 
-def index_of(reporter, place: tuple[int, int]) -> int:
+def index_of(case: Case, place: Place) -> int:
     """A barrier's index in its array; 0 for a single barrier."""
-    number = re.search(r"\[(\d+)\]", reporter.shared_name(place[1]))
+    number = re.search(r"\[(\d+)\]", case.name(place))
     return int(number[1]) if number else 0
 
 
-def _waits_at(cluster: Cluster, history: BarrierHistory, warp: int) -> str:
-    waits = history.waits.get(warp)
-    return f" ({source_line(cluster.program, min(waits.rows))})" if waits is not None else ""
+def _waits_at(case: Case, place: Place, warp: int) -> str:
+    waits = case.histories[place].waits.get(warp)
+    return f" ({case.line(min(waits.rows))})" if waits is not None else ""
 
 
 def other_buffer(races, pair: AccessPair, signalled: tuple[int, int], awaited: tuple[int, int]) -> str:

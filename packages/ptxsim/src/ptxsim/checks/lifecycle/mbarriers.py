@@ -12,7 +12,8 @@ from operator import or_
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
-from ptxsim.checks.barrier_history import BarrierHistory, history_of
+from ptxsim.checks.barrier_history import BarrierHistory
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.deadlock.missing_bytes import loads_of_each_place, loads_to_come
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
 from ptxsim.checks.diagnosis.excess_arrivals import (
@@ -35,10 +36,10 @@ class Barriers(Observer):
 
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
-        self.histories: dict[tuple[int, int], BarrierHistory] = {}
 
     def start(self, cluster: Cluster) -> None:
-        self.histories = history_of(cluster)
+        self.case = Case(cluster, self.reporter)
+        self.histories = self.case.histories
         self.ahead: dict[tuple, Finding] = {}  # barrier that runs ahead -> its finding
         self.places: dict[tuple, bytes] = {}  # barrier -> its memory after mbarrier.init
         self.wrong = False  # before the end, an error was found
@@ -101,7 +102,7 @@ class Barriers(Observer):
     def finish(self, cluster: Cluster) -> None:
         for place, finding in self.ahead.items():
             if not finding.hint:
-                reason = why(cluster, self.histories, place, self.reporter)
+                reason = why(self.case, place)
                 self.reporter.blame(finding, reason.cause, f"{finding.message}: {reason.text}")
                 if reason.cause.id == "one-cta" and reason.row is not None:
                     finding.where = self.reporter.row_place(cluster, place[0], reason.row)
@@ -137,7 +138,7 @@ class Barriers(Observer):
             f"{self._name(place)} expected {barrier.announced} B, TMA delivered {barrier.delivered} B"
             f"{detail}: {abs(barrier.tx)} B {side}, phase {barrier.phase} never completes"
         )
-        both = announced_too_often(cluster, place, self.reporter) if barrier.tx > 0 else None
+        both = announced_too_often(self.case, place) if barrier.tx > 0 else None
         left_out, of = self._bytes_left_out(cluster, place, history)
         message += f"; {both.text}" if both else left_out
         cause = both.cause if both else CAUSES[of]
@@ -212,7 +213,7 @@ class Barriers(Observer):
             )
             if barrier.tx:
                 message += f", and no copy brought the {barrier.tx} B that it was told to expect"
-            both = from_several_ctas(cluster, history) or announced_apart(cluster, place, self.reporter)
+            both = from_several_ctas(self.case, place) or announced_apart(self.case, place)
             message += f"; {both.text}" if both else ""
             cause = both.cause if both else CAUSES["left-open"]
             self._afterwards(cluster, "mbarrier", "review", place, history, message, cause, both)
@@ -220,7 +221,7 @@ class Barriers(Observer):
     def _exceeded(self, cluster: Cluster, place, history: BarrierHistory) -> None:
         """Reports arrivals that a chip does not carry over to the next phase."""
         where, text = self.exceeded[place]
-        reason = issuers(cluster, place, history, self.reporter)
+        reason = issuers(self.case, place)
         message = f"{self._name(place)}: {text}" + (f"; {reason.text}" if reason else "")
         key = "exceeded", self.reporter.shared_array(place[1])
         self._at(where, "mbarrier", key, place, message, reason.cause if reason else CAUSES["arrivals"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.barrier_history import history_of, never_waited
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.lifecycle.written_parts import told_of
 from ptxsim.checks.race.async_work import spans_of
 from ptxsim.checks.race.idle_results import IdleResults
@@ -196,7 +196,7 @@ class SharedMemory(Observer):
         """Finds reads that change nothing. For others, names a barrier that nobody waits for as the cause:
         the data may arrive there.
         """
-        names = never_waited(cluster, history_of(cluster), self.reporter) if self.unread else []
+        names = Case(cluster, self.reporter).never_waited() if self.unread else []
         for one in self.unread:
             found = one.finding
             if self._in_vain(one):

@@ -8,6 +8,7 @@ every access up and finds conflicts; report.py turns them into findings.
 
 from __future__ import annotations
 
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.race import report
 from ptxsim.checks.race.access_history import AccessHistory
 from ptxsim.checks.race.async_copies import BulkCopyOrder, ThreadCopies
@@ -65,6 +66,10 @@ class RaceDetector(Observer):
             )
             self.reporter.add("unsupported", "incomplete", message, key=("lanes",))
         self.transfers = Transfers()
+
+    @property
+    def case(self) -> Case:
+        return Case(self.cluster, self.reporter)
 
     def finish(self, cluster: Cluster) -> None:
         self.record.close(cluster)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import never_waited
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
@@ -80,7 +79,7 @@ def _by_rival(*rivals: Callable) -> Callable:
 
     def detect(model: Model, waiter: Waiter) -> Blame | None:
         barrier, _ = barrier_of(model, waiter)
-        seen = (rival(model.cluster, waiter.place, model.reporter) for rival in rivals if barrier is not None)
+        seen = (rival(model.case, waiter.place) for rival in rivals if barrier is not None)
         answer = next((one for one in seen if one is not None), None)
         if answer is None:
             return None
@@ -93,7 +92,7 @@ def _ahead(model: Model, waiter: Waiter) -> Blame | None:
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
         return None
-    reason = why(model.cluster, model.histories, waiter.place, model.reporter)
+    reason = why(model.case, waiter.place)
     text = (
         f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before "
         f"the wait for phase {barrier.phase - 2} saw it: {reason.text}"
@@ -116,7 +115,7 @@ def _ran_ahead(model: Model, waiter: Waiter) -> Blame | None:
     comes = max(times.values(), default=0)
     if not gone or comes <= barrier.phase + 1:
         return None
-    names = never_waited(model.cluster, model.histories, model.reporter, model.array)
+    names = model.case.never_waited(model.array)
     if not names:
         return None
     cause = CAUSES["ahead-unwaited"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ptxsim.checks.barrier_history import of_array, ring_of, signals_by, threads_in
+from ptxsim.checks.barrier_history import ring_of, signals_by, threads_in
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
@@ -177,7 +177,7 @@ def _rows_at(model: Model, array: str) -> set[int]:
     """Rows that have signalled elements of this array. Judged by the program's text alone, a row may be taken
     for another: an index that starts at -1 counts from the array before its own.
     """
-    mine = of_array(model.histories, array, model.array)
+    mine = (history for place, history in model.histories.items() if model.array(place[1]) == array)
     return {row for history in mine for _, _, row in history.sources}
 
 

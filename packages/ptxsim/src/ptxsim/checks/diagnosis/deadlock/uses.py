@@ -17,8 +17,7 @@ def wrong_name(model: Model, waiter: Waiter) -> Blame | None:
     """A wait or a signal names the wrong barrier; reported for any group that waits at an mbarrier."""
     if waiter.kind != "mbarrier":
         return None
-    record = model.cluster, model.histories, model.reporter
-    answer = misnamed(*record) or missent(*record)
+    answer = misnamed(model.case) or missent(model.case)
     return Blame(answer.cause, answer.text, waiter) if answer is not None else None
 
 

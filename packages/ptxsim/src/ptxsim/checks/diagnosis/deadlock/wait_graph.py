@@ -10,7 +10,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptxsim.checks.barrier_history import BarrierHistory, history_of
+from ptxsim.checks.barrier_history import BarrierHistory
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.deadlock.nameless import nameless_arrays
 from ptxsim.checks.diagnosis.deadlock.polled import polled
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
@@ -73,8 +74,9 @@ class Waiter:
 class Model:
     def __init__(self, cluster: Cluster, reporter):
         self.cluster, self.reporter, self.program = cluster, reporter, cluster.program
-        self.histories: dict[tuple, BarrierHistory] = history_of(cluster)
-        self.nameless = nameless_arrays(cluster, self.histories, reporter)
+        self.case = Case(cluster, reporter)
+        self.histories = self.case.histories
+        self.nameless = nameless_arrays(self.case)
         self.signal_rows = signal_rows(cluster.launch)
         self.signalled: dict[int, set[str]] = {}  # row -> arrays that it has signalled
         for place, history in self.histories.items():
