@@ -65,18 +65,12 @@ class Oddities(Observer):
         if errors:
             self._in_a_buffer(cluster)
             self._waits_for_nothing()
-        if endless or not errors & CAUSES["shared-id"].explains:  # warps in an endless loop explain the rest
-            if not errors:
-                self._two_counts(cluster)
+        # warps in an endless loop explain the rest
+        explained = not endless and bool(errors & CAUSES["shared-id"].explains)
+        if explained or not errors:
+            self._at_cta_barriers(cluster, explained)
+        if not explained:
             return
-        for (cta, number), meeting in cta_barriers(cluster).items():
-            text = self._counts(cluster, number, meeting) or self._groups(cluster, cta, number, meeting)
-            cause, row = CAUSES["shared-id"], next(reversed(meeting.warps))
-            if not text and number == 0 and meeting.mixed:
-                text, row = self._partial(cluster, cta, meeting)
-                cause = CAUSES["not-all-threads"]
-            if text:
-                self._add(cluster, "collective", cta, row, text, cause, ("bar", number))
         for line, (row, thread, cta) in self.empty.items() if _mma_matters(self.reporter) else ():
             if thread not in self.issuers and _mma_row(cluster) is not None:
                 twice = role_in_two_warps(Case(cluster, self.reporter), thread, self.issuers)
@@ -242,6 +236,21 @@ class Oddities(Observer):
         known = {self.reporter.shared_array(place[1]) for place in history_of(cluster)}
         return {self.reporter.shared_array(offset) for offset in offsets} & known
 
+    def _at_cta_barriers(self, cluster: Cluster, explained: bool) -> None:
+        """Barriers to which threads give different counts, even if a phase ended so
+        (research/chip/barrier_counts.cu); if that would explain an error, also those that groups share.
+        """
+        for (cta, number), meeting in cta_barriers(cluster).items():
+            cause, row = CAUSES["shared-id"], next(reversed(meeting.warps))
+            text = self._counts(cluster, number, meeting)
+            if explained and not text:
+                text = self._groups(cluster, cta, number, meeting)
+            if explained and not text and number == 0 and meeting.mixed:
+                text, row = self._partial(cluster, cta, meeting)
+                cause = CAUSES["not-all-threads"]
+            if text:
+                self._add(cluster, "collective", cta, row, text, cause, ("bar", number))
+
     def _counts(self, cluster: Cluster, number: int, meeting: CtaBarrier) -> str:
         """`barrier 0 is used with 128 threads (line 860) and with all 256 (line 872)`."""
         if not meeting.clash:
@@ -255,13 +264,6 @@ class Oddities(Observer):
             f"barrier {number} is used {' and '.join(uses)}: they take each other's arrivals, and an H200 "
             "stops there (illegal instruction)"
         )
-
-    def _two_counts(self, cluster: Cluster) -> None:
-        """A phase that ended, though its threads gave different counts (research/chip/barrier_counts.cu)."""
-        for (cta, number), meeting in cta_barriers(cluster).items():
-            if text := self._counts(cluster, number, meeting):
-                row = next(reversed(meeting.warps))
-                self._add(cluster, "collective", cta, row, text, CAUSES["shared-id"], ("bar", number))
 
     def _groups(self, cluster: Cluster, cta: int, number: int, meeting: CtaBarrier) -> str:
         """`WG0 and WG1 meet at the same barrier id 1 (128 threads)`."""
