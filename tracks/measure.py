@@ -93,7 +93,7 @@ class Contender:
 # ---- inputs ----
 
 
-def input_sets(size, dtype: str, b_transposed: bool = True) -> list[tuple]:
+def input_sets(size, dtype: str) -> list[tuple]:
     """[(A, B)], random normal on the GPU, enough sets to fill L2 twice, at most 8."""
     import torch
 
@@ -106,7 +106,7 @@ def input_sets(size, dtype: str, b_transposed: bool = True) -> list[tuple]:
         return made.to(getattr(torch, dtype))
 
     count = max(1, min(8, -(-L2_BYTES // bytes_)))
-    return [(one(m, k), one(n, k) if b_transposed else one(k, n)) for _ in range(count)]
+    return [(one(m, k), one(n, k)) for _ in range(count)]
 
 
 def of_artifact(name: str, artifact: Artifact, sets: list[tuple]) -> Contender:
@@ -121,11 +121,11 @@ def of_artifact(name: str, artifact: Artifact, sets: list[tuple]) -> Contender:
     return Contender(name, lambda i: launch(*sets[i], results[i]), len(sets), flops, results=results)
 
 
-def of_cublas(sets: list[tuple], b_transposed: bool = True) -> Contender:
+def of_cublas(sets: list[tuple]) -> Contender:
     """torch.matmul in the type of the inputs."""
     import torch
 
-    pairs = [(a, b.T if b_transposed else b) for a, b in sets]
+    pairs = [(a, b.T) for a, b in sets]
     results = [torch.matmul(a, b) for a, b in pairs]
     m, n = results[0].shape
     flops = 2.0 * m * n * sets[0][0].shape[1]

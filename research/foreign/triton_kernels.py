@@ -79,7 +79,7 @@ def gemm(m, n, k, bm, bn, bk, dtype="float16", out="float32", stages=3, **more):
     return case(matmul, "matmul", args, dict(BM=bm, BN=bn, BK=bk, STAGES=stages), grid, **more)
 
 
-def described_gemm(kernel, m, n, k, bm, bn, bk, grid=None, roles=None, stages=3, archs=(90, 100), **more):
+def described_gemm(kernel, m, n, k, bm, bn, bk, grid=None, roles=None, archs=(90, 100), **more):
     """One of the matmuls that load through tensor maps; b is (n, k)."""
     own = kernel is matmul_own_maps
     make = array if own else described
@@ -87,7 +87,7 @@ def described_gemm(kernel, m, n, k, bm, bn, bk, grid=None, roles=None, stages=3,
     args += (
         [scalar("K", k)] if kernel is matmul_described else [scalar("M", m), scalar("N", n), scalar("K", k)]
     )
-    constants = dict(BM=bm, BN=bn, BK=bk, STAGES=stages) | ({} if roles is None else {"ROLES": roles})
+    constants = dict(BM=bm, BN=bn, BK=bk, STAGES=3) | ({} if roles is None else {"ROLES": roles})
     blocks = {"a": [bm, bk], "b": [bn, bk], "c": [bm, bn]}
     grid = grid or [m // bm, n // bn, 1]
     return case(kernel, "matmul_nt", args, constants, grid, archs, blocks=blocks, **more)

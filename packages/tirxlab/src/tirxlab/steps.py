@@ -125,10 +125,9 @@ def may_have(text: str, step: int) -> bool:
     return step in sections(text) or bool(re.search(rf"\bhgemm_v(?:{step}\b|[{{%])", text))
 
 
-def is_untouched(text: str, step: int, skeleton: str | None = None) -> bool:
+def is_untouched(text: str, step: int) -> bool:
     """Whether the step still reads as its skeleton (empty lines and spaces at line ends do not count)."""
-    if skeleton is None:
-        skeleton = SKELETON.read_text(encoding="utf-8") if SKELETON.exists() else ""
+    skeleton = SKELETON.read_text(encoding="utf-8") if SKELETON.exists() else ""
     mine, original = sections(text).get(step), sections(skeleton).get(step)
     return mine is not None and original is not None and _squeezed(mine) == _squeezed(original)
 

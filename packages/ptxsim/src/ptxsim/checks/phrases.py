@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
+_SHOWN = 4  # names of a list
 SourceLine = tuple[str, int]  # file, "" where messages need not name it; line, or minus that of the PTX text
 
 
@@ -67,10 +68,10 @@ def times(number: int) -> str:
     return f"{number} time{'s' * (number != 1)}"
 
 
-def some_of(names: Sequence[str], most: int = 4) -> str:
+def some_of(names: Sequence[str]) -> str:
     """`a, b, c`, or `a, b, c, d and 3 more`."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def brings_bytes(instr) -> bool:
