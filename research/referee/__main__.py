@@ -35,6 +35,7 @@ TOOLS = {  # file in results/ -> head of its column
 }
 ORDERS = ("program", "adverse")
 HOPPER = "Hopper GEMM 256x256x512"
+SAID = 70  # characters of a first finding
 _SEVERITIES = ("error", "incomplete", "review", "clean")  # worst first
 _PLACE = re.compile(r"(<!-- table: begin -->\n).*(<!-- table: end -->)", re.S)
 
@@ -62,7 +63,7 @@ def hopper_as_kept() -> list[Row]:
         if entry["track"] == "hopper":
             said = list(entry["findings"].items())
             verdict = min((key.split(":")[0] for key, _ in said), key=_SEVERITIES.index, default="clean")
-            first = f"{said[0][0].split(': ')[1]}: {said[0][1].splitlines()[0][:150]}" if said else ""
+            first = f"{said[0][0].split(': ')[1]}: {said[0][1].splitlines()[0][:SAID]}" if said else ""
             verdict = "wrong numbers" if verdict != "error" and "wrong" in entry["result"] else verdict
             mistake = "" if bug.startswith("none") else bug
             rows.append(Row(HOPPER, mistake, verdict, first, None, entry["chip"]))
@@ -153,7 +154,7 @@ def _row(kernel: str, mistake: str, findings: list, right: bool, start: float, c
     worst = min(findings, key=lambda f: _SEVERITIES.index(f.severity), default=None)
     verdict = worst.severity if worst else "clean"
     verdict = "wrong numbers" if verdict != "error" and not right else verdict
-    said = f"{worst.kind}: {str(worst.message).splitlines()[0][:150]}" if worst else ""
+    said = f"{worst.kind}: {str(worst.message).splitlines()[0][:SAID]}" if worst else ""
     return Row(kernel, mistake, verdict, said, round(time.process_time() - start, 1), chip)
 
 

@@ -50,9 +50,9 @@ def table(cases: dict[str, dict[str, dict]]) -> str:
     for case, rows in cases.items():
         kernel, _, mistake = case.partition(": ")
         ours, theirs, chip = rows["ptxsim"], rows["consan"], rows["alone"]
-        said = theirs["said"] or ("nothing; it never ended" if theirs["result"] == "hung" else "nothing")
+        said = theirs["said"][:80] or ("nothing; it never ended" if theirs["result"] == "hung" else "nothing")
         did = "the launch fails" if chip["result"] == "failed" else chip["result"]
-        first = ours["said"].splitlines()[0] if ours["said"] else ""
+        first = ours["said"].partition("\n")[0][:80]
         cells = (kernel, mistake, ours["verdict"], first, said, did)
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)

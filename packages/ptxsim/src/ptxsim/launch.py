@@ -20,6 +20,7 @@ from ptxsim.frontend.ast import Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks
 from ptxsim.grid.cores import cores
+from ptxsim.grid.elections import run_elections
 from ptxsim.grid.every_order import run_every_order
 from ptxsim.grid.first_run import checks_compiled_beside
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
@@ -31,6 +32,7 @@ from ptxsim.lowering.programs import Programs
 from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.global_memory import MAX_LOCAL, RESERVED_SMEM, Before, GlobalMemory, shared_layout
+from ptxsim.machine.late_operations import Order
 from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.lazy import cached_property
 from ptxsim.machine.module_variables import Variables
@@ -172,6 +174,7 @@ class Launch:
         self.hints, self.max_instructions = config.hints, config.max_instructions
         self.arrays: dict[str, np.ndarray] = {}  # name -> argument array in global memory
         self.not_started = LaunchQueue()
+        self.elects_lowest = False
 
     exit_hooks = (after_exit,)
 
@@ -314,26 +317,29 @@ class Launch:
         return range(first, min(first + (most or count), count))
 
     def run(self, how: RunConfig) -> Result:
-        start, checks, trace, jobs = time.perf_counter(), how.checks, how.trace, how.jobs or cores()
+        start, checks, trace, every = time.perf_counter(), how.checks, how.trace, how.order == "all"
+        jobs = 1 if every else how.jobs or cores()
         count, chosen, names = math.prod(self.clusters), self.chosen(how.first, how.clusters), [*how.names]
         whole = checks and len(chosen) == count  # in a partial run, other clusters may be the writers
         before = Before(self.memory) if whole else None
         marked = marked_arrays(self.arrays) if whole else []
         recorders = _recorders(self, trace, how.first) if trace else ()
+
+        def once(order: Order) -> parallel.Part:
+            part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
+            stuck = any(f.kind == "deadlock" for f in part.reporter.by_identity.values())
+            if part.stats["clusters"] == count and not stuck:
+                report_unwritten(marked, part.reporter)
+            return part
+
+        run = functools.partial(run_elections, self, once) if checks and not recorders else once
         with faults(), one_thread(), parallel.only_new_garbage():
-            if how.order == "all" and checks and not recorders:
-                again = functools.partial(parallel.run_clusters, self, chosen, checks, names=names, jobs=1)
-                part = run_every_order(self, again)
-            else:
-                part = parallel.run_clusters(self, chosen, checks, how.order, names, jobs, recorders)
+            part = run_every_order(self, run) if every else run(how.order)
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,
             "changed": self.memory.changed(),
         }
-        stuck = any(f.kind == "deadlock" for f in part.reporter.by_identity.values())
-        if part.stats["clusters"] == count and not stuck:
-            report_unwritten(marked, part.reporter)
         forget_noted(part.reporter)
         stats["seconds"] = time.perf_counter() - start
         verdict = part.reporter.verdict() if checks or part.reporter.by_identity else "not checked"

@@ -157,15 +157,3 @@ def test_a_word_that_is_looked_at_once(writes, verdict, reader):
     text = functools.reduce(lambda text, pair: text.replace(*pair), who, GLANCE)
     result, _ = result_of(text)
     assert result.verdict == verdict, [str(f) for f in result.findings]
-
-
-ELECTED = """elect.sync _|%me, -1; @%me st.shared.u32 [%sm+4], 7;
-@%lead ld.shared.u32 %r1, [%sm+4]; @%lead st.global.u32 [%out], %r1; ret;
-}
-"""
-
-
-@pytest.mark.parametrize(("order", "verdict"), [("program", "clean"), ("adverse", "error"), ("all", "error")])
-def test_all_orders_elect_another_lane_too(order, verdict):
-    result = ptxsim.load(HEAD + ELECTED).launch("k", block=32, args=[np.zeros(32, np.uint32)], order=order)
-    assert result.verdict == verdict, result.findings

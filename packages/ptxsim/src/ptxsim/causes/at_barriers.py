@@ -190,8 +190,7 @@ AT_BARRIERS = (
         "bytes-only",
         185,
         "the thread that issues the copies must also arrive with expect_tx, once per phase",
-        text="{name}: TMA has delivered {bytes} B, but nobody has arrived (0/{expected}) to expect them"
-        "{elected}",
+        text="{name}: TMA has delivered {bytes} B, but nobody has arrived (0/{expected}) to expect them",
     ),
     Cause(
         "arrivals",

@@ -142,6 +142,20 @@ OF_PLACES = (
         text="no barrier stands between its thread's wait_group{line} and this write",
     ),
     Cause(
+        "past-stage",
+        165,
+        "a copy must stay within its stage: do its size and its start agree with the bytes of one?",
+        text="the load of {size} B for {name}{line} runs {over} B into the place of the load for "
+        "{other}{behind}",
+    ),
+    Cause(
+        "arrival-unwaited",
+        90,
+        "each barrier.cluster.arrive needs a barrier.cluster.wait before what the other CTAs must have done "
+        "by then, and before the end",
+        text="the arrival at the barrier of the cluster{line} is not waited for before {what}",
+    ),
+    Cause(
         "relaxed-meeting",
         170,
         "let the arrival release (cluster.sync(), cute::cluster_arrive()), or put fence.acq_rel.cluster "

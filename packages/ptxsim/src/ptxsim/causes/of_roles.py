@@ -6,6 +6,14 @@ from ptxsim.causes.cause import ERRORS, Cause
 
 OF_ROLES = (
     Cause(
+        "elects-lowest",
+        5,
+        "let one predicate choose the thread: that of elect.sync, or threadIdx.x == 0, but not both for one "
+        "role",
+        text="this kernel relies on elect.sync taking the lowest lane, as known chips do but PTX does not "
+        "promise. With another lane: {otherwise}",
+    ),
+    Cause(
         "polls",
         100,
         "does everyone who should write this word come to that line, and add what the loop waits for? A CTA "
@@ -230,8 +238,9 @@ OF_ROLES = (
         185,
         "cp.async.mbarrier.arrive.noinc, if init(count) counts these threads; without .noinc it only delays "
         "the phase, and each thread must also mbarrier.arrive",
-        text="{name} never completes phase {phase}: 0 of {expected} arrivals came, since those of cp.async "
-        "({lines}) count for nothing: without .noinc, each adds to the pending count what it takes away",
+        text="{name} never completes phase {phase}: {count} of {expected} arrivals came, since those of "
+        "cp.async ({lines}) count for nothing: without .noinc, each adds to the pending count what it takes "
+        "away",
     ),
     Cause(
         "arrives-twice",

@@ -29,11 +29,12 @@ class Choices:
 def choices(launch: Launch, order: object) -> Choices:
     """The choices of an order, for the CTAs of a launch."""
     shared = ctas_per_sm(launch) > 1
+    most = 0 if launch.elects_lowest else LAST_LANE
     if isinstance(order, int):
         draw = random.Random(order)
-        elected, neighbours = draw.randrange(LAST_LANE + 1), draw.random() < 0.5
+        elected, neighbours = min(draw.randrange(LAST_LANE + 1), most), draw.random() < 0.5
         return Choices(elected, shared and neighbours, draw.random() < 0.5, draw.random() < 0.5)
-    return Choices(LAST_LANE, shared, True, True) if order == "adverse" else Choices(0, False, False, False)
+    return Choices(most, shared, True, True) if order == "adverse" else Choices(0, False, False, False)
 
 
 def elected_lane(members: int, limit: int) -> int:

@@ -19,6 +19,7 @@ class Launch(views.Launch, Protocol):
     memory: GlobalMemory
     maps: dict[int, TensorMap]  # address -> the tensor map stored there
     not_started: LaunchQueue
+    elects_lowest: bool  # elect.sync takes the lowest lane in every order (grid/elections.py)
 
     @property
     def loop(self) -> Any: ...  # the compiled main loop

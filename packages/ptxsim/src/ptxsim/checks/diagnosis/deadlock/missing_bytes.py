@@ -118,20 +118,7 @@ def unexpected(model: Model, waiter: Waiter) -> Blame | None:
     own = _in_front_of_its_own(model, waiter.place)
     if own is not None:
         return own
-    facts = {"bytes": -barrier.tx, "expected": barrier.expected, "elected": _elected(model, waiter.place)}
-    return blame("bytes-only", waiter, name=name, **facts)
-
-
-def _elected(model: Model, place: tuple[int, int]) -> str:
-    """A note if a lane that elect.sync may have elected loads, and it is not the first: the arrival may be
-    left to lane 0, as in CUTLASS's kernels for sm_90, whose leader is thread 0.
-    """
-    history, program = model.histories.get(place), model.program
-    lanes = {part.lane for part in history.parts} if history is not None else set()
-    elects = any(i is not None and i.op == "elect" for i in program.instrs)
-    if len(lanes) != 1 or 0 in lanes or not elects:
-        return ""
-    return f"; lane {lanes.pop()} loads, and elect.sync need not elect lane 0: does another lane arrive?"
+    return blame("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)
 
 
 def _in_front_of_its_own(model: Model, place: tuple[int, int]) -> Blame | None:
