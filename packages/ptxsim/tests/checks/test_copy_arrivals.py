@@ -36,8 +36,8 @@ NOINC, COUNTED = (f"cp.async.mbarrier.arrive{mod}.shared.b64 [%b];" for mod in (
 ARRIVE = "mbarrier.arrive.shared.b64 %s, [%b];"
 
 
-def first(signal: str, arrive: str = "", order="program"):
-    text = TEXT.replace("SIGNAL", signal).replace("ARRIVE", arrive)
+def first(signal: str, arrive: str = "", order="program", count=64):
+    text = TEXT.replace("SIGNAL", signal).replace("ARRIVE", arrive).replace("64;", f"{count};")
     arrays = [np.zeros(256, np.uint32), np.zeros(256, np.uint32)]
     return next(iter(ptxsim.load(text).launch("k", block=64, args=arrays, order=order).findings), None)
 
@@ -59,6 +59,11 @@ def test_right(signal, arrive, order):
 def test_missing(signal, arrive, cause, told, order):
     finding = first(signal, arrive, order)
     assert (finding.kind, finding.evidence["cause"]) == ("deadlock", cause) and told in finding.message
+
+
+def test_a_leader_arrives_besides():
+    finding = first(COUNTED, f"@%z {ARRIVE}", count=65)
+    assert finding.evidence["cause"] == "neutral" and "1 of 65 arrivals came, since" in finding.message
 
 
 @pytest.mark.parametrize(("signal", "arrive", "lines"), [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ptxsim.checks.barrier_history import BarrierHistory, History, Signals, Waits
@@ -11,6 +12,7 @@ from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.frontend.ast import Instr, Location
 from ptxsim.isa.address_map import SHARED_START
+from ptxsim.jit import bytecode
 from ptxsim.report.findings import Reporter
 
 LOADS, MULTIPLIES, STORES = 0, 1, 2
@@ -19,6 +21,16 @@ SIGNALS = {"full": LOADS, "free": MULTIPLIES, "done": MULTIPLIES, "back": STORES
 WAITS = {"full": MULTIPLIES, "free": LOADS, "done": STORES, "back": MULTIPLIES}
 TEXT = type("Text", (), {"instrs": ()})  # contains no further signal
 ROW = {name: 10 + row for row, name in enumerate(NAMES)}  # row of the wait that is meant for it
+
+
+class Program:
+    """Rows one after the other. ends: rows where control flow ends."""
+
+    several_files = False
+
+    def __init__(self, instrs, ends=()):
+        self.instrs, self.code = instrs, np.zeros((len(instrs), bytecode.COLUMNS), np.int64)
+        self.code[list(ends), bytecode.OP] = bytecode.EXIT
 
 
 def pipeline():
@@ -31,7 +43,7 @@ def pipeline():
     cluster = SimpleNamespace(
         bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, splits={},
         launch=SimpleNamespace(program=TEXT, shared_offsets={}),
-        program=SimpleNamespace(instrs=instrs, several_files=False),
+        program=Program(instrs),
     )  # fmt: skip
     return place, Case(cluster, reporter)
 
@@ -92,9 +104,10 @@ def test_two_lines_of_those_who_signal_the_neglected_barrier_are_not_wrong(left_
     assert found({}, left_out=left_out, peeled=True) is None
 
 
-def sent(renamed: dict[str, str], left_out: str = ""):
+def sent(renamed: dict[str, str], left_out: str = "", ends=()):
     """The finding if each signal for a key of `renamed` goes to its value instead."""
     place, case = pipeline()
+    case.cluster.program = Program(case.cluster.program.instrs, ends)
     for name, warp in SIGNALS.items():
         if name != left_out:
             source = "arrive", warp, 1 + NAMES.index(name)
@@ -119,6 +132,12 @@ def test_a_signal_that_names_another_barrier(meant, named):
 def test_a_signal_that_is_left_out_is_no_wrong_name(left_out):
     assert sent({}) is None
     assert sent({}, left_out) is None
+
+
+def test_lines_in_both_arms_of_a_branch_are_no_wrong_name():
+    """The MMA warp commits to `free` at one of two lines; its commit to `done` is left out."""
+    assert sent({"done": "free"}).cause.id == "one-missent"
+    assert sent({"done": "free"}, ends=[1 + NAMES.index("free")]) is None
 
 
 def test_lines_that_init_counts_together_are_no_wrong_name():

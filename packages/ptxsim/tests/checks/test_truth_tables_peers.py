@@ -42,7 +42,31 @@ SENT = lines(
 
 CLEAR = "st.shared.u32 [%mine+1024], 0; fence.proxy.async;"
 
+OWN = "ld.shared.u32 %r1, [%mine]; // own"
+PUSHED = lines(
+    MEET,
+    f"{PEER} sub.u32 %x7, %mine, %sm; add.u32 %x7, %x5, %x7; st.shared::cluster.u32 [%x7], %t;",
+    f"{MEET} {OWN}",
+)
+
 RULES = (
+    Rule(
+        "read-behind-the-wait-of-the-cluster",
+        lines(PUSHED, MEET),
+        (f"{MEET} {OWN}", MEET.replace(" ", f" {OWN[:-7]} ")),
+        "race",
+        words="is not waited for before the read",
+        cluster=2,
+    ),
+    Rule(
+        "the-cluster-ends-behind-the-wait",
+        PUSHED,
+        (f"{MEET} {OWN}", f"{OWN[:-7]} {MEET.partition(' ')[0]}"),
+        "cluster",
+        words="is not waited for before the end",
+        also=("race",),
+        cluster=2,
+    ),
     Rule(
         "cleared-before-a-peer-sends",
         SENT.replace(MEET, f"{CLEAR} {MEET}", 1),

@@ -25,9 +25,9 @@ SIGNAL = "mbarrier.arrive.shared::cta.b64 _, [%x3+8256];"
 ANNOUNCE = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%x3+8192], 512;"
 
 
-def load(buffer: str, source: str, barrier: str = "%x4") -> str:
+def load(buffer: str, source: str, barrier: str = "%x4", size: int = 256) -> str:
     copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-    return f"{copy} [{buffer}], [{source}], 256, [{barrier}];"
+    return f"{copy} [{buffer}], [{source}], {size}, [{barrier}];"
 
 
 def store(buffer: str, target: str) -> str:
@@ -44,11 +44,14 @@ MISTAKES = {  # name -> (loads, wait of the consumer, stores, permitted words ab
     "the second load one element on": ([LOADS[0], SECOND_LOAD], FULL, STORES, {"buffer"}),
     "the second store one element on": (LOADS, FULL, [STORES[0], SECOND_STORE], {"buffer"}),
     "the second load's barrier one on": ([LOADS[0], ITS_BARRIER], FULL, STORES, {"load-apart"}),
+    "the first load half an element longer": (
+        [load("%x2", "%y1", size=384), load("%x2+4096", "%y1+4096", size=128)], FULL, STORES, {"past-stage"},
+    ),
     "the wait one element on": (LOADS, "WAIT_NEXT{depth}(8192, %x1)", STORES, {"slot", "shifted"}),
     "no wait for data": (LOADS, "", STORES, set()),
     "both stores one element on": (LOADS, FULL, [NEXT, "mov.u32 %x2, %x6;", *STORES], {"slot"}),
-}
-INDEX = {"buffer", "load-apart", "slot", "shifted"}
+}  # fmt: skip
+INDEX = {"buffer", "load-apart", "past-stage", "slot", "shifted"}
 
 
 def program(depth: int, rounds: int, loads=LOADS, wait: str = FULL, stores=STORES) -> str:

@@ -185,6 +185,21 @@ def reachable(program, row: int, decide=None, stops=None) -> set[int]:
     return seen
 
 
+def unwaited_arrival(program, *rows: int) -> int | None:
+    """A barrier.cluster.arrive from which control can get to one of these rows without its wait."""
+    arrivals = [
+        row
+        for row, instr in enumerate(program.instrs)
+        if instr is not None and instr.name.startswith("barrier.cluster.arrive")
+    ]
+    ends = (reachable(program, r, stops=_awaits_cluster) for r in arrivals)
+    return next((r for r, end in zip(arrivals, ends, strict=True) if end.intersection(rows)), None)
+
+
+def _awaits_cluster(instr) -> bool:
+    return instr is not None and instr.name.startswith("barrier.cluster.wait")
+
+
 def targets(instr: Instr) -> list[str]:
     """Registers that an instruction writes: those of its first operand, unless that is an address."""
     if not instr.operands or instr.op in ("st", "bra", "red"):

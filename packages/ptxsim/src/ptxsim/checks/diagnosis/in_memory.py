@@ -163,6 +163,7 @@ def columns_stay(races, pair: AccessPair) -> Edge | None:
     array_of, histories = races.reporter.shared_array, history_of(races.cluster)
     announced, reader = _announced(races, sides["mma"].agent), sides["ld"].warp(races)
     awaited = [p for p in announced if p in histories and reader in histories[p].waits]
+    awaited = [p for p in awaited if not races.record.refills(reader, p)]
     for place in awaited:
         ring = [p for p in awaited if p[0] == place[0] and array_of(p[1]) == array_of(place[1])]
         spans = {span for p in ring for span in announced[p]}

@@ -15,7 +15,7 @@ from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.static_flow import signal_rows
+from ptxsim.checks.static_flow import reachable, signal_rows, waits_for_phase
 from ptxsim.events.records import Place
 from ptxsim.machine.register_files import WHOLE_WARP
 
@@ -73,6 +73,7 @@ def missent(case: Case) -> Reason | None:
     arrays = sorted({case.array(place) for place in case.histories})
     signals = {array: _signal_lines(case, array) for array in arrays}
     doubly = [a for a in arrays if len(signals[a]) == 2 and not _counts_all(case, a)]
+    doubly = [a for a in doubly if not _by_turns(case.cluster.program, *signals[a])]
     waits = {array: _lines(case, array) for array in arrays if not signals[array]}
     if not doubly or not any(waits.values()):
         return None
@@ -138,6 +139,14 @@ def _counts_all(case: Case, array: str) -> bool:
         if lanes and history.count != sum(mask.bit_count() for mask in lanes.values()):
             return False
     return True
+
+
+def _by_turns(program, one: BarrierLine, other: BarrierLine) -> bool:
+    """Whether a warp signals at one of these lines or the other, with a wait between any two signals: in both
+    arms of a branch, or before a loop and in it.
+    """
+    ends = {line.row: reachable(program, line.row, stops=waits_for_phase) for line in (one, other)}
+    return one.warps == other.warps and not (other.row in ends[one.row] or one.row in ends[other.row])
 
 
 def _wrong(lines: list[BarrierLine], own: set[int], signals: set[int]) -> list[BarrierLine]:

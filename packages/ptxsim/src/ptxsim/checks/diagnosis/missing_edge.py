@@ -35,18 +35,19 @@ from ptxsim.checks.diagnosis.in_memory import (
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.old_phase import passed_again, passed_at_once
-from ptxsim.checks.diagnosis.other_arrivals import by_thread, slot_by_cta, uncounted
+from ptxsim.checks.diagnosis.other_arrivals import arrival_unwaited, by_thread, slot_by_cta, uncounted
 from ptxsim.checks.diagnosis.other_element import other_slot
 from ptxsim.checks.diagnosis.out_of_step import (
     committed_early,
     load_over_load,
     loaded_twice,
     overlapping,
+    product_too_early,
     sent_by_both,
     stage_handed_back_early,
     waits_less,
 )
-from ptxsim.checks.diagnosis.past_buffer import past_buffer
+from ptxsim.checks.diagnosis.past_buffer import past_buffer, past_stage
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.same_output import changed_by_many, same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
@@ -276,7 +277,7 @@ def _left_out(races, pair: AccessPair) -> Edge:
         return edge("group-late")
     if second.kind == "mma" and backward:
         handing_on = (awaited_by_peers(races, first, backward) or backward)[0]
-        found = others_waited(races, pair, handing_on)
+        found = product_too_early(races, pair) or others_waited(races, pair, handing_on)
         text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
         return found or Edge(_cause(races, pair), text)
     found = stored_by_another_group(races, pair) or alone_for_warp(races, pair) or written_again(races, pair)
@@ -355,6 +356,7 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Edge | None], ...] = (  # the firs
     load_outside,
     one_memory,
     past_buffer,
+    past_stage,
     loaded_twice,
     loaded_too_soon,
     other_columns,
@@ -381,4 +383,5 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Edge | None], ...] = (  # the firs
     handed_back_early,
     committed_early,
     overtaken,
+    arrival_unwaited,
 )

@@ -32,6 +32,7 @@ from ptxsim.machine.register_files import WHOLE_WARP
 
 _REPAIRS = {"arrivals": (again_too_early,), "missed": (shifted, one_slot)}  # cause -> checks for another
 _MMA = ("tcgen05", ("mma",))
+_BAD_WAITS = "stale", "again", "again-ahead", "ahead-unwaited"
 _AT_WAITS = "deadlock", "mbarrier"
 
 
@@ -59,6 +60,7 @@ class Oddities(Observer):
         self._without_consequence(cluster)
         self._rivals(cluster)
         self._late(cluster)
+        self._freed_later()
         exchanged_copies(cluster, self.reporter)
         errors = {f.kind for f in self.reporter.by_identity.values() if f.severity == "error"}
         endless = any(f.evidence.get("cause") == "endless" for f in self.reporter.by_identity.values())
@@ -139,6 +141,16 @@ class Oddities(Observer):
             held = [w for w in model.waiters if w.kind == "mbarrier" and w.lanes.get(warp, 0) & missing]
             if held and not {w.row for w in held} & reachable(cluster.program, row):
                 finding.evidence["cause"] = "late"
+
+    def _freed_later(self) -> None:
+        """Columns may be freed in use because a wait for their product is missing or passes too early."""
+        found = [one for one in self.reporter.by_identity.items() if one[1].severity == "error"]
+        told = [f.evidence for _, f in found]
+        sides = ({e[side]["kind"] for side in ("first", "second")} for e in told if "first" in e)
+        if {"mma", "ld"} in sides or any(e.get("cause") in _BAD_WAITS for e in told):
+            for identity, finding in found:
+                if identity[1] == ("in use",) or finding.evidence.get("cause") == "freed-early":
+                    finding.evidence["cause"] = "late"
 
     def _role(self, cluster: Cluster, finding, warp: int, missing: int, lacking: int) -> None:
         """The lanes that a warp's instruction lacks have issued loads or MMAs: they have another role. If

@@ -20,6 +20,8 @@ def passed_at_once(races, pair: AccessPair) -> Edge | None:
     for place in (p for p in carriers(races, flow[0]) if p in own):
         seen, history = pair.seen.get((warp, place)), history_of(races.cluster).get(place)
         waits = history.waits.get(warp) if history else None
+        if pair.space == "tmem" and races.record.refills(warp, place):
+            continue  # this barrier hands operands back
         if seen is not None and seen.phase < 0 and waits is not None and waits.fresh is not None:
             at = (warp, waits.fresh)
             return edge("fresh", at, name=barrier_of(races, place), line=line_text(races, waits.fresh))

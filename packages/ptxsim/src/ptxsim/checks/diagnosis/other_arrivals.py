@@ -8,6 +8,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
+from ptxsim.checks.static_flow import unwaited_arrival
 
 _BY_THREADS = ("arrive",)
 
@@ -73,4 +74,18 @@ def by_thread(races, pair: AccessPair) -> Edge | None:
         if (second.warp(races), place) in pair.seen and place not in committed:
             line = line_text(races, handed.row)
             return edge("by-thread", name=barrier_of(races, place), line=line)
+    return None
+
+
+def arrival_unwaited(races, pair: AccessPair) -> Edge | None:
+    """One of two accesses by threads of two CTAs stands behind an arrival at the barrier of the cluster and
+    before its wait.
+    """
+    warps = [access.warp(races) for access in (pair.first, pair.second)]
+    if pair.space != "shared" or None in warps or len({w // races.cluster.warps_per_cta for w in warps}) < 2:
+        return None
+    for access in (pair.second, pair.first):
+        row = unwaited_arrival(races.launch.program, access.row)
+        if row is not None:
+            return edge("arrival-unwaited", line=line_text(races, row), what=f"the {access.verb}")
     return None

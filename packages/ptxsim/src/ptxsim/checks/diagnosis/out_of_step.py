@@ -53,9 +53,7 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
         return None
     ahead = begun and min(at for at, p in commits if p == place) < begun[0]  # the first commit covers no MMA
     if not ahead and any(early < at <= first.epoch for at in begun):
-        name, passed = barrier_of(races, place), _let_pass(races, pair)
-        text = f"{name} was waited for, but this MMA is of the next product: it came too early{passed}"
-        return Edge(CAUSES["not-free"], text)
+        return _too_early(races, place, _let_pass(races, pair))
     wrong = missent(races.case)
     if wrong is not None:
         return Edge(wrong.cause, wrong.text)
@@ -71,6 +69,31 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
     line = "" if row is None else line_text(races, row)
     work = work_of(races, first.row)
     return edge("early-commit", name=barrier_of(races, place), line=line, work=work)
+
+
+def product_too_early(races, pair: AccessPair) -> Edge | None:
+    """This MMA starts a product where another is read whose commit the reader has waited for."""
+    read, first, second = pair.issued[0], pair.first, pair.second
+    if (first.kind, second.kind) != ("ld", "mma") or read is None or not 0 <= read.at < MOST:
+        return None
+    warp = races.clocks.warp_of(read.thread)
+    place = races.record.newest_wait(warp, read.at)
+    if place is None or races.record.refills(warp, place):
+        return None
+    commits, begun = (
+        known.get(second.agent, ()) for known in (races.transfers.commits, races.transfers.begun)
+    )
+    read_ones = [at for at, p in commits if p == place and at < second.epoch]
+    if not read_ones or begun and min(read_ones) < begun[0]:
+        return None
+    if any(min(read_ones) < at <= second.epoch for at in begun):
+        return _too_early(races, place)
+    return None
+
+
+def _too_early(races, place: Place, passed: str = "") -> Edge:
+    text = "was waited for, but this MMA is of the next product: it came too early"
+    return Edge(CAUSES["not-free"], f"{barrier_of(races, place)} {text}{passed}")
 
 
 def stage_handed_back_early(races, pair: AccessPair) -> Edge | None:

@@ -1,18 +1,49 @@
-"""A load that steps through the stages of one buffer, and with its last stages into the buffer after it."""
+"""A load that runs into the stage after its own, or steps from one buffer into the buffer after it."""
 
 from __future__ import annotations
+
+import itertools
 
 from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.wording import barrier_of, line_text
+from ptxsim.events.records import Place
+
+
+def past_stage(races, pair: AccessPair) -> Edge | None:
+    """A load that reports to one element of a ring covers where a load for another element begins."""
+    loads, array_of = _loads(races, pair), races.reporter.shared_array
+    for op in pair.issued:
+        if op is None or op.kind != "load" or op.copy is None or not op.copy.barriers:
+            continue
+        (rank, own), start, size = op.copy.barriers[0], op.copy.offset, op.copy.size
+        beside = _beside(loads, op.row, op.copy.barriers)
+        for other in loads:
+            place, apart = (other.copy.barriers or (None,))[0], other.copy.offset - start
+            if place is None or place[0] != rank or place[1] == own or array_of(place[1]) != array_of(own):
+                continue
+            if 0 < apart < size or apart == 0 and beside.get(other.row, start) < start:
+                names = {"name": barrier_of(races, (rank, own)), "other": barrier_of(races, place)}
+                lines = {"line": line_text(races, op.row), "behind": line_text(races, other.row)}
+                return edge("past-stage", size=size, over=size - apart, **names, **lines)
+    return None
+
+
+def _beside(loads: list, row: int, barriers: tuple[Place, ...]) -> dict[int, int]:
+    """Row -> the first byte that it fills of loads for the same barrier, issued right before or after."""
+    found: dict[int, int] = {}
+    for two in itertools.pairwise(loads):
+        if all(load.copy.barriers == barriers for load in two) and row in [load.row for load in two]:
+            found |= {load.row: load.copy.offset for load in two}
+    return found
 
 
 def past_buffer(races, pair: AccessPair) -> Edge | None:
     """One side is a load by an instruction that also fills the preceding buffer. Either another instruction
     fills this buffer too, or the conflicting access is no MMA.
     """
-    known = races.transfers.known() if pair.space == "shared" else ()
-    loads = [op for op in known if op.kind == "load" and op.copy is not None]
+    loads = _loads(races, pair)
     for op, other in (pair.issued, pair.issued[::-1]):
         if op is None or op.kind != "load" or (other is not None and other.row == op.row):
             continue
@@ -23,6 +54,11 @@ def past_buffer(races, pair: AccessPair) -> Edge | None:
             line = source_line(races.launch.program, op.row)
             return edge("past-buffer", line=line, first=first, buffer=pair.buffer)
     return None
+
+
+def _loads(races, pair: AccessPair) -> list:
+    known = races.transfers.known() if pair.space == "shared" else ()
+    return [op for op in known if op.kind == "load" and op.copy is not None]
 
 
 def _buffer(races, offset: int) -> str:

@@ -17,6 +17,8 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
+from ptxsim.checks.phrases import source_line
+from ptxsim.checks.static_flow import unwaited_arrival
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, PhaseWait, TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
@@ -190,22 +192,33 @@ class Peers(Observer):
     def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:
             return
+        ends = [r for r, i in enumerate(cluster.program.instrs) if i is not None and i.op in ("ret", "exit")]
         for (source, target, touch, offset), (time, row) in self.touches.items():
             if self.knows[target, source] < time:
                 what = touch.format(self.reporter.shared_name(offset))
                 message = (
                     f"CTA {source} {what} of CTA {target}, but nothing keeps CTA {target} from having ended"
                 )
-                self._report(cluster, "cluster", source, row, what, message)
+                self._unfinished(cluster, source, row, what, message, CAUSES["early-exit"], "the end", ends)
         for (source, target), row in self.unmet.items():
             message = (
                 f"CTA {source} accesses the shared memory of CTA {target}, but nothing tells it that CTA "
                 f"{target} has started (CUDA C++ Programming Guide, Distributed Shared Memory)"
             )
-            self._report(cluster, "cluster", source, row, "start", message, hint=_START)
+            self._unfinished(cluster, source, row, "start", message, _START, "this access", [row])
         for cta, freed in self.freed.items():
             if cta ^ 1 < cluster.ctas and freed.knew[cta ^ 1] < self.tmem[cta ^ 1]:
                 self._freed_early(cluster, cta, freed)
+
+    def _unfinished(
+        self, cluster: Cluster, cta: int, row: int, key: str, message: str, hint: str | Cause, what: str, rows
+    ) -> None:
+        """A finding, with the arrival at the barrier of the cluster that is not waited for before `rows`."""
+        arrival = unwaited_arrival(cluster.program, *rows)
+        if arrival is not None:
+            hint = CAUSES["arrival-unwaited"]
+            message += ": " + hint.tell(line=f" ({source_line(cluster.program, arrival)})", what=what)
+        self._report(cluster, "cluster", cta, row, key, message, hint=hint)
 
     def _freed_early(self, cluster: Cluster, cta: int, freed: Freed) -> None:
         """Reports a dealloc before the peer is done: it belongs to the pair (PTX ISA 9.7.16.5). If the

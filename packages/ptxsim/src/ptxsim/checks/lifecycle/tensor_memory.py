@@ -56,7 +56,8 @@ class TmemLife(Observer):
         if others:
             self._two_warps(cluster, split, "tcgen05.alloc", others[0])
         self.live[split.cta][start] = TmemAllocation(columns, split.warp, split.row, group)
-        self._forget(split.cta, start, columns)
+        self.written[split.cta, :, start : start + columns] = False
+        self.good.clear()
 
     def tmem_free(self, cluster: Cluster, split: Split, start: int, columns: int, group: int) -> None:
         allocation = self.live[split.cta].pop(start, None)
@@ -69,11 +70,6 @@ class TmemLife(Observer):
             message = f"tcgen05.dealloc with cta_group {group} of columns of cta_group {allocation.group}"
             self.reporter.add("tmem-alloc", "error", message, _ONE_GROUP, split)
         self._in_use(cluster, split, start, columns)
-        self._forget(split.cta, start, columns)
-
-    def _forget(self, cta: int, start: int, columns: int) -> None:
-        self.written[cta, :, start : start + columns] = False
-        self.good.clear()
 
     def _two_warps(self, cluster: Cluster, split: Split, what: str, first: TmemAllocation) -> None:
         line = self.reporter.line_text(cluster.program.instrs[first.row])

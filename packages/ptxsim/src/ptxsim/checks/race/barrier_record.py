@@ -4,6 +4,7 @@ tried.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from ptxsim.events.observer import Observer, observer_of
@@ -115,6 +116,12 @@ class BarrierRecord(Observer):
         ends = (s for s in own if s.kind == "wait" or (s.kind in hands_on and (loads or not s.more)))
         newest = next(ends, None)
         return newest.places[0] if newest is not None and newest.kind == "wait" else None
+
+    def refills(self, warp: int, place: Place) -> bool:
+        """Whether a warp loads, or announces bytes, right after a wait for this barrier."""
+        own = [s for s in self.steps if s.warp == warp]
+        waits = ((s, after) for s, after in itertools.pairwise(own) if s.kind == "wait" and place in s.places)
+        return any(after.kind == "load" or after.kind == "arrive" and after.more for _, after in waits)
 
     def _add(self, *fields) -> None:
         if len(self.steps) < MOST:

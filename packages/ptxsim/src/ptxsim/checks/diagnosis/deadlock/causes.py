@@ -29,7 +29,7 @@ from ptxsim.checks.diagnosis.deadlock.missing_bytes import (
     unexpected,
 )
 from ptxsim.checks.diagnosis.deadlock.parity import arrives_twice, flipped_early, not_flipped
-from ptxsim.checks.diagnosis.deadlock.silent import silent
+from ptxsim.checks.diagnosis.deadlock.silent import neutral, silent
 from ptxsim.checks.diagnosis.deadlock.uses import (
     all_answered,
     awaited_elsewhere,
@@ -252,6 +252,7 @@ DETECTORS = (
     arrives_twice,
     bytes_only,
     roles.few,
+    neutral,
     partial,
     _endless,
     _role_ended,

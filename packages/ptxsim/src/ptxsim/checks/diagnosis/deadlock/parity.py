@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks import phrases
-from ptxsim.checks.barrier_history import ring_of, signals_by, threads_in, times_signalled
+from ptxsim.checks.barrier_history import BarrierHistory, ring_of, signals_by, threads_in, times_signalled
 from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
@@ -23,16 +24,20 @@ def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
     seen, asked = history.last_seen(thread), waiter.detail["parity"]
     if seen < 0 or seen & 1 != asked or barrier.phase <= seen + 1:
         return None
-    return _stays(model, waiter) or blame(
-        "not-flipped",
-        waiter,
-        asks=says(waiter, "asks"),
-        name=model.name(waiter.place),
-        parity=asked,
-        seen=agree(waiter.who, "it has"),
-        phase=seen,
-        next=seen + 1,
-        now=barrier.phase,
+    return (
+        _stays(model, waiter)
+        or _one_awaited(model, waiter, history)
+        or blame(
+            "not-flipped",
+            waiter,
+            asks=says(waiter, "asks"),
+            name=model.name(waiter.place),
+            parity=asked,
+            seen=agree(waiter.who, "it has"),
+            phase=seen,
+            next=seen + 1,
+            now=barrier.phase,
+        )
     )
 
 
@@ -46,6 +51,17 @@ def _stays(model: Model, waiter: Waiter) -> Blame | None:
     names = " or ".join(model.name(p) for p in sorted(others)[:3])
     times = model.histories[waiter.place].waits[next(iter(waiter.lanes))].count + 1
     return blame("stays", waiter, who=waiter.who, name=model.name(waiter.place), times=times, others=names)
+
+
+def _one_awaited(model: Model, waiter: Waiter, history: BarrierHistory) -> Blame | None:
+    """This group has waited for this element alone, as often as there are elements, which are signalled."""
+    missed, awaited = model.case.awaited(waiter.place)
+    if not missed or len(awaited) > 1 or history.waits[next(iter(waiter.lanes))].count < len(missed):
+        return None
+    names = f"{' and '.join(map(model.name, missed[:3]))} {'is' if len(missed) == 1 else 'are'}"
+    line, cause = f" ({model.line(waiter.row)})", CAUSES["ahead-slots"]
+    told = cause.tell(names=names, others=model.name(waiter.place), line=line)
+    return Blame(cause, f"{says(waiter, 'waits')} for {waiter.wants}: {told}", waiter)
 
 
 def flipped_early(model: Model, waiter: Waiter) -> Blame | None:

@@ -17,9 +17,6 @@ def silent(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.helpers:
         return _slot_of_others(model, waiter)
     facts = awaited(model, waiter)
-    if history.neutral:
-        lines = lines_text(sorted({line_of(model.program, row) for _, row in history.neutral})[:3])
-        return blame("neutral", waiter, lines=lines, **facts)
     if model.cluster.index and model.cluster.ctas > 1:
         ctas = " and ".join(map(str, model.cluster.cta_ids[:: model.cluster.ctas - 1]))
         return blame("silent-here", waiter, ctas=ctas, **facts)
@@ -31,6 +28,20 @@ def silent(model: Model, waiter: Waiter) -> Blame | None:
     if mates and all(count == model.cluster.mbarriers[place].phase for place, count in seen.items()):
         return blame("silent-rest", waiter, others=others, **facts)
     return blame("silent", waiter, **facts)
+
+
+def neutral(model: Model, waiter: Waiter) -> Blame | None:
+    """What the phase lacks are as many arrivals as those of cp.async that count for nothing."""
+    barrier, history = barrier_of(model, waiter)
+    if barrier is None or history is None or not history.neutral or barrier.tx:
+        return None
+    lanes: dict[int, int] = {}
+    for (warp, _), signals in history.neutral.items():
+        lanes[warp] = lanes.get(warp, 0) | signals.lanes
+    if barrier.pending != sum(mask.bit_count() for mask in lanes.values()):
+        return None
+    lines = lines_text(sorted({line_of(model.program, row) for _, row in history.neutral})[:3])
+    return blame("neutral", waiter, lines=lines, **awaited(model, waiter))
 
 
 def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
