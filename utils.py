@@ -22,6 +22,7 @@ from ptxsim import times_text
 from tirxlab.artifact import Artifact
 from tirxlab.devices import DeviceError, Run, get_device
 from tirxlab.explain.blocks import TILE, wrong_tiles
+from tirxlab.explain.callers import called_at
 from tirxlab.explain.mismatch import Reason, reasons
 from tirxlab.explain.mismatch_map import MismatchMap, mismatch_map
 from tirxlab.rubric import load_rubric
@@ -143,6 +144,7 @@ def report(run: Run, artifact: Artifact) -> str:
         number = finding.where.get("line")
         if number:
             text = lines[number - 1].strip() if number <= len(lines) else ""
+            text += called_at("\n".join(lines), artifact.ptx, number)
             parts.append(f"  at {artifact.source.get('file', 'kernel')}:{number}: {text}")
         if finding.hint:
             parts.append(f"  hint: {finding.hint}")

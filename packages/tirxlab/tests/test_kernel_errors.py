@@ -70,10 +70,10 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         "dst is 128 x 64, src is 64 x 128: one of the two has its rows and columns exchanged",
         "Tx.copy_async(Asmem",
     ),
-    "another buffer's layout": (
-        3, (256, 256, 64), "F16, layout=B_LAYOUT", "F16, layout=D_LAYOUT",
-        "the shape (128, 64) has 8192 elements, its layout 16384", "Bsmem = pool.alloc(",
-    ),
+    "another buffer's layout": (3, (256, 256, 64), "F16, layout=B_LAYOUT", "F16, layout=D_LAYOUT",
+        "the shape (128, 64) has 8192 elements, its layout 16384", "Bsmem = pool.alloc("),
+    "a layout of as many elements": (6, (256, 384, 64), "F16, layout=B_LAYOUT", "F16, layout=D_LAYOUT",
+        "TMA does not find this box", "Tx.copy_async(Bsmem"),
     "an operand without its stage": (
         9, (512, 512, 192), "           Bsmem[stage, :, :],\n", "           Bsmem[:, stage, :],\n",
         "an operand of Tx.gemm_async is [4, 64]", "Tx.gemm_async(",

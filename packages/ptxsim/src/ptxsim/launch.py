@@ -329,7 +329,7 @@ class Launch:
             part = parallel.run_clusters(self, chosen, checks, order, names, jobs, recorders)
             stuck = any(f.kind == "deadlock" for f in part.reporter.by_identity.values())
             if part.stats["clusters"] == count and not stuck:
-                report_unwritten(marked, part.reporter)
+                report_unwritten(marked, part.reporter, self.program)
             return part
 
         run = functools.partial(run_elections, self, once) if checks and not recorders else once

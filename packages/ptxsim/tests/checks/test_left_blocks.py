@@ -4,9 +4,13 @@ share, a remainder is a loop's.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from ptx_samples import HEAD
 
+import ptxsim
 from ptxsim.checks.lifecycle.unwritten_outputs import marked_arrays, report_unwritten
 from ptxsim.report.findings import Reporter
 
@@ -19,7 +23,7 @@ def said(written, also: str = ""):
     output[written(rows, columns)] = 0
     if also:
         reporter.add("out-of-bounds", "review", "stores outside", "", key=also).evidence["cause"] = also
-    report_unwritten(marked, reporter)
+    report_unwritten(marked, reporter, SimpleNamespace(instrs=[]))
     return next((f for f in reporter.by_identity.values() if f.kind == "uninitialized"), None)
 
 
@@ -50,3 +54,18 @@ def test_other_patterns_have_no_words():
     finding = said(lambda rows, columns: (rows < 256) | (columns < 128))
     assert "never written (the first one is D[256, 128])" in finding.message
     assert said(lambda rows, columns: rows >= 0) is None
+
+
+def test_the_lines_that_store_the_output_are_named():
+    text = (
+        HEAD
+        + """.visible .entry k(.param .b64 p) { .reg .b64 %a; .reg .b32 %v; .shared .b32 s;
+        ld.param.b64 %a, [p]; mov.u32 %v, 0;
+        st.shared.u32 [s], %v;
+        st.global.u32 [%a], %v;
+        ret; }"""
+    )
+    output = np.full(2, np.nan, np.float32)
+    (found,) = ptxsim.load(text).launch("k", block=1, args=[output]).findings
+    line = text.splitlines().index("        st.global.u32 [%a], %v;") + 1
+    assert found.message.endswith(f"[1]); PTX line {line} stores it"), found.message

@@ -215,6 +215,15 @@ WGMMA = (
         **HOPPER,
     ),
     Rule(
+        "operands-free-for-a-copy-by-one-of-the-warps",
+        lines(INIT, *PRODUCT[:-1], f"{PRODUCT[-1]} // first", EXPECT, LOAD, wait(0), PRODUCT[-1], RESULT),
+        (f"{PRODUCT[-1]} // first", ""),
+        "race",
+        words="no wgmma.wait_group has waited for it",
+        orders=("adverse",),
+        **HOPPER,
+    ),
+    Rule(
         "product-committed",
         lines(*PRODUCT, RESULT),
         ("wgmma.commit_group.sync.aligned;", ""),

@@ -130,20 +130,41 @@ TO_THE_ASYNC_PROXY = (
 )
 
 
-@each((*HANDED_ON, *TO_THE_ASYNC_PROXY))
+OVERLAP = Rule(
+    "rows-of-threads-apart",
+    lines(
+        "shl.b32 %x1, %t, 4;",
+        "add.u32 %x1, %sm, %x1; mul.wide.u32 %y1, %t, 16; add.u64 %y1, %in, %y1;",
+        COPY.replace("@%w0", ""),
+        "cp.async.wait_all;",
+    ),
+    ("shl.b32 %x1, %t, 4;", "and.b32 %x1, %t, 31; shl.b32 %x1, %x1, 4;"),
+    "race",
+    words="threads 0 and 32 both store it: their rows or columns overlap",
+)
+
+
+@each((*HANDED_ON, *TO_THE_ASYNC_PROXY, OVERLAP))
 def test_kept(rule, order):
     check_kept(rule, order)
 
 
-@each_shown((*HANDED_ON, *TO_THE_ASYNC_PROXY))
+@each_shown((*HANDED_ON, *TO_THE_ASYNC_PROXY, OVERLAP))
 def test_broken(rule, order):
     check_broken(rule, order)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_same_copy_twice_is_no_race(order):
-    rule = Rule("twice", lines(SETUP, COPY, COPY, "cp.async.wait_all;"))
-    check_kept(rule, order)
+    """With zeros in place of all that some lanes, or half of what all lanes would read, too."""
+    for size, kept in (("16, 16", 1), ("16, %x2", 1), ("16, 8", 1), ("16, %x3", 0)):
+        odd = "and.b32 %x2, %t, 1; shl.b32 %x2, %x2, 4; mov.u32 %x3, %x2;"
+        copy = COPY.replace("16;", f"{size};")
+        rule = Rule("twice", lines(SETUP, odd, copy, "xor.b32 %x3, %x3, 16;", copy, "cp.async.wait_all;"))
+        if kept:
+            check_kept(rule, order)
+        else:
+            assert any(f.kind == "race" for f in run_rule(rule, rule.text, order).findings)
 
 
 @pytest.mark.parametrize("more", [0, 10, 40])

@@ -263,6 +263,10 @@ SLIPS = {
     "no decorator": (("    @Tx.prim_func(tirx=True)\n", ""), "write @Tx.prim_func(tirx=True)"),
     "name": (("    @Tx.prim_func", "    X = BLK_Q\n\n    @Tx.prim_func"), "NameError: name 'BLK_Q'"),
     "zero": (("    @Tx.prim_func", "    X = M // 0\n\n    @Tx.prim_func"), "ZeroDivisionError"),
+    "layout": (
+        ("    @Tx.prim", "    X = tma_shared_layout(F16, SWIZZLE, (128, 9))\n\n    @Tx.prim"),
+        "8 rows of",
+    ),
     "print": (("            with Tx.warp", "            print(warp_id)\n            with Tx.warp"), "printf"),
     "call": (("return kernel\n", "return kernel()\n"), "no parentheses"),
     "name in the kernel": (("accum=False,", "accum=flase,"), "Undefined variable: flase"),

@@ -171,6 +171,7 @@ def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int],
         same = same and cluster.mbarriers[place].untouched(count)
         how = "by several threads" if same else "twice without mbarrier.inval between"
         severity, hint = "review" if same else "error", "one thread initialises each barrier once"
+        hint += "" if same else "; does one of the two name a wrong barrier?"
         key, wrong = ("twice", same, place[1]), "" if same else name
         cluster.reporter.add(
             "mbarrier", severity, f"{name} is initialised {how}", hint, split, key=key, barrier=wrong

@@ -32,6 +32,10 @@ from ptxsim.units.wgmma_product import block_of_registers, multiply_now
 
 # ---- accumulators ----
 
+_STRIDES = (
+    "are the descriptor's start and its offsets, in units of 16 bytes, those of the tile, and is the operand "
+    "transposed only if it is stored so?"
+)
 _MARK = 0x7F80_0000  # a mark is _MARK | serial << 7 | register
 
 
@@ -294,13 +298,13 @@ def _chunks(cluster: Cluster, part: WgmmaPart, bits: int, rows: int, kind: str, 
             f"{SHARED_START} .. {cluster.launch.shared_end - 1}",
         )
         message = f"the descriptor 0x{bits:016x} reaches bytes {reach} of the window {window}"
-        _report(cluster, part, "out-of-bounds", message)
+        _report(cluster, part, "out-of-bounds", message, _STRIDES)
         return None
     return chunks
 
 
-def _report(cluster: Cluster, part: WgmmaPart, kind: str, message: str) -> None:
-    cluster.reporter.add(kind, "error", f"wgmma.mma_async: {message}", "", part.where)
+def _report(cluster: Cluster, part: WgmmaPart, kind: str, message: str, hint: str = "") -> None:
+    cluster.reporter.add(kind, "error", f"wgmma.mma_async: {message}", hint, part.where)
 
 
 # ---- fence, groups ----

@@ -14,6 +14,7 @@ from tvm.tirx.expr import EqualOp, NotEqualOp
 from .conditions import condition
 from .errors import is_students
 from .state import state_or_none
+from .sync import BarrierArray, PipelineState
 
 _IN = "`in` asks for values that only the GPU knows: write Tx.Or(x == 0, x == 1), or 0 <= x and x < 2"
 _IS = "`is` compares Python's objects, not values of the GPU: write =="
@@ -21,6 +22,7 @@ _BY_PYTHON = (
     "a Python function decides here (any, all, bool, `if` in a list) by a value that only the GPU knows: "
     "write Tx.if_then_else, Tx.And or Tx.Or"
 )
+_NO_NUMBER = "this compares a number with barriers, a pipeline state or a function, which is always false"
 _REFUSED = {doc.In: _IN, doc.NotIn: _IN, doc.Is: _IS, doc.IsNot: _IS}
 _of_students = functools.lru_cache(None)(is_students)
 
@@ -39,6 +41,19 @@ def _refusing(kind: type):
         return usual(a, b)
 
     return decide
+
+
+def _comparing(kind: type):
+    usual = evaluator.DEFAULT_OP[kind]
+
+    def compare(a, b):
+        for one, other in ((a, b), (b, a)):
+            odd = callable(other) or isinstance(other, BarrierArray | PipelineState)
+            if isinstance(one, int | float) and odd and state_or_none() is not None:
+                raise TypeError(_NO_NUMBER)
+        return usual(a, b)
+
+    return compare
 
 
 def _deciding(usual):
@@ -64,6 +79,8 @@ def _either(self, node: doc.IfExp):
 
 for _kind in _REFUSED:
     evaluator.DEFAULT_OP[_kind] = _refusing(_kind)
+for _kind in (doc.Eq, doc.NotEq):
+    evaluator.DEFAULT_OP[_kind] = _comparing(_kind)
 for _op in (EqualOp, NotEqualOp):
     _op.__bool__ = _deciding(_op.__bool__)
 evaluator.ExprEvaluator._eval_if_exp = _either

@@ -42,6 +42,7 @@ _EXPLAINED = {
     "Tx.cta_id([m, n], parent=..) gives as many numbers as its list has extents",
     "Divide by zero": "this divides by 0 (`//` or `%`)",
     "TVM supports multiple types of integer divisions": "`/` of whole numbers gives a fraction: write `//`",
+    "Invalid object type: ": "a number or an element of a buffer is needed here, not a function or a class",
     "is null in the binary operator": "None is not a value on the GPU",
     "Operand should be a Expr": "a buffer is not a number: A[i, j] is one of its elements",
     "with `const` first": "a buffer is not a number: A[i, j] is one of its elements",
@@ -75,6 +76,8 @@ _REWORDED = {
     "bar.remote_view(cta).ptr_to([stage])",
     r"(?:float|int)\(\) argument must be .* not '": "int() and float() are for numbers that Python knows "
     'when it builds the kernel: on the GPU write Tx.cast(x, "int32")',
+    r"^'(\S+)' not supported between instances of": r"`\1` compares numbers, and one of these is none (a "
+    "function, a list, text?)",
     r"unsupported operand type\(s\) for @:": "there is no `@` on the GPU: Tx.gemm_async multiplies tiles",
     _OPERANDS + r".*'NoneType'": r"`\1` computes with None: a name has no value here",
     r"bad operand type for (\w+)\(\): '(?:Var|BufferLoad)'": r"\1() is for numbers that Python knows when it "

@@ -21,15 +21,18 @@ class BuilderError(ValueError):
 def guarded(function: Callable, path: Path) -> Callable:
     """The builder, with errors in its own code raised as BuilderError.
 
-    A ValueError passes through: a shape that does not fit, or a kernel that the language refuses.
+    The file's own ValueErrors pass through (a shape that does not fit), and kernels that are refused.
     """
 
     @functools.wraps(function)
     def make(*size: int, **options):
         try:
             made = function(*size, **options)
-        except ValueError:
-            raise
+        except ValueError as error:
+            raised = traceback.extract_tb(error.__traceback__)[-1].filename
+            if type(error) is not ValueError or raised == str(path.resolve()):
+                raise
+            raise BuilderError(told(error, function, path)) from error
         except Exception as error:
             raise BuilderError(told(error, function, path)) from error
         if made is None:
@@ -49,7 +52,7 @@ def guarded(function: Callable, path: Path) -> Callable:
 def told(error: Exception, function: Callable, path: Path) -> str:
     """The message `gemm_kernels.py:80: NameError: ...`, with the line's text and what to do."""
     where, text = place(function, error, path)
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    said = f"{type(error).__name__}: {error}".rstrip(": ").removeprefix("ValueError: ")
     remedy = next((advice for sign, advice in REMEDIES.items() if sign in said), "")
     return "\n".join(filter(None, [f"{where}: {said}", f"    {text}", remedy and f"  hint: {remedy}"]))
 

@@ -77,6 +77,8 @@ _SHAPES = {
     "its buffer's layout has no such tile: A and B are [rows, columns of K], as the buffer's shape and its "
     "tma_shared_layout have them",
     r"expected C_type=(\w+), got (\w+)": r"the accumulator in tensor memory is \1, not \2",
+    r"tma_auto stage=shared-chain": "TMA does not find this box in the layout of the shared "
+    "buffer, which is tma_shared_layout(dtype, swizzle, shape of the buffer)",
     r"no-swizzle SMEM descriptors|swizzle mode .* not supported": "an operand of Tx.gemm_async "
     "has no layout that the tensor core reads: pool.alloc(.., layout=tma_shared_layout(..))",
 }

@@ -60,7 +60,7 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
     skipped = _skips_phases(races, pair, place)
     if skipped is not None:
         return skipped
-    of_many = _phase_of_many(races, pair, place)
+    of_many = None if ahead else _phase_of_many(races, pair, place)
     if of_many is not None:
         return of_many
     warp = races.clocks.warp_of(pair.first.by)

@@ -1,9 +1,10 @@
-"""Signals that stay at one element of a barrier array, or that go round it in order and then skip one."""
+"""Signals or waits that stay at one element of a barrier array, and signals that skip one."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import orders_of, signals_by
 from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.number_agreement import agree
@@ -44,4 +45,17 @@ def stays(case: Case, place: Place) -> Reason | None:
         who = case.role({warp: signals.lanes})
         names = " or ".join(case.name(p) for p in others[:3])
         return reason("stays", row, who=who, name=case.name(place), times=times, others=names)
+    return None
+
+
+def waits_stay(case: Case, place: Place) -> Reason | None:
+    """All waits for this ring are for one other element, and a warp waits again for a phase it has seen."""
+    waited = [p for p in case.ring(place) if case.histories[p].waits]
+    if len(waited) != 1 or place in waited:
+        return None
+    for warp, waits in case.histories[waited[0]].waits.items():
+        if waits.again is not None:
+            who, name = case.role({warp: waits.lanes}), case.name(waited[0])
+            text = f"{who} {agree(who, 'waits')} for {name} {waits.count} times: the stage does not move on"
+            return Reason(CAUSES["stays"], text, waits.again[1])
     return None

@@ -135,13 +135,13 @@ def _overlap(races, pair: AccessPair) -> str:
         return f"{unit} {ids[0]} and {ids[1]} of the grid (cta_id) both store it"
     if line_of(races, first.row) != line_of(races, second.row) or None in (first.by, second.by):
         return ""
-    if pair.space == "shared" and not first.kind == "thread" == second.kind:
+    if pair.space == "shared" and not (first.kind == second.kind and first.kind in ("thread", "cp.async")):
         return ""
     one, two = (a.by // races.clocks.per_cta for a in (first, second))
     if one != two:
         same = "their tiles overlap" if _apart(pair) else "their tile coordinates are the same"
         return f"CTA {one} and CTA {two} of the cluster both store it: {same}"
-    if first.kind == "thread" == second.kind and first.by != second.by:
+    if first.kind == second.kind and first.kind in ("thread", "cp.async") and first.by != second.by:
         names = threads_of(races, sorted({first.by, second.by}))
         return f"{names} both store it: their rows or columns overlap"
     if first.kind == "result" == second.kind and first.by != second.by:

@@ -23,6 +23,7 @@ from ptxsim.checks.diagnosis.excess_arrivals import (
     issuers,
 )
 from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.diagnosis.ring_walk import waits_stay
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.checks.phrases import line_of, some_of, source_line, times
 from ptxsim.events.observer import Observer
@@ -199,9 +200,10 @@ class Barriers(Observer):
                 f"(phase {max(history.bytes_phase, 0)}; {waits}). It may write "
                 f"shared memory after the CTA has gone"
             )
-            self._afterwards(
-                cluster, "async-pending", "error", place, history, message, CAUSES["unseen-load"]
-            )
+            stays = waits_stay(self.case, place)
+            message += f"; {stays.text}" if stays else ""
+            cause = stays.cause if stays else CAUSES["unseen-load"]
+            self._afterwards(cluster, "async-pending", "error", place, history, message, cause, stays)
         elif some_arrived and _threads_a_round(cluster.program, history):
             self._drifts(cluster, place, history)
         elif place in self.exceeded and not self.wrong:  # otherwise, what else comes of it says more

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.phrases import line_of, lines_text
 
 _TILE, _WARP = 128, 32  # rows of a tile, and of a warp's part of tensor memory
 
@@ -42,7 +43,7 @@ def marked_arrays(arrays: dict[str, np.ndarray]) -> list[Marked]:
     return found
 
 
-def report_unwritten(marked: list[Marked], reporter) -> None:
+def report_unwritten(marked: list[Marked], reporter, program) -> None:
     """Adds a finding for every array of which a part, but not all, still holds its mark."""
     outside = [f for f in reporter.by_identity.values() if f.evidence.get("cause") == "useless-stores"]
     far = "".join(_where(finding) for finding in outside if finding.evidence.get("edge"))
@@ -65,13 +66,28 @@ def report_unwritten(marked: list[Marked], reporter) -> None:
         reporter.add(
             "uninitialized", "error",
             f"{output.name}: {count} of {left.size} elements were never written{where}{own} "
-            f"(the first one is {output.name}{list(first)}){far}",
+            f"(the first one is {output.name}{list(first)}){far or _stored(marked, program)}",
             CAUSES[
                 "stores-diagonal" if diagonal else "stores-outside" if outside else
                 "columns-of-a-warp" if own else cause
             ],
             key=("output", output.name), buffer=output.name,
         )  # fmt: skip
+
+
+def _stored(marked: list[Marked], program) -> str:
+    """`; line 12 stores it`, if the program's stores to global memory are those of one or two lines."""
+    stores = [row for row, i in enumerate(program.instrs) if i is not None and stores_globally(i)]
+    lines = list(dict.fromkeys(line_of(program, row) for row in stores))
+    if len(marked) > 1 or not 0 < len(lines) < 3:
+        return ""
+    return f"; {lines_text(lines)} store{'s' * (len(lines) == 1)} it"
+
+
+def stores_globally(instr) -> bool:
+    """Whether the instruction stores to global memory: the first state space of a copy is its target."""
+    spaces = [mod for mod in instr.mods if mod.partition("::")[0] in ("global", "shared")]
+    return instr.op in ("st", "red", "atom", "cp") and spaces[:1] == ["global"]
 
 
 def _same_tile_instead(output: Marked, reporter) -> None:

@@ -16,7 +16,7 @@ from ptxsim.checks.race.vector_clocks import Stamp
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, CopyArrival, Place, SharedSpan
 from ptxsim.events.views import Cluster, Split
-from ptxsim.jit.bytecode import LOG_PLACE
+from ptxsim.jit.bytecode import LOG_THREAD
 from ptxsim.machine.register_files import WHOLE_WARP
 
 _NOTHING = np.zeros(0, np.int32)
@@ -166,13 +166,12 @@ class Brought:
     def epoch_of(self) -> dict[int, int]:
         return dict(zip(self.agents.tolist(), self.epochs.tolist(), strict=True))
 
-    def source(self, agent: int) -> int | None:
-        """Source minus target address of this agent's copy; None: it writes zeros."""
-        reads, writes = self.logs
-        if len(reads) < len(writes):
-            return None
-        lane = int(np.flatnonzero(self.agents == agent)[0])
-        return int(reads[lane, LOG_PLACE] - writes[lane, LOG_PLACE])
+    def contents(self, agent: int) -> tuple:
+        """What this agent's copy writes: (source minus target address, its target if the rest is zeros)."""
+        reads, (_, thread, target, size) = self.logs[0], self.logs[1][self.agents == agent][0].tolist()
+        for _, _, source, given in reads[reads[:, LOG_THREAD] == thread].tolist():
+            return source - target, (target, given) if given < size - 1 else ()
+        return ()
 
 
 class ThreadCopies(Observer):
@@ -205,12 +204,8 @@ class ThreadCopies(Observer):
         """Whether two copies of one queue, known to write the same place, bring the same bytes."""
         agent -= self.clocks.first_copy
         first = self.clocks.first_agent(self.clocks.warp_of(agent))
-        sources = {
-            copies.source(agent)
-            for copies in self.latest.get(first, ())
-            if copies.epoch_of.get(agent) in epochs
-        }
-        return len(sources) == 1 and sources != {None}
+        known = [copies for copies in self.latest.get(first, ()) if copies.epoch_of.get(agent) in epochs]
+        return len(known) == 2 and known[0].contents(agent) == known[1].contents(agent)
 
     def cp_async_copy(self, cluster: Cluster, token: Copies) -> None:
         for log in token.logs:

@@ -107,7 +107,7 @@ class AccessPair:
         pair.learn(races, first, second, meeting)
         if pair.first is second:
             pair.issued = pair.issued[1], pair.issued[0]
-        since = _since_issue(pair, meeting.known)
+        since = _since_issue(races, pair, meeting.known)
         if not pair.waited and pair.first.kind == "wgmma":
             pair.waited = since is None or since <= 0
         pair.after_issue = pair.first.kind != "source" or since is None or since >= 0
@@ -148,13 +148,17 @@ class AccessPair:
         self.issuers = sorted({*self.issuers, *more})
 
 
-def _since_issue(pair: AccessPair, known) -> int | None:
+def _since_issue(races, pair: AccessPair, known) -> int | None:
     """Epochs of the first access's issuer between the issue and what the second access comes after, as far as
-    it is `known`: 0 just after the issue, less if it may come before. None: it is not known.
+    it is `known`: 0 just after the issue, less if it may come before. None: it is not known. If a thread of a
+    wgmma's own warpgroup makes the second access, the epochs are its own.
     """
-    op = pair.issued[0]
-    if op is None or pair.second.by is None:
+    op, by = pair.issued[0], pair.second.by
+    if op is None or by is None:
         return None
+    issued = races.wgmma.known.get((op.queue, op.epoch))
+    if issued is not None and races.wgmma.queue_of(by) == op.queue:
+        return int(known[by]) - int(issued[by])
     return int(known[op.thread]) - int(op.clock[op.thread])
 
 

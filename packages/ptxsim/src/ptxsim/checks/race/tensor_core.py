@@ -189,9 +189,13 @@ class Wgmma(Observer):
         """Whether a thread has waited for a wgmma that a warp of its group issued after an access. `clock`:
         what it knows.
         """
-        warp, per_cta = self.clocks.warp_of(by), self.races.cluster.warps_per_cta
-        queue = self.clocks.columns.get(("wgmma", warp - warp % per_cta % 4))
+        queue = self.queue_of(by)
         return queue is not None and self.all_knew(queue, int(clock[queue]), agent, then)
+
+    def queue_of(self, by: int) -> int | None:
+        """The queue of the wgmma of a thread's warpgroup; None: it has issued none."""
+        warp, per_cta = self.clocks.warp_of(by), self.races.cluster.warps_per_cta
+        return self.clocks.columns.get(("wgmma", warp - warp % per_cta % 4))
 
     def wgmma_read(self, cluster: Cluster, token: Issued, span: SharedSpan) -> None:
         known = self.spans.get(span)

@@ -1,0 +1,31 @@
+"""Where a kernel calls the function that holds a line: a helper's line does not say which use is wrong."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+MOST = 3  # calls that are named
+
+
+def called_at(text: str, ptx: str, line: int) -> str:
+    """`  # called at line 12`, for a line of an @Tx.inline function of the kernel with this PTX; else ""."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return ""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    around = sorted((f for f in functions if _holds(f, line)), key=lambda f: f.lineno)
+    if not around or not any("inline" in ast.unparse(d) for d in around[-1].decorator_list):
+        return ""
+    marked = {int(n) for n in re.findall(r"// @src (\d+)", ptx)}
+    outer = around[:1] if len(around) > 1 else [f for f in functions if any(_holds(f, n) for n in marked)]
+    calls = {node for f in outer for node in ast.walk(f) if isinstance(node, ast.Call)}
+    lines = sorted({c.lineno for c in calls if getattr(c.func, "id", "") == around[-1].name})
+    if not 0 < len(lines) <= MOST:
+        return ""
+    return f"  # called at line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}"
+
+
+def _holds(function: ast.FunctionDef, line: int) -> bool:
+    return function.lineno <= line <= (function.end_lineno or 0)
