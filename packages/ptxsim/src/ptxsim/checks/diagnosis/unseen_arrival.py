@@ -223,7 +223,9 @@ def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
         if lanes and warp not in at_home and (peers or set(lanes) == {issuer}):
             own = range(warp - warp % 4, warp - warp % 4 + 4)
             mine = role(races.cluster, dict.fromkeys(own, WHOLE_WARP))
-            return _alone(races, place, of_first_cta(races.cluster, lanes), mine)
+            return edge(
+                "arrives-alone", reader=mine, **_who_arrives(races, place, of_first_cta(races.cluster, lanes))
+            )
     return None
 
 
@@ -260,12 +262,13 @@ def alone_for_warp(races, pair: AccessPair) -> Edge | None:
     return None
 
 
-def _alone(races, place: tuple[int, int], lanes: dict[int, int], reader: str) -> Edge:
+def _who_arrives(races, place: tuple[int, int], lanes: dict[int, int]) -> dict[str, str]:
+    """Facts of the arrivals of some lanes on a barrier: its name, who arrives, and where."""
     sources = history_of(races.cluster)[place].sources
     row = next(row for how, warp, row in sources if how == "arrive" and warp in lanes)
     who = role(races.cluster, lanes)
     facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
-    return edge("arrives-alone", name=barrier_of(races, place), reader=reader, **facts)
+    return facts | {"name": barrier_of(races, place)}
 
 
 def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | None:
@@ -279,7 +282,7 @@ def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     lanes = {w: mask for w, mask in _arriving(races, place).items() if w // 4 == warp // 4}
     if not lanes or lanes.get(warp, 0) >> (first.by % 32) & 1:
         return None
-    return _alone(races, place, lanes, thread_of(races, first.by))
+    return edge("arrives-alone", reader=thread_of(races, first.by), **_who_arrives(races, place, lanes))
 
 
 def left_out(races, pair: AccessPair) -> Edge | None:
@@ -303,11 +306,7 @@ def left_out(races, pair: AccessPair) -> Edge | None:
             own, cause = lanes, "warp-left-out"
         if not own or own.get(warp, 0) >> (write.by % 32) & 1:
             continue
-        sources = history_of(races.cluster)[place].sources
-        row = next(row for how, w, row in sources if how == "arrive" and w in own)
-        who = role(races.cluster, own)
-        facts = {"who": who, "arrives": agree(who, "arrives"), "line": line_text(races, row)}
-        return edge(cause, name=barrier_of(races, place), writer=thread_of(races, write.by), **facts)
+        return edge(cause, writer=thread_of(races, write.by), **_who_arrives(races, place, own))
     return None
 
 

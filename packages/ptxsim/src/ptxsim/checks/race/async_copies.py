@@ -143,23 +143,11 @@ class BulkCopyOrder(Observer):
 
 
 @dataclass(eq=False)
-class Copies:
-    """The cp.async of one executed instruction: each lane's copy is a separate piece of work."""
-
-    agents: np.ndarray  # that issued the copies
-    first: int  # agent of the first lane of the warp
-    epochs: np.ndarray  # of the agents at issue; they number the copies of each queue
-    clock: np.ndarray  # of all lanes of the warp: a copy does not come after earlier ones (PTX ISA 8.9.1.1)
-    queues: int  # the queue of agent 0
-    logs: tuple  # (reads, writes)
-
-
-@dataclass(eq=False)
 class Brought:
     """What the cp.async of one executed instruction copy, lane by lane."""
 
     agents: np.ndarray  # that issued the copies
-    epochs: np.ndarray  # of the agents at issue
+    epochs: np.ndarray  # of the agents at issue; they number the copies of each queue
     logs: tuple  # (reads, writes)
 
     @functools.cached_property
@@ -172,6 +160,15 @@ class Brought:
         for _, _, source, given in reads[reads[:, LOG_THREAD] == thread].tolist():
             return source - target, (target, given) if given < size - 1 else ()
         return ()
+
+
+@dataclass(eq=False)
+class Copies(Brought):
+    """The same under way: each lane's copy is a separate piece of work."""
+
+    first: int  # agent of the first lane of the warp
+    clock: np.ndarray  # of all lanes of the warp: a copy does not come after earlier ones (PTX ISA 8.9.1.1)
+    queues: int  # the queue of agent 0
 
 
 class ThreadCopies(Observer):
@@ -193,7 +190,7 @@ class ThreadCopies(Observer):
             self.history.describe()
         queues = clocks.first_copy
         first, rows = clocks.first_agent(split.warp), clocks.clock[clocks.rows_of_warp(split.warp)].copy()
-        token = Copies(agents, first, clocks.clock[agents, agents], rows, queues, (reads, writes))
+        token = Copies(agents, clocks.clock[agents, agents], (reads, writes), first, rows, queues)
         clocks.begin_epochs(agents)
         self.last[agents] = token.epochs
         latest = self.latest.setdefault(first, deque(maxlen=_REMEMBERED))
