@@ -27,6 +27,7 @@ ASK, NEAR_ASK = "ld.acquire.gpu.global.u32 %x, [%p];", "ld.acquire.cta.global.u3
 LOOK = "ld.relaxed.gpu.global.u32 %x, [%p];"
 GIVES = WRITE + BARRIER + FLAG
 INCOMPLETE = "what it releases does not include this write"
+ALONE = "thread 0 of a CTA signals there for all its threads, with no barrier of the CTA after their write"
 ONLY_NEAR = "or only at the scope of a CTA or cluster"
 
 
@@ -44,7 +45,8 @@ def _result(gives: str, takes: str):
         (WRITE + BARRIER + FENCE + COUNT, LOOK + FENCE, ""),
         (WRITE + FENCE + BARRIER + FENCE + COUNT, LOOK + FENCE, ""),
         (FLAG + BARRIER + WRITE, ASK, INCOMPLETE),
-        (WRITE + FLAG, ASK, INCOMPLETE),
+        (WRITE + FLAG, ASK, ALONE),
+        (WRITE + FLAG, f"{ASK} st.global.u32 [%mine+64], %c;", ALONE),
         (GIVES + BARRIER + WRITE, ASK, INCOMPLETE),
         (FENCE + WRITE + BARRIER + COUNT, LOOK + FENCE, INCOMPLETE),
         (WRITE + BARRIER + NEAR + COUNT, LOOK + FENCE, "nothing releases the write before it, " + ONLY_NEAR),
@@ -78,7 +80,7 @@ BY_LEADER = f"{WRITE} bar.warp.sync -1; {LEADERS} @!%none fence.sc.gpu; {BARRIER
         (BY_LEADER, LOOK + SC, ""),
         (WRITE + "fence.sc.cta;" + BARRIER + COUNT, LOOK + SC, "nothing releases the write"),
         (WRITE + FENCE + BARRIER + COUNT, LOOK + SC, "between, whose own fence counts only as fence.sc"),
-        (WRITE + SC + COUNT, LOOK + SC, INCOMPLETE),
+        (WRITE + SC + COUNT, LOOK + SC, ALONE),
         (SC + WRITE + BARRIER + COUNT, LOOK + SC, INCOMPLETE),
         (WRITE + SC + BARRIER + COUNT, f"@!%rest {LOOK} {BARRIER} {FENCE}", "thread 0"),
         (WRITE + SC + BARRIER + COUNT, f"{SC} @!%rest {LOOK} {BARRIER}", "nothing acquires after it"),

@@ -47,10 +47,10 @@ def told(kind: type[OtherClusters], seed: int) -> list:
                 clock[both] = clock[both].max(0)
                 clock[both, both] += 1
             elif step < 0.8:
-                others.write(place, agent, clock[agent].copy(), True)
+                others.write(place, agent, clock[agent].copy(), True, 0)
                 clock[agent, agent] += 1
             else:
-                others.write(place, agent, wide[agent], False)
+                others.write(place, agent, wide[agent], False, 0)
     return [{tag: row.tolist() for tag, row in others.flags.get(p, {}).items()} for p in range(PLACES)]
 
 

@@ -20,7 +20,7 @@ _ACCESSES = {  # opcode -> (its thread gets the value, it writes, it is always s
     "atom": (True, True, True),
     "red": (False, True, True),
 }
-_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _CACHE = "{.first}{.second}{.hint}"
 _END = "{.vec}.type"
 _BOXES = (
@@ -44,7 +44,7 @@ _SETS = {
     "second": "L2::evict_normal L2::evict_first L2::evict_last",
     "got": "relaxed acquire",
     "given": "relaxed release",
-    "vec": " ".join(_VECTORS),
+    "vec": " ".join(VECTORS),
     "short": "v2 v4",
     "type": "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
 }
@@ -107,7 +107,7 @@ def _misfit(instr: Instr) -> str:
     if "nc" in mods and mods & {"lu", "cv"}:
         return "a cache operator that .nc does not have"
     bits = type_bits(instr.mods[-1])
-    size = bits * max((count for word, count in _VECTORS.items() if word in mods), default=1)
+    size = bits * max((count for word, count in VECTORS.items() if word in mods), default=1)
     wide = size == 256 and bits >= 32
     if size > 128 and not wide:
         return "a vector has at most 128 bits, or 256 as .v8.b32 or .v4.b64"
@@ -120,6 +120,6 @@ def access_form(instr: Instr) -> tuple[int, bool, int, int]:
     """(bytes per element, whether sign-extended, space, elements) of an accepted load or store."""
     spaces = [m.split("::e")[0].split("::f")[0] for m in instr.mods]
     space = next((SPACES[m] for m in spaces if m in SPACES), SPACE_GENERIC)
-    vector = next((_VECTORS[m] for m in instr.mods if m in _VECTORS), 1)
+    vector = next((VECTORS[m] for m in instr.mods if m in VECTORS), 1)
     kind = instr.mods[-1]
     return type_bits(kind) // 8, kind[0] == "s", space, vector

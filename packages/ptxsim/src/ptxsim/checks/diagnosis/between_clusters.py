@@ -9,7 +9,7 @@ from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.other_clusters import Told
 from ptxsim.checks.race.wording import thread_of
-from ptxsim.checks.static_flow import reachable
+from ptxsim.checks.static_flow import reachable, way_without_barrier
 from ptxsim.frontend.ast import Instr
 from ptxsim.isa.memory_access import ordering
 from ptxsim.units.fences_and_hints import meaning
@@ -26,6 +26,25 @@ def between_clusters(races, pair: AccessPair) -> Edge:
         return Edge(cause, _UNORDERED)
     missing = _broken_at(races, pair)
     return edge("hands-nothing-on", line=source_line(program, teller), missing=missing)
+
+
+def signalled_early(races, pair: AccessPair) -> Edge | None:
+    """What is wrong if a thread signals for its CTA, but no barrier has it wait for the others' writes."""
+    program, others = races.launch.program, races.history.others
+    for access in (pair.second, pair.first) if pair.first.kind == "other" else ():
+        if access.verb != "write" or access.kind not in ("thread", "other"):
+            continue
+        for place, agent, row in others.signals:
+            if (
+                place in others.polled
+                and access.agent != agent
+                and way_without_barrier(program, access.row, row)
+            ):
+                line, write = source_line(program, row), source_line(program, access.row)
+                missing = f"{thread_of(races, agent)} of a CTA signals there for all its threads, with no "
+                missing += f"barrier of the CTA after their write ({write})"
+                return edge("hands-nothing-on", line=line, missing=missing)
+    return None
 
 
 def _broken_at(races, pair: AccessPair) -> str:

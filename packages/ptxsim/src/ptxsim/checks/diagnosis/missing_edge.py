@@ -9,7 +9,7 @@ from typing import Any
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import history_of
-from ptxsim.checks.diagnosis.between_clusters import between_clusters
+from ptxsim.checks.diagnosis.between_clusters import between_clusters, signalled_early
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.carriers import (
     awaited_by_peers,
@@ -109,7 +109,7 @@ def missing(races, pair: AccessPair) -> Edge:
         return edge("tried")
     if pair.issuers:
         return _several_issue(races, pair)
-    same = same_output(races, pair)
+    same = signalled_early(races, pair) or same_output(races, pair)
     if same is not None and not (same.cause is CAUSES["word-moves-on"] and unawaited(races, pair)):
         return same
     if first.kind == "other":

@@ -89,6 +89,8 @@ class OtherClusters:
         self.events[0, EPOCH] = _NEVER
         self.flags: dict[int, Rows] = {}  # global place -> what was released there
         self.added: dict[int, int] = {}  # global place -> times that something was passed on there
+        self.signals: dict[tuple[int, int, int], None] = {}  # (place, agent, program row) that released
+        self.polled: set[int] = set()  # global places that loads have asked for flags
         self.together = False  # whether other clusters run at the same time
         self.begin(0)
 
@@ -107,9 +109,12 @@ class OtherClusters:
     def join(self, first: OtherClusters) -> None:
         """This cluster runs together with the one of `first`."""
         self.flags, self.added, self.together = first.flags, first.added, True
+        self.signals, self.polled = first.signals, first.polled
 
     def read(self, clocks: VectorClocks, agent: int, place: int, how: Ordering) -> None:
         """A thread reads a flag."""
+        if not how.writes:
+            self.polled.add(place)
         flag, key, added = self.flags.get(place), (agent, place, how.acquires), self.added.get(place, 0)
         if flag is None or self.looked.get(key) == added:
             return
@@ -145,8 +150,12 @@ class OtherClusters:
             self.latest[tag] = self.used
             self.used += 1
 
-    def write(self, place: int, agent: int, row: np.ndarray, released: bool) -> None:
-        """A thread writes a flag, and so releases what this row knows: by itself, or by a fence before."""
+    def write(self, place: int, agent: int, row: np.ndarray, released: bool, at: int) -> None:
+        """A thread writes a flag by the instruction `at`, and so releases what this row knows: by itself, or
+        by a fence before.
+        """
+        if len(row):
+            self.signals[place, agent, at] = None
         flag = self.flags.setdefault(place, {})
         more = _join(flag, self.now, row) and self.together
         if self.used > 1 and len(row):

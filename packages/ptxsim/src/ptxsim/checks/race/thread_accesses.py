@@ -98,5 +98,5 @@ class ThreadAccesses(Observer):
         stamp = self.released.release(agent, place, how, same)
         if is_global(place) and not how.near:
             stamp = stamp if how.releases else self.clocks.fenced(agent)
-            self.others.write(place, agent, stamp.clock, how.releases)
+            self.others.write(place, agent, stamp.clock, how.releases, int(entry[bytecode.LOG_ROW]))
         return True
