@@ -37,6 +37,7 @@ ORDERS = ("program", "adverse")
 HOPPER = "Hopper GEMM 256x256x512"
 SAID = 70  # characters of a first finding
 _SEVERITIES = ("error", "incomplete", "review", "clean")  # worst first
+_KILLED = "the kernel did not finish within 6 s and its process was killed"
 _PLACE = re.compile(r"(<!-- table: begin -->\n).*(<!-- table: end -->)", re.S)
 
 
@@ -162,15 +163,10 @@ def table(rows: list[Row]) -> str:
     others = {head: said for name, head in TOOLS.items() if (said := _results(name))}
     heads = ["kernel", "planted mistake", "ptxsim", "first finding", "CPU s", "H200 did", *others]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    for row in rows:
-        cells = [
-            row.kernel,
-            row.mistake or "none",
-            row.verdict,
-            row.said,
-            str(row.seconds or "-"),
-            row.chip or "-",
-        ]
+    for before, row in zip([None, *rows], rows, strict=False):
+        kernel = "" if before and before.kernel == row.kernel else row.kernel
+        chip = row.chip.replace(_KILLED, "hung") or "-"
+        cells = [kernel, row.mistake or "none", row.verdict, row.said, str(row.seconds or "-"), chip]
         cells += [said.get(row.key, "not run") for said in others.values()]
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)
@@ -185,11 +181,12 @@ def _results(name: str) -> dict[str, str]:
 
 def on_page(new: set[str]) -> list[Row]:
     """The rows of README.md for kernels that are not run this time."""
-    found = []
+    found, last = list[Row](), ""  # a kernel's later rows leave its name out
     for line in _PLACE.search((HERE / "README.md").read_text())[0].splitlines():
         kernel, mistake, verdict, said, seconds, chip, *_ = [c.strip() for c in line.split("|")[1:]] + [
             ""
         ] * 6
+        last = kernel = kernel or last
         if verdict and kernel not in new | {"kernel", "---"}:
             spent = None if seconds == "-" else float(seconds)
             found.append(Row(kernel, mistake.replace("none", ""), verdict, said, spent, chip.strip("-")))

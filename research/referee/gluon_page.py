@@ -47,13 +47,15 @@ def table(cases: dict[str, dict[str, dict]]) -> str:
     lines = [f"{len(wrong)} mistakes in {len(right)} kernels: {'; '.join(words)}.", ""]
     lines += ["| kernel | planted mistake | ptxsim | first finding | Triton ConSan | H200 alone |"]
     lines += ["|" + "---|" * 6]
+    last = ""
     for case, rows in cases.items():
         kernel, _, mistake = case.partition(": ")
         ours, theirs, chip = rows["ptxsim"], rows["consan"], rows["alone"]
         said = theirs["said"][:80] or ("nothing; it never ended" if theirs["result"] == "hung" else "nothing")
         did = "the launch fails" if chip["result"] == "failed" else chip["result"]
         first = ours["said"].partition("\n")[0][:80]
-        cells = (kernel, mistake, ours["verdict"], first, said, did)
+        cells = ("" if kernel == last else kernel, mistake, ours["verdict"], first, said, did)
+        last = kernel
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)
 
