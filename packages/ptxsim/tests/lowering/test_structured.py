@@ -18,7 +18,7 @@ from warp_kernels import register_kernel, run_registers
 THREADS = 64
 DEPTH = 3
 BITS = (1 << 32) - 1
-Test = tuple[str, int]
+Condition = tuple[str, int]
 
 
 class Returned(Exception):
@@ -50,7 +50,7 @@ def draw_one(rng: random.Random, depth: int, inside: bool) -> tuple:
             return "loop", draw(rng, depth - 1, True)
 
 
-def draw_test(rng: random.Random) -> Test:
+def draw_test(rng: random.Random) -> Condition:
     return rng.choice([("lt", rng.randint(0, THREADS)), ("bit", rng.randint(0, 4))])
 
 
@@ -82,22 +82,22 @@ class Thread:
         for kind, *parts in statements:
             getattr(self, f"do_{kind}")(*parts)
 
-    def holds(self, test: Test) -> bool:
+    def holds(self, test: Condition) -> bool:
         return TESTS[test[0]][1](self.x, self.t, test[1])
 
     def do_set(self, factor: int) -> None:
         self.x = (self.x * factor + self.t) & BITS
 
-    def do_return(self, test: Test, how: str) -> None:
+    def do_return(self, test: Condition, how: str) -> None:
         if self.holds(test):
             self.out = self.t if "st.global" in RETURNS[how] else 0
             raise Returned
 
-    def do_break(self, test: Test) -> None:
+    def do_break(self, test: Condition) -> None:
         if self.holds(test):
             raise Broken
 
-    def do_if(self, test: Test, then: list[tuple], other: list[tuple]) -> None:
+    def do_if(self, test: Condition, then: list[tuple], other: list[tuple]) -> None:
         self.do(then if self.holds(test) else other)
 
     def do_loop(self, body: list[tuple]) -> None:
@@ -132,7 +132,7 @@ class Compiler:
     def put(self, *lines: str) -> None:
         self.blocks[self.now] += lines
 
-    def part(self, test: Test, yes: int, no: int) -> None:
+    def part(self, test: Condition, yes: int, no: int) -> None:
         self.put(TESTS[test[0]][0].format(test[1]), f"@%p bra B{yes};", f"bra.uni B{no};")
 
     def do(self, statements: list[tuple]) -> None:
@@ -142,7 +142,7 @@ class Compiler:
     def do_set(self, factor: int) -> None:
         self.put(f"mad.lo.u32 %r0, %r0, {factor}, %t;")
 
-    def do_return(self, test: Test, how: str) -> None:
+    def do_return(self, test: Condition, how: str) -> None:
         after = self.block()
         if RETURNS[how]:
             leaving = self.block()
@@ -152,12 +152,12 @@ class Compiler:
             self.put(TESTS[test[0]][0].format(test[1]), "@%p bra OUT;", f"bra.uni B{after};")
         self.now = after
 
-    def do_break(self, test: Test) -> None:
+    def do_break(self, test: Condition) -> None:
         after = self.block()
         self.part(test, self.exits[-1], after)
         self.now = after
 
-    def do_if(self, test: Test, then: list[tuple], other: list[tuple]) -> None:
+    def do_if(self, test: Condition, then: list[tuple], other: list[tuple]) -> None:
         yes, no, after = self.block(), self.block(), self.block()
         self.part(test, yes, no)
         for start, statements in ((yes, then), (no, other)):
