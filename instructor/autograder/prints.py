@@ -243,9 +243,12 @@ def _same(node: ast.AST, bare: bool) -> ast.expr | None:
 
 def _quiet(node: ast.AST, own: set[str]) -> bool:
     """Whether the node calls only what Python or the file itself defines, or what only names a value."""
-    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
-    others = any(isinstance(one, ast.NamedExpr | ast.Yield | ast.Await) for one in ast.walk(node))
-    return not others and all(_harmless(one, own) for one in calls)
+    for one in ast.walk(node):
+        if isinstance(one, ast.NamedExpr | ast.Yield | ast.Await):
+            return False
+        if isinstance(one, ast.Call) and not _harmless(one.func, own):
+            return False
+    return True
 
 
 def _harmless(function: ast.expr, own: set[str]) -> bool:
