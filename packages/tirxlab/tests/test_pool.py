@@ -1,5 +1,6 @@
 """Processes that may die: results arrive, failures are named, and nothing is left running."""
 
+import functools
 import os
 import signal
 import threading
@@ -47,6 +48,21 @@ def test_results_come_for_all_tasks_also_after_deaths():
 
 def note(path):
     path.write_text(str(os.getpid()))
+
+
+def note_later(path):
+    return functools.partial(note, path)
+
+
+def test_what_a_preparation_leaves_is_done_when_no_work_waits(tmp_path):
+    with Pool(1) as pool:
+        pool.start(note_later, tmp_path / "later")
+        pool.submit("pid", os.getpid)
+        found = dict(pool.results())
+        while not (tmp_path / "later").exists():  # pytest's limit ends it
+            time.sleep(0.01)
+        pool.submit("again", os.getpid)
+        assert found | dict(pool.results()) == found | {"again": found["pid"]}
 
 
 def test_processes_may_start_and_prepare_before_there_is_work(tmp_path):

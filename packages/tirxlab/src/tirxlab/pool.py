@@ -89,7 +89,9 @@ class Pool:
                 _kill(worker)
 
     def start(self, prepare: Callable, *args) -> None:
-        """Start the processes before there is work for them; each calls `prepare` first."""
+        """Start the processes before there is work for them; each calls `prepare` first. If that returns a
+        function, each calls it once there is no work for it.
+        """
         while len(self.workers) < self.count:
             self._start((prepare, args))
 
@@ -208,6 +210,17 @@ def _kill(worker: _Worker) -> None:
     worker.pipe.close()
 
 
+def _prepared(prepare: Callable, args: tuple) -> Callable | None:
+    """Imports what a process will need; returns what `prepare` leaves for when there is no work."""
+    more = None
+    gc.disable()  # objects made by imports live to the end
+    with contextlib.suppress(Exception):  # an error will come up again where the import is needed
+        more = prepare(*args)
+    gc.freeze()
+    gc.enable()
+    return more
+
+
 def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> None:
     """The main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
@@ -221,14 +234,11 @@ def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> N
     share = str(max(1, (os.cpu_count() or 1) // count))
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "PTXSIM_JOBS"):
         os.environ.setdefault(name, share)
-    if prepare is not None:
-        gc.disable()  # objects made by imports live to the end
-        with contextlib.suppress(Exception):  # an error will come up again where the import is needed
-            prepare[0](*prepare[1])
-        gc.freeze()
-        gc.enable()
+    idle = _prepared(*prepare) if prepare is not None else None
     with contextlib.suppress(EOFError, OSError):
         while True:
+            if idle is not None and not pipe.poll():
+                idle = _prepared(idle, ())
             function, args = pipe.recv()
             try:
                 result = function(*args)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import compileall
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,16 +63,22 @@ def _end_unused() -> None:
         _READY.pop().close()
 
 
-def prepare(device: str | None) -> None:
+def prepare(device: str | None) -> Callable[[], None]:
     """Imports what a run needs and warms it up, in a pool process while the first kernel is built."""
     from tirxlab.devices import device_name
 
     if device_name(device) == "sim":
         import ptxsim
-        import ptxsim.forecasting  # noqa: F401
 
         ptxsim.warm_up()
     import utils  # noqa: F401
+
+    return prepare_more
+
+
+def prepare_more() -> None:
+    """What only later work needs: the prediction of a time, and other processes."""
+    import ptxsim.forecasting  # noqa: F401
 
     if not sys.dont_write_bytecode:
         compileall.compile_dir(TIRXLAB, quiet=2)  # a confined child imports these but cannot write them
