@@ -18,8 +18,8 @@ from ptxsim.report.findings import Finding
 
 def run_elections(launch: Launch, run: Callable, order: Order):
     """Runs the launch, if need be twice; returns a Part. run(order) runs it once and returns its Part."""
-    elects = any(instr is not None and instr.op == "elect" for instr in launch.program.instrs)
-    if not elects or not choices(launch, base_of(order)).elected:
+    instrs = launch.program.instrs if choices(launch, base_of(order)).elected else ()
+    if not any(instr is not None and instr.op == "elect" for instr in instrs):
         return run(order)
     before = launch.memory.copies()
     another = run(order)
@@ -27,8 +27,10 @@ def run_elections(launch: Launch, run: Callable, order: Order):
         return another
     launch.memory.restore(before)
     launch.elects_lowest = True
-    lowest = run(order)
-    launch.elects_lowest = False
+    try:
+        lowest = run(order)
+    finally:
+        launch.elects_lowest = False
     known = {_what(finding) for finding in _wrong(lowest)}
     relying = [finding for finding in _wrong(another) if _what(finding) not in known]
     if relying:

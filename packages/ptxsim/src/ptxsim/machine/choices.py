@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
+from ptxsim.machine.split import first_lane
 
 LAST_LANE = 31
 
@@ -40,4 +41,4 @@ def choices(launch: Launch, order: object) -> Choices:
 def elected_lane(members: int, limit: int) -> int:
     """The lane that elect.sync elects; always the same for the same members (9.7.13.14)."""
     below = members & ((2 << limit) - 1)
-    return below.bit_length() - 1 if below else (members & -members).bit_length() - 1
+    return below.bit_length() - 1 if below else first_lane(members)

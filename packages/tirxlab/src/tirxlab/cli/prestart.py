@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import compileall
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,18 +68,20 @@ def prepare(device: str | None) -> Callable[[], None]:
     """Imports what a run needs and warms it up, in a pool process while the first kernel is built."""
     from tirxlab.devices import device_name
 
-    if device_name(device) == "sim":
+    simulates = device_name(device) == "sim"
+    if simulates:
         import ptxsim
 
         ptxsim.warm_up()
     import utils  # noqa: F401
 
-    return prepare_more
+    return functools.partial(prepare_more, simulates)
 
 
-def prepare_more() -> None:
+def prepare_more(simulates: bool) -> None:
     """What only later work needs: the prediction of a time, and other processes."""
-    import ptxsim.forecasting  # noqa: F401
+    if simulates:
+        import ptxsim.forecasting  # noqa: F401
 
     if not sys.dont_write_bytecode:
         compileall.compile_dir(TIRXLAB, quiet=2)  # a confined child imports these but cannot write them

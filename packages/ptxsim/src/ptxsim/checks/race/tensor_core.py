@@ -88,7 +88,7 @@ class Tcgen05(Observer):
         stamp = Stamp(token.clock, joined(token.thread_clock, told))
         self.races.synchronization.arrive_later(cluster, place, stamp, stamp, token.row)
         if cluster.mbarriers[place].expected == 1:  # this signal ends the phase, before the thread's next one
-            column = self.clocks.column("bytes", place) - self.clocks.threads
+            column = self.clocks.thread_column("bytes", place)
             phase = cluster.mbarriers[place].phase + 1
             self.signalled[token.thread] = with_epoch(told, column, phase)
 
