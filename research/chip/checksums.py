@@ -17,7 +17,7 @@ from research import store
 from research.chip.compact import checksums
 from research.chip.replay import BLACKWELL, ORDERS, Caught, files_of, load_caught
 
-SMALLEST = 1024  # bytes of an array that is kept as checksums
+SMALLEST = 128  # bytes of an array that is kept as checksums
 
 
 def with_checksums(archive: Path) -> dict[str, bytes]:

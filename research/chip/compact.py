@@ -15,7 +15,8 @@ import numpy as np
 
 VALUES = np.array([-1.0, -0.5, 0.5, 2.0])
 SCALES = {"int8": 2}  # factor of VALUES for types without halves
-BLOCK = 128  # bytes per checksum
+BLOCK = 1024  # bytes per checksum
+SHOWN = 8  # numbers of a block that differs
 
 Random = np.random.RandomState  # NumPy keeps its streams stable across versions
 
@@ -59,6 +60,6 @@ def blocks_that_differ(chip: np.ndarray, ours: np.ndarray) -> str:
     if not wrong.size:
         return ""
     first = int(wrong[0]) * BLOCK // ours.itemsize
-    numbers = ours[first : first + BLOCK // ours.itemsize]
+    numbers = ours[first : first + SHOWN]
     blocks = f"{wrong.size} of {chip.size} blocks of {BLOCK} bytes differ in {ours.dtype.name}"
-    return f"{blocks}, the first at {first}, which ptxsim leaves as {numbers}"
+    return f"{blocks}, the first at {first}, which ptxsim leaves as {numbers} .."

@@ -26,16 +26,16 @@ def test_the_numbers_are_those_that_the_chip_was_given():
 
 
 def test_equal_arrays_have_equal_checksums():
-    data = np.arange(100, dtype=np.float32)
-    assert checksums(data).shape == (4,)  # of 400 bytes
+    data = np.arange(800, dtype=np.float32)
+    assert checksums(data).shape == (4,)  # of 3,200 bytes
     assert blocks_that_differ(checksums(data), data.copy()) == ""
 
 
 def test_one_bit_is_seen_in_its_block():
-    chip = np.arange(100, dtype=np.int32)
+    chip = np.arange(800, dtype=np.int32)
     ours = chip.copy()
     ours[BLOCK // 4 + 1] ^= 1
     text = blocks_that_differ(checksums(chip), ours)
     assert text.startswith(
-        "1 of 4 blocks of 128 bytes differ in int32, the first at 32, which ptxsim leaves as [32 32"
+        "1 of 4 blocks of 1024 bytes differ in int32, the first at 256, which ptxsim leaves as [256 256"
     )
