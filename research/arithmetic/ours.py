@@ -59,7 +59,7 @@ def _warpgroups(form: Form, codes: tuple) -> np.ndarray:
         files = np.ascontiguousarray(held.transpose(0, 2, 1), np.uint64)
         addresses = np.array([one.ctypes.data for one in files], np.int64)
         at = addresses.ctypes.data
-        multiply_now(block.address, window.ctypes.data, window.size, *descriptors, at, at, 15)
+        multiply_now(block.address, window.ctypes.data, window.size, *descriptors, at, at, at, 0, 15)
         raw = np.ascontiguousarray(files.transpose(0, 2, 1).astype(np.uint32)).view(c.dtype)
         found[tile][rows, columns] = raw.reshape(128, -1)
     return found

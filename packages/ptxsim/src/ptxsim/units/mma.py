@@ -1,13 +1,14 @@
 """mma.sync (PTX ISA 9.7.14.5): D = A * B + C by one warp, all four matrices in registers.
 
 Sums are computed in float64, which is exact, and rounded once to the type of D. A chip may round and order
-its sums differently (9.7.14.5.14). Sparse and block-scaled forms and m8n8k4 of f16 (sm_70) are refused.
+its sums differently (9.7.14.5.14). Block-scaled forms (sm_120a) and m8n8k4 of f16 (sm_70) are refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,16 @@ from ptxsim.jit.loop_memory import set_word, word
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
 from ptxsim.units.registry import FastForm, refuse, slots_of, unit
+from ptxsim.units.sparse_a import (
+    ROWS,
+    SPARSE_WORDS,
+    Sparse,
+    all_defined,
+    decode_sparse,
+    expand,
+    report_undefined,
+    sparse_words,
+)
 from ptxsim.units.warp import require_aligned, require_set
 
 _BYTES = {kind: DECODERS[kind].bytes for kind in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")}
@@ -43,6 +54,15 @@ _LEGAL = {
     _INT4: ({"m8n8k32", "m16n8k32", "m16n8k64"}, ("s32",)),
     ("b1",): ({"m8n8k128", "m16n8k128", "m16n8k256"}, ("s32",)),
 }
+_SPARSE = {
+    ("f16",): ({"m16n8k16", "m16n8k32"}, ("f16", "f32")),
+    ("bf16",): ({"m16n8k16", "m16n8k32"}, ("f32",)),
+    ("tf32",): ({"m16n8k8", "m16n8k16"}, ("f32",)),
+    _FP8: ({"m16n8k64"}, ("f16", "f32")),
+    _INT8: ({"m16n8k32", "m16n8k64"}, ("s32",)),
+    _INT4: ({"m16n8k64", "m16n8k128"}, ("s32",)),
+}
+SPARSE = ("sp", "sp::ordered_metadata")
 
 
 @dataclass(frozen=True)
@@ -58,6 +78,12 @@ class MmaForm:
     d: str
     saturate: bool
     bitwise: str  # "xor" or "and" for b1, else ""
+    sparse: Sparse | None = None
+
+    @property
+    def stored(self) -> int:
+        """Elements of a row of A in registers."""
+        return self.k // 2 if self.sparse else self.k
 
 
 def sizes_of(instr) -> tuple[int, int, int]:
@@ -72,14 +98,16 @@ def decode_form(instr) -> MmaForm:
     types = [m for m in instr.mods if m in BITS or m in ("f32", "s32")]
     m, n, k = sizes_of(instr)
     shape, (d, a, b, c) = f"m{m}n{n}k{k}", types
-    for family, (shapes, results) in _LEGAL.items():
+    sparse = instr.mods[0] in SPARSE
+    for family, (shapes, results) in (_SPARSE if sparse else _LEGAL).items():
         if a in family:
             good = b in family and shape in shapes and c in results and d in results
             if not good or c != d:
                 what = "sm_70's" if (shape, a) == ("m8n8k4", "f16") else "no such form, or"
                 raise refuse(instr, f"mma.{shape}.{'.'.join(types)}: {what} not modelled (PTX ISA 9.7.14.5)")
     bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")
-    return MmaForm(m, n, k, a, b, c, d, "satfinite" in instr.mods, bitwise)
+    made = decode_sparse(instr, k, BITS[a], instr.operands[5]) if sparse else None
+    return MmaForm(m, n, k, a, b, c, d, "satfinite" in instr.mods, bitwise, made)
 
 
 @lru_cache(maxsize=16)
@@ -125,7 +153,8 @@ def operand_of(place: np.ndarray, kind: str) -> Operand:
 
 # ---- the product, in compiled code; a ParameterBlock has these words, then those of A, then those of B ----
 
-QUIET, M, N, K, XOR, C_KIND, D_KIND, SATURATE, RESULTS, D_PLACES, C_SLOTS, D_SLOTS, A_WORDS = range(13)
+QUIET, M, N, K, XOR, C_KIND, D_KIND, SATURATE, RESULTS, D_PLACES, C_SLOTS, D_SLOTS, METADATA = range(13)
+A_WORDS = METADATA + SPARSE_WORDS
 BITS_EACH, TABLE, ELEMENTS, SLOTS, SHIFTS, PLACES, OPERAND_WORDS = range(7)
 F16, F32, S32, F64 = range(4)
 _RESULTS = {"f16": F16, "f32": F32, "s32": S32, "f64": F64}
@@ -203,11 +232,16 @@ def _rounded(kind, x, saturate):
 
 
 @inner
-def multiply(block, registers):
-    """D = A * B + C for a warp. registers: host address of its register file."""
+def multiply(block, registers, found):
+    """D = A * B + C for a warp. registers: host address of its register file; found: see `expand`."""
     m, n, k, count = word(block, M), word(block, N), word(block, K), word(block, RESULTS)
     a, b, d, out = np.empty(m * k), np.empty(n * k), np.empty(m * n), np.empty(32 * count)
-    _decode(block + 8 * A_WORDS, registers, a)
+    if word(block, METADATA) >= 0:
+        stored = np.empty(m * k // 2)
+        _decode(block + 8 * A_WORDS, registers, stored)
+        expand(block + 8 * METADATA, registers, stored, a, 0, found)
+    else:
+        _decode(block + 8 * A_WORDS, registers, a)
     _decode(block + 8 * (A_WORDS + OPERAND_WORDS), registers, b)
     _product(m, n, k, word(block, XOR), a, b, d)
     c_kind, d_kind = word(block, C_KIND), word(block, D_KIND)
@@ -231,15 +265,17 @@ def multiply_warp(row, m, warp, registers, predicates, control):
     block = column(row, bytecode.CALLED_BLOCK)
     if m != bytecode.FULL or word(control, bytecode.LOG_ON) > word(block, QUIET):
         return 0
+    if not all_defined(block + 8 * METADATA, registers):
+        return 0
     set_word(control, bytecode.TENSOR_OPERATIONS, word(control, bytecode.TENSOR_OPERATIONS) + 1)
     if not word(control, bytecode.DRY):
-        multiply(block, registers)
+        multiply(block, registers, 0)
     return 1
 
 
 @compiled()
-def multiply_now(block, registers):
-    multiply(block, registers)
+def multiply_now(block, registers, found):
+    multiply(block, registers, found)
 
 
 @dataclass(frozen=True)
@@ -262,6 +298,7 @@ def block_of(form: MmaForm, layout: Layout, args, quiet: bool) -> ParameterBlock
         *(quiet, form.m, form.n, form.k, form.bitwise == "xor"),
         *(_RESULTS[form.c], _RESULTS[form.d], form.saturate, len(halves)),
         *(np.ascontiguousarray((layout.row * form.n + layout.column).T), of_c, of_d),
+        *sparse_words(form.sparse, args[4] if form.sparse else -1),
         *(oa.bits, oa.table, len(oa.shift), a[oa.register], oa.shift, oa.index),
         *(ob.bits, ob.table, len(ob.shift), b[ob.register], ob.shift, ob.index),
     )
@@ -270,11 +307,25 @@ def block_of(form: MmaForm, layout: Layout, args, quiet: bool) -> ParameterBlock
 _RESULT_BITS = {"f16": 16, "f32": 32, "s32": 32, "f64": 64}
 
 
-_SHAPES = " ".join(sorted({shape for shapes, _ in _LEGAL.values() for shape in shapes}))
+_SETS: dict[str, Any] = {
+    "shape": " ".join(
+        sorted({shape for forms in (_LEGAL, _SPARSE) for s, _ in forms.values() for shape in s})
+    ),
+    "d": "f16 f32",
+    "half": "f16",
+    "wide": "bf16 tf32",
+    "eight": "e4m3 e5m2",
+    "int": "s8 u8 s4 u4",
+    "bits": "xor and",
+}
+_TYPES = (
+    ".d.half.half.d", ".f32.wide.wide.f32", ".d.eight.eight.d", "{.satfinite}.s32.int.int.s32",
+)  # fmt: skip
+_DENSE = "mma .sync.aligned.shape.row.col"
 
 
 def _layout(form: MmaForm) -> Layout:
-    operands = _operand("a", form.m, form.k, form.a), _operand("b", form.n, form.k, form.b)
+    operands = _operand("a", form.m, form.stored, form.a), _operand("b", form.n, form.k, form.b)
     return Layout(*operands, *mma_d(form.m, form.n))
 
 
@@ -284,19 +335,11 @@ def _fast_mma(instr, args: tuple, unset) -> ParameterBlock:
 
 
 @unit(
-    "mma .sync.aligned.shape.row.col.d.half.half.d d, a, b, c",
-    "mma .sync.aligned.shape.row.col.f32.wide.wide.f32 d, a, b, c",
-    "mma .sync.aligned.shape.row.col.d.eight.eight.d d, a, b, c",
-    "mma .sync.aligned.shape.row.col{.rn}.f64.f64.f64.f64 d, a, b, c",
-    "mma .sync.aligned.shape.row.col{.satfinite}.s32.int.int.s32 d, a, b, c",
-    "mma .sync.aligned.shape.row.col.s32.b1.b1.s32.bits.popc d, a, b, c",
-    shape=_SHAPES,
-    d="f16 f32",
-    half="f16",
-    wide="bf16 tf32",
-    eight="e4m3 e5m2",
-    int="s8 u8 s4 u4",
-    bits="xor and",
+    *(f"{_DENSE}{types} d, a, b, c" for types in _TYPES),
+    f"{_DENSE}{{.rn}}.f64.f64.f64.f64 d, a, b, c",
+    f"{_DENSE}.s32.b1.b1.s32.bits.popc d, a, b, c",
+    *(f"mma.{s} .sync.aligned.shape.row.col{types} d, a, b, c, e, f" for types in _TYPES for s in SPARSE),
+    **_SETS,
     writes=(0,),
     section="9.7.14.5",
     fast=FastForm(_fast_mma, called=multiply_warp, unheard=True),
@@ -321,7 +364,11 @@ def multiplier(form: MmaForm, layout: Layout):
             return
         if not blocks:
             blocks.append(block_of(form, layout, args, quiet=True))
-        multiply_now(blocks[0].address, address_in_host(cluster.registers[split.warp]))
+        found = np.zeros(form.sparse.chunks * ROWS if form.sparse else 1, np.int64)
+        registers = address_in_host(cluster.registers[split.warp])
+        multiply_now(blocks[0].address, registers, address_in_host(found))
+        if form.sparse:
+            report_undefined(cluster, split, form.sparse, found)
 
     return run
 
@@ -336,17 +383,17 @@ def _check_counts(instr, form: MmaForm) -> None:
     needs = []
     for elements, kind in (
         (form.m * form.n, form.d),
-        (form.m * form.k, form.a),
+        (form.m * form.stored, form.a),
         (form.k * form.n, form.b),
         (form.m * form.n, form.c),
     ):
         bits = _RESULT_BITS.get(kind) or BITS[kind]
         needs.append(max(1, elements * bits // 32 // max(32, bits)))
-    require_counts(instr, needs)
+    require_counts(instr, needs + [1, 1] * bool(form.sparse))
 
 
 def require_counts(instr, needs: list[int]) -> None:
-    """Raises PtxError unless operands D, A, B, C have these numbers of registers."""
+    """Raises PtxError unless the operands have these numbers of registers."""
     sizes = [len(o.items) if hasattr(o, "items") else 1 for o in instr.operands]
     if sizes != needs:
-        raise refuse(instr, f"operands D, A, B, C take {needs} registers, not {sizes}")
+        raise refuse(instr, f"the operands D, A, B, C, .. take {needs} registers, not {sizes}")

@@ -23,8 +23,9 @@ from ptxsim.jit.host import address_in_host
 from ptxsim.machine.async_queue import Work
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Origin, Split, Wait
-from ptxsim.units.matrix_operands import Chunks, operand_chunks
+from ptxsim.units.matrix_operands import K_BYTES, Chunks, operand_chunks
 from ptxsim.units.registry import FastForm, always, refuse, slots_of, unit
+from ptxsim.units.sparse_a import report_undefined
 from ptxsim.units.warp import WHOLE_WARP_DONE, require_aligned, require_set
 from ptxsim.units.wgmma_form import BOXES, SETS, WgmmaForm, decode_form
 from ptxsim.units.wgmma_group import fast_group, whole_group
@@ -63,6 +64,7 @@ class WgmmaPart:
     a: Any  # descriptor, or uint64 (4, 32) registers
     b: int
     accumulate: bool
+    indices: Any = None  # uint64 (1, 32): the register with the indices of a sparse A
     token: object = None
 
 
@@ -157,7 +159,7 @@ def _check_fence(
 )
 def mma_async(instr):
     form = decode_form(instr)
-    constant = getattr(instr.operands[3], "bits", None)
+    constant = getattr(instr.operands[form.scale], "bits", None)
 
     def run(cluster: Cluster, split: Split, args):
         require_aligned(cluster, split)
@@ -166,7 +168,11 @@ def mma_async(instr):
             _only_tell(cluster, split, warp, form)
             return
         slots = list(slots_of(args[0]))
-        enabled = bool(constant) if constant is not None else bool(cluster.predicate(split, args[3].code) & 1)
+        enabled = (
+            bool(constant)
+            if constant is not None
+            else bool(cluster.predicate(split, args[form.scale].code) & 1)
+        )
         a = (
             cluster.registers[split.warp, list(args[1])]
             if form.in_registers
@@ -174,7 +180,8 @@ def mma_async(instr):
         )
         b = _uniform(cluster, split, args[2])
         accumulator = _open(cluster, split, warp, slots, form, enabled)
-        part = WgmmaPart(split.at(), form, accumulator, warp.committed, a, b, enabled)
+        indices = cluster.registers[split.warp, [args[3]]] if form.sparse else None
+        part = WgmmaPart(split.at(), form, accumulator, warp.committed, a, b, enabled, indices)
         part.token = cluster.bus.wgmma_issue(cluster, split, form.n, form.k)
         _join(cluster, split, warp, part)
 
@@ -229,7 +236,8 @@ def _execute(cluster: Cluster, operation: WgmmaOperation) -> None:
     parts = sorted(operation.parts, key=lambda p: p.where.warp)
     first, form = parts[0], parts[0].form
     a_chunks = None if form.in_registers else _chunks(cluster, first, first.a, 64, form.a, form.a_mn)
-    b_chunks = _chunks(cluster, first, first.b, form.n, form.b, form.b_mn)
+    k_bytes = K_BYTES << bool(form.sparse)
+    b_chunks = _chunks(cluster, first, first.b, form.n, form.b, form.b_mn, k_bytes)
     for i, part in enumerate(parts):
         span = _share(part.where.cta, a_chunks, form.a_mn, b_chunks, i)
         if span is not None:
@@ -246,16 +254,21 @@ def _multiply(cluster: Cluster, parts: list[WgmmaPart]) -> None:
     form, rank = parts[0].form, parts[0].where.cta
     accumulate = sum(part.accumulate << i for i, part in enumerate(parts))
     files = np.array([address_in_host(part.accumulator.values) for part in parts], np.int64)
+    block, indices, found = block_of_registers(form).address, files, np.zeros(1, np.int64)
+    if form.sparse:
+        indices = np.array([address_in_host(part.indices) for part in parts], np.int64)
+        found = np.zeros(64 * form.sparse.chunks, np.int64)
     a, a_files = parts[0].a, files
     if form.in_registers:
         a, a_files = 0, np.array([address_in_host(part.a) for part in parts], np.int64)
     window, limit = int(cluster.cta_table[rank, bytecode.CT_SHARED]), cluster.launch.shared_end
     a_bits, b_bits = _signed(a), _signed(parts[0].b)
-    a_at, at = address_in_host(a_files), address_in_host(files)
-    block = block_of_registers(form).address
-    if not multiply_now(block, window, limit, a_bits, b_bits, a_at, at, accumulate):
+    at = [address_in_host(x) for x in (a_files, files, indices, found)]
+    if not multiply_now(block, window, limit, a_bits, b_bits, *at, accumulate):
         for part in parts:
             part.accumulator.values *= np.uint64(part.accumulate)  # as if the product were zero
+    if form.sparse:
+        report_undefined(cluster, parts[0].where, form.sparse, found)
 
 
 def _signed(bits: int) -> int:
@@ -284,11 +297,13 @@ def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: in
     return SharedSpan.of(rank, np.unique(np.concatenate([r.ravel() for r in read]))) if read else None
 
 
-def _chunks(cluster: Cluster, part: WgmmaPart, bits: int, rows: int, kind: str, mn: bool) -> Chunks | None:
+def _chunks(
+    cluster: Cluster, part: WgmmaPart, bits: int, rows: int, kind: str, mn: bool, k_bytes: int = K_BYTES
+) -> Chunks | None:
     """The 16-byte chunks that a descriptor points to; None, with a finding, if it is not legal."""
     try:
         width = DECODERS[kind].bytes if kind in DECODERS else 1  # b1: whole bytes
-        chunks = operand_chunks((bits,), rows, width, mn, "sm_90")
+        chunks = operand_chunks((bits,), rows, width, mn, "sm_90", k_bytes)
     except ValueError as error:
         _report(cluster, part, "descriptor", str(error))
         return None

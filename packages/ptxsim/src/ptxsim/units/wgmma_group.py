@@ -14,18 +14,20 @@ from ptxsim.jit.intrinsics import column, lane_value, mask_of, room_for_lanes
 from ptxsim.jit.loop_batch import batch_state, set_batch_state
 from ptxsim.jit.loop_memory import set_word, window, word
 from ptxsim.units.registry import slots_of
+from ptxsim.units.sparse_a import all_defined
 from ptxsim.units.wgmma_form import decode_form
-from ptxsim.units.wgmma_product import MORE, WARPS, multiply, product_words
+from ptxsim.units.wgmma_product import METADATA, MORE, WARPS, multiply, product_words
 
 SCALE, A_AT, B_AT = MORE, MORE + 1, MORE + 2  # scale-d; slots of the descriptors
 ALWAYS, NEVER = -1, -2  # in SCALE, for a constant scale-d; otherwise, SCALE is the code of a predicate
 
 
 def fast_group(instr, args: tuple, unset) -> ParameterBlock:
-    form, constant = decode_form(instr), getattr(instr.operands[3], "bits", None)
-    scale = (ALWAYS if constant else NEVER) if constant is not None else args[3].code
+    form = decode_form(instr)
+    constant, metadata = getattr(instr.operands[form.scale], "bits", None), args[3] if form.sparse else -1
+    scale = (ALWAYS if constant else NEVER) if constant is not None else args[form.scale].code
     a_slots, a_at = (args[1], 0) if form.in_registers else ((0,) * 4, args[1])
-    return ParameterBlock(*product_words(form, a_slots, slots_of(args[0])), scale, a_at, args[2])
+    return ParameterBlock(*product_words(form, a_slots, slots_of(args[0]), metadata), scale, a_at, args[2])
 
 
 @inner
@@ -56,18 +58,20 @@ def _goes_on(control, g):
 
 @inner
 def _multiply(control, block, first):
-    """Computes the product for the four warps from `first` on; False if a descriptor is not legal."""
+    """Computes the product for the four warps from `first` on; False if an operand is not legal."""
     files, accumulate, scale = np.int64(room_for_lanes()), 0, word(block, SCALE)
     for i in range(WARPS):
         w = first + i
         set_word(files, i, word(control, bytecode.R_PTR) + w * word(control, bytecode.R_STRIDE))
+        if not all_defined(block + 8 * METADATA, np.uint64(word(files, i))):
+            return False
         adds = scale == ALWAYS or scale >= 0 and mask_of(_predicates(control, w), scale) & 1
         accumulate |= (1 << i) if adds else 0
     registers, limit = np.uint64(word(files, 0)), word(control, bytecode.SHARED_LIMIT)
     shared = window(first // word(control, bytecode.WARPS_PER_CTA), control)
     a_bits = np.int64(lane_value(registers, word(block, A_AT), 0))
     b_bits = np.int64(lane_value(registers, word(block, B_AT), 0))
-    return multiply(block, shared, limit, a_bits, b_bits, files, files, accumulate)
+    return multiply(block, shared, limit, a_bits, b_bits, files, files, files, 0, accumulate)
 
 
 @called

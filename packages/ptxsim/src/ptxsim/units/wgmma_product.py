@@ -23,11 +23,12 @@ from ptxsim.jit.intrinsics import lane_value, load8, load32, set_lane_value
 from ptxsim.jit.loop_memory import word
 from ptxsim.jit.simd_matrix import decode_bf16, decode_f16, lane_products
 from ptxsim.units.mma import BITS, value_table
+from ptxsim.units.sparse_a import SPARSE_WORDS, expand, sparse_words
 from ptxsim.units.wgmma_form import WgmmaForm
 
 N, K, D_KIND, SATURATE, IN_REGISTERS, A_KIND, B_KIND, A_NEGATIVE, B_NEGATIVE, A_MN, B_MN = range(11)
-A_TABLE, B_TABLE, A_SLOTS, D_SLOTS = range(11, 15)
-MORE = 15
+A_TABLE, B_TABLE, A_SLOTS, D_SLOTS, METADATA = range(11, 16)
+MORE = METADATA + SPARSE_WORDS
 HALF, BFLOAT, WIDE, BYTE, BIT = range(5)  # types of A and B
 _KINDS = {"f16": HALF, "bf16": BFLOAT, "tf32": WIDE, "b1": BIT}
 F16, F32, S32 = range(3)
@@ -36,35 +37,36 @@ WARPS = 4
 _NO_TABLE = np.zeros(1, np.float32)
 
 
-def product_words(form: WgmmaForm, a_slots, d_slots) -> tuple:
+def product_words(form: WgmmaForm, a_slots, d_slots, metadata: int) -> tuple:
     """The first words of a ParameterBlock."""
     tables = (value_table(kind) if BITS[kind] == 8 else _NO_TABLE for kind in (form.a, form.b))
     kinds = (_KINDS.get(kind, BYTE) for kind in (form.a, form.b))
     first = form.n, form.k, _RESULTS[form.d], form.saturate, form.in_registers, *kinds
     signs = form.negate_a, form.negate_b, form.a_mn, form.b_mn
-    return *first, *signs, *tables, np.array(a_slots, np.int64), np.array(d_slots, np.int64)
+    slots = np.array(a_slots, np.int64), np.array(d_slots, np.int64)
+    return *first, *signs, *tables, *slots, *sparse_words(form.sparse, metadata)
 
 
 @lru_cache(maxsize=256)
 def block_of_registers(form: WgmmaForm) -> ParameterBlock:
-    """A ParameterBlock for operands in separate arrays: A (4, 32) and D (registers, 32)."""
-    return ParameterBlock(*product_words(form, range(4), range(form.registers)))
+    """A ParameterBlock for operands in separate arrays: A (4, 32), D (registers, 32), indices (1, 32)."""
+    return ParameterBlock(*product_words(form, range(4), range(form.registers), 0))
 
 
 # ---- operands in shared memory ----
 
 
 @inner
-def _chunk_numbers(bits, rows, size, mn, limit, numbers):
+def _chunk_numbers(bits, rows, row_bytes, size, mn, limit, numbers):
     """Fills in the numbers of an operand's 16-byte chunks (layouts/descriptors.py): row by row, or for an
-    MN-major operand, K by K. False if a chunk is not in shared memory.
+    MN-major operand, K by K. False if a chunk is not in shared memory. row_bytes: of K.
     """
     start, leading, stride = (bits & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4
     base, mode = (bits >> 49 & 7) << 7, bits >> 62 & 3
     shift = 8 - mode if mode else 4  # of the bytes of a row of the pattern: 128, 64, 32, or 16 without one
     mask = (1 << shift) - 16
     next_span, next_atom = (leading, stride) if mode or not mn else (stride, leading)
-    lines, across = (32 // size, rows * size // 16) if mn else (rows, 2)
+    lines, across = (row_bytes // size, rows * size // 16) if mn else (rows, row_bytes >> 4)
     n = 0
     for line in range(lines):
         for chunk in range(across):
@@ -118,11 +120,17 @@ def _decode(kind, window, numbers, table, out):
 
 
 @inner
+def _sparse(block):
+    return 1 if word(block, METADATA) >= 0 else 0
+
+
+@inner
 def _from_shared(block, which, bits, rows, window, limit):
     """(float32 values, row by row, or K by K if MN-major; whether the descriptor is legal)."""
-    k, mn = word(block, K), word(block, A_MN + which) != 0
-    values, numbers = np.empty(rows * k, np.float32), np.empty(2 * rows, np.int64)
-    legal = _chunk_numbers(bits, rows, 32 // k, mn, limit, numbers)
+    sparse, mn = _sparse(block), word(block, A_MN + which) != 0
+    k, row_bytes = word(block, K) >> (sparse & (1 - which)), 32 << (sparse & which)
+    values, numbers = np.empty(rows * k, np.float32), np.empty(rows * row_bytes >> 4, np.int64)
+    legal = _chunk_numbers(bits, rows, row_bytes, row_bytes // k, mn, limit, numbers)
     if legal:
         _decode(word(block, A_KIND + which), window, numbers, word(block, A_TABLE + which), values)
     return values, legal
@@ -131,7 +139,7 @@ def _from_shared(block, which, bits, rows, window, limit):
 @inner
 def _from_registers(block, files):
     """float32 (64 * K,): A, row-major. Registers alternate between rows 0-7 and 8-15, then go along K."""
-    k, kind, table = word(block, K), word(block, A_KIND), word(block, A_TABLE)
+    k, kind, table = word(block, K) >> _sparse(block), word(block, A_KIND), word(block, A_TABLE)
     per, values = k // 8, np.empty(64 * k, np.float32)
     width = 32 // per
     low = np.uint64((1 << width) - 1)
@@ -146,13 +154,26 @@ def _from_registers(block, files):
     return values
 
 
+@inner
+def _expanded(block, a, mn, files, found):
+    """A with its zeros, row-major, given the stored half of it, which is M-major if mn."""
+    k = word(block, K)
+    stored, out = np.empty(32 * k, np.float32), np.empty(64 * k, np.float32)
+    for row in range(64):
+        for s in range(k >> 1):
+            stored[row * (k >> 1) + s] = a[64 * s + row] if mn else a[row * (k >> 1) + s]
+    for warp in range(WARPS):
+        expand(block + 8 * METADATA, np.uint64(word(files, warp)), stored, out, 16 * warp * k, found)
+    return out
+
+
 # ---- the product, as vectors of the lanes of a warp that hold one register of D (PTX ISA 9.7.15.5.1.1) ----
 
 
 @inner
-def _lanes_of_a(block, a):
+def _lanes_of_a(block, a, mn):
     """A as (strip of eight rows, K, lane): the row of each lane."""
-    k, mn = word(block, K), word(block, A_MN) != 0
+    k = word(block, K)
     sign = np.float32(-1 if word(block, A_NEGATIVE) else 1)
     lanes = np.empty(64 * k * 4, np.float32)
     for row in range(64):
@@ -232,11 +253,12 @@ def _multiply(block, a, b, files, accumulate):
 
 
 @inner
-def multiply(block, window, limit, a_bits, b_bits, a_files, d_files, accumulate):
+def multiply(block, window, limit, a_bits, b_bits, a_files, d_files, index_files, found, accumulate):
     """Computes D of four warps. If a descriptor reaches outside of shared memory, does nothing and returns
     False.
 
-    a_files, d_files: host address of an array with the addresses of four register files, which hold A and D.
+    a_files, d_files, index_files: host address of an array with the addresses of four register files, which
+    hold A, D and the indices of a sparse A; found: see `expand`.
     """
     b, legal = _from_shared(block, 1, b_bits, word(block, N), window, limit)
     if not legal:
@@ -247,10 +269,13 @@ def multiply(block, window, limit, a_bits, b_bits, a_files, d_files, accumulate)
         a, legal = _from_shared(block, 0, a_bits, 64, window, limit)
         if not legal:
             return False
-    _multiply(block, _lanes_of_a(block, a), _lanes_of_b(block, b), d_files, accumulate)
+    mn = word(block, A_MN) != 0
+    if _sparse(block):
+        a, mn = _expanded(block, a, mn, index_files, found), False
+    _multiply(block, _lanes_of_a(block, a, mn), _lanes_of_b(block, b), d_files, accumulate)
     return True
 
 
 @compiled()
-def multiply_now(block, window, limit, a_bits, b_bits, a_files, d_files, accumulate):
-    return multiply(block, window, limit, a_bits, b_bits, a_files, d_files, accumulate)
+def multiply_now(block, window, limit, a_bits, b_bits, a_files, d_files, index_files, found, accumulate):
+    return multiply(block, window, limit, a_bits, b_bits, a_files, d_files, index_files, found, accumulate)

@@ -1,4 +1,5 @@
-"""Sparse A of tcgen05.mma.sp (PTX ISA 9.7.16.10.8): layout and meaning of its indices in tensor memory.
+"""Sparse A: layout and meaning of its indices, in tensor memory for tcgen05.mma.sp (PTX ISA 9.7.16.10.8), in
+registers for mma.sp and wgmma (9.7.14.6, 9.7.15.6), for which CUTLASS (ELayout) says what PTX has in figures.
 
 A row of A is divided into chunks, half of whose elements are stored; four bits per chunk say which. They are
 two positions of two bits each: positions of elements if two of four are stored, of pairs of 4-bit elements if
@@ -43,6 +44,22 @@ def index_places(a_type: str) -> tuple[np.ndarray, ...]:
         return table(row, column, 4 * place)
     upper, place = np.divmod(np.arange(8)[None, :], 4)
     return table(row // 16 * 16 + upper * 8 + row % 8, 0, row // 8 % 2 * 16 + 4 * place)
+
+
+def chunk_width(bits: int) -> int:
+    """Elements of a chunk, given the bits of an element."""
+    return {4: 8, 32: 2}.get(bits, 4)
+
+
+@lru_cache(maxsize=32)
+def warp_places(chunks: int, bits: int, selector: int) -> np.ndarray:
+    """32 * lane + lowest bit of the index for [row, chunk] of the 16 rows of a warp: int64[16, chunks]."""
+    row, chunk = np.arange(16)[:, None], np.arange(chunks)[None, :]
+    if bits >= 16:
+        thread, bit = chunk // 4, row // 8 * 16 + chunk % 4 * 4
+    else:
+        thread, bit = row // 8 + chunk // 8 * 2, chunk % 8 * 4
+    return table(32 * (row % 8 * 4 + selector * chunks // 4 + thread) + bit)[0]
 
 
 def index_columns(a_type: str, column: int, selector: int) -> tuple[int, int]:
