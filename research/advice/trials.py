@@ -28,9 +28,9 @@ from tirxlab.cli.runs import Runner
 from tirxlab.cli.trials import WALL, Trials, may_help
 
 
-def row_of(mistake: Mistake, wall: float) -> dict:
+def row_of(mistake: Mistake, wall: float, briefly: bool = False) -> dict:
     """What a check reports and what its trials do, for the run that fails, or else the first that is not
-    clean.
+    clean. `briefly`: for the first that is not clean, even if a later one might fail.
 
     SM_COUNT is the file's own again: the rubric lowers it.
     """
@@ -48,7 +48,7 @@ def row_of(mistake: Mistake, wall: float) -> dict:
                 ((_, last),) = runner.run([job])
                 if told is None or not last.passed or told[1].verdict == "clean":
                     told = job, last
-                if not last.passed:
+                if not last.passed or (briefly and last.verdict != "clean"):
                     break
             (job, last), seconds = told, time.monotonic() - begin
             row |= {"verdict": last.verdict, "passed": last.passed, "message": last.message}

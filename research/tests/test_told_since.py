@@ -112,5 +112,5 @@ def planted() -> list[Mistake]:
 @pytest.mark.parametrize("what", TOLD)
 def test_the_first_finding_names_the_cause(what):
     slip = next(slip for slip in planted() if slip.what.startswith(what))
-    row = row_of(slip, wall=0)
+    row = row_of(slip, wall=0, briefly=True)
     assert row["findings"][0]["evidence"]["cause"] == TOLD[what], row["message"]

@@ -72,6 +72,7 @@ def _rows_of(program, offsets: frozenset, barrier_of: Callable[[Instr], Mem | No
     return {row: offsets for row, offsets in found.items() if offsets}
 
 
+@functools.lru_cache(maxsize=4)
 def _one_name_a_value(program):
     """The program's instructions, with a name of its own for each value that is set and used in one block, if
     its register holds several: so hand-written PTX computes addresses.
@@ -92,14 +93,16 @@ def _one_name_a_value(program):
                 now.pop(name, None)
                 if sets[name] > 1 and instr.pred is None and isinstance(sources[0], Reg):
                     sources[0] = now[name] = Reg(f"{name}#{row}")
-            instr = replace(instr, operands=tuple(sources))
+            if any(new is not old for new, old in zip(sources, instr.operands, strict=True)):
+                instr = replace(instr, operands=tuple(sources))
         found.append(instr)
     return SimpleNamespace(instrs=found)
 
 
 def _with_names(operand, names: dict[str, Reg]):
     if isinstance(operand, Mem):
-        return replace(operand, base=_with_names(operand.base, names))
+        base = _with_names(operand.base, names)
+        return operand if base is operand.base else replace(operand, base=base)
     return names.get(operand.name, operand) if isinstance(operand, Reg) else operand
 
 
