@@ -1,9 +1,8 @@
-"""Public, plain kernels of a round: `python -m research.time.public_set 3|4|5|small|small-5 OUT PYTHON`.
+"""Public, plain kernels of a round: `python -m research.time.public_set drawn|small OUT PYTHON`.
 
 PYTHON is an interpreter with pyptx 0.1.1, whose examples compute addresses where they are needed. The plain
-kernels are those of plain/gemm.cu, in the fourth round plain/more.cu, in the fifth plain/third.cu; "small"
-and "small-5" are the fourth and the fifth round at sizes that right.py checks on ptxsim. Sizes of the fifth
-are drawn (drawn.py). Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it belongs to the half "unseen".
+kernels are those of plain.cu. Sizes are drawn (drawn.py), or "small", which right.py checks on ptxsim.
+Needs nvcc and ptxas of CUDA 13.0, no GPU. All of it belongs to the half "unseen".
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from research.time import drawn
 from research.time.run import Saved, save
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam
 
-PLAIN = Path(__file__).parent / "plain"
+PLAIN = Path(__file__).with_name("plain.cu")
 
 
 @dataclass
 class Plain:
-    """A kernel of plain/. `size`: M, N, K of a product, otherwise the extents that `scalars` name."""
+    """A kernel of plain.cu. `size`: M, N, K of a product, otherwise the extents that `scalars` name."""
 
     kernel: str
     size: tuple[int, ...]
@@ -34,60 +33,24 @@ class Plain:
     buffers: list[tuple]  # (name, shape, dtype, role)
     scalars: str  # one letter for each extent that the kernel takes, in the order of `size`
     flops: float
-    file: str = "gemm.cu"
 
 
-def matmul(kernel, size, tile, block, dtype="float32", transposed=False, file="gemm.cu") -> Plain:
+def matmul(kernel, size, tile, block, dtype="float32", transposed=False) -> Plain:
     """A kernel D = A B, or A B^T, in tiles (rows, columns)."""
     m, n, k = size
     sides = [("A", (m, k), dtype, "in"), ("B", (n, k) if transposed else (k, n), dtype, "in")]
     buffers = [*sides, ("D", (m, n), "float32", "out")]
-    return Plain(kernel, size, (n // tile[1], m // tile[0]), block, buffers, "MNK", 2.0 * m * n * k, file)
+    return Plain(kernel, size, (n // tile[1], m // tile[0]), block, buffers, "MNK", 2.0 * m * n * k)
 
 
-def vector(m: int, k: int) -> Plain:
-    buffers = [("A", (m, k), "float32", "in"), ("x", (k,), "float32", "in"), ("y", (m,), "float32", "out")]
-    return Plain("matvec", (k, m), (m // 8, 1), (256,), buffers, "K", 2.0 * m * k, "more.cu")
-
-
-def softmax(high: int, wide: int) -> Plain:
-    buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
-    return Plain("softmax", (wide, high), (high, 1), (256,), buffers, "W", 5.0 * high * wide, "more.cu")
-
-
-def heat(high: int, wide: int) -> Plain:
-    buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
-    return Plain(
-        "heat", (high, wide), (wide // 32, high // 32), (256,), buffers, "HW", 6.0 * high * wide, "more.cu"
-    )
-
-
-def bodies(count: int) -> Plain:
-    buffers = [(name, (count, 4), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
-    return Plain("bodies", (count,), (count // 128, 1), (128,), buffers, "N", 20.0 * count**2, "more.cu")
-
-
-def more(*sizes) -> list[Plain]:
-    """The plain kernels of the fourth round: two products with their sizes, then the others."""
-    registers, bytes_, line, rows, field, many = sizes
-    return [
-        matmul("registers", registers, (128, 128), (256,), file="more.cu"),
-        matmul("bytes", bytes_, (64, 64), (256,), "int8", True, "more.cu"),
-        vector(*line),
-        softmax(*rows),
-        heat(*field),
-        bodies(many),
-    ]
-
-
-def third(*sizes) -> list[Plain]:
-    """The plain kernels of the fifth round, in the order of plain/third.cu."""
+def plains(*sizes) -> list[Plain]:
+    """The kernels of plain.cu, in its order."""
     square, picture, float_, half, line, set_ = sizes
-    halves = matmul("halves", half, (64, 64), (256,), "float16", True, "third.cu")
+    halves = matmul("halves", half, (64, 64), (256,), "float16", True)
     return [
         plane("turned", square, turned=True),
         plane("blur", picture),
-        matmul("tiles", float_, (64, 64), (256,), file="third.cu"),
+        matmul("tiles", float_, (64, 64), (256,)),
         replace(halves, buffers=[*halves.buffers[:2], ("D", half[:2], "float16", "out")]),
         prefix(*line),
         escape(*set_),
@@ -100,23 +63,23 @@ def plane(kernel: str, size: tuple[int, int], turned: bool = False) -> Plain:
     out = (wide, high) if turned else size
     buffers = [("x", size, "float32", "in"), ("y", out, "float32", "out")]
     flops = (1.0 if turned else 50.0) * high * wide
-    return Plain(kernel, size, (wide // 32, high // 32), (32, 8), buffers, "HW", flops, "third.cu")
+    return Plain(kernel, size, (wide // 32, high // 32), (32, 8), buffers, "HW", flops)
 
 
 def prefix(high: int, wide: int) -> Plain:
     buffers = [(name, (high, wide), "float32", role) for name, role in (("x", "in"), ("y", "out"))]
-    return Plain("prefix", (wide, high), (high, 1), (256,), buffers, "W", 2.0 * high * wide, "third.cu")
+    return Plain("prefix", (wide, high), (high, 1), (256,), buffers, "W", 2.0 * high * wide)
 
 
 def escape(high: int, wide: int, limit: int) -> Plain:
     """A kernel of escape times; `flops`: as if every point took `limit` iterations."""
     size, buffers = (high, wide, limit), [("y", (high, wide), "int32", "out")]
     flops = 8.0 * high * wide * limit
-    return Plain("escape", size, (wide // 32, high // 8), (32, 8), buffers, "HWL", flops, "third.cu")
+    return Plain("escape", size, (wide // 32, high // 8), (32, 8), buffers, "HWL", flops)
 
 
 def drawn_plains() -> list[Plain]:
-    return third(
+    return plains(
         drawn.rows("plain turned", 8, (32, 32)),
         drawn.rows("plain blur", 8, (32, 32)),
         drawn.product("plain tiles", (64, 64, 16), (3e9, 12e9)),
@@ -151,51 +114,12 @@ def drawn_publics() -> list[tuple]:
 
 
 PLAINS = {
-    "3": [
-        matmul("naive", (1200, 1360, 1056), (16, 16), (16, 16)),
-        matmul("tiled", (1536, 1856, 1120), (32, 32), (32, 32)),
-        matmul("blocked", (2112, 2304, 1040), (64, 64), (256,)),
-        matmul("fragments", (2240, 2368, 1312), (64, 64), (128,), "float16", True),
-        matmul("staged", (2432, 2176, 1536), (128, 128), (256,), "float16", True),
-        matmul("staged", (1280, 5504, 640), (128, 128), (256,), "float16", True),
-    ],
-    "4": more((1792, 2432, 1176), (1984, 2624, 1760), (9000, 7168), (7000, 5000), (6944, 5536), 16_000),
-    "5": drawn_plains(),
-    "small": more((128, 256, 40), (64, 128, 96), (16, 640), (3, 1000), (64, 96), 384),
-    "small-5": third((64, 96), (96, 64), (128, 64, 48), (64, 128, 96), (3, 2048), (32, 64, 50)),
-}  # fmt: skip
+    "drawn": drawn_plains(),
+    "small": plains((64, 96), (96, 64), (128, 64, 48), (64, 128, 96), (3, 2048), (32, 64, 50)),
+}
 PUBLICS = {  # (track, module, function, arguments): M, N, K of a product, otherwise rows and columns
-    "3": [
-        ("ampere", "gemm", "build_gemm", (1024, 1088, 512)),
-        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (1536, 3328, 768)),
-        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (4352, 1088, 1600)),
-        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (2176, 2816, 768)),
-        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (1408, 5120, 1280)),
-        ("ampere", "rms_norm", "build_rms_norm", (12000, 2048)),
-        ("ampere", "layer_norm", "build_layer_norm", (6000, 4096)),
-        ("ampere", "softmax", "build_softmax", (9000, 4096)),
-        ("ampere", "swiglu", "build_fused_silu_mul", (8000, 3072)),
-    ],
-    "4": [
-        ("ampere", "gemm", "build_gemm", (896, 1472, 576)),
-        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (2688, 1984, 928)),
-        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (2944, 1792, 1088)),
-        ("hopper", "rms_norm", "build_rms_norm", (7000, 6144)),
-        ("hopper", "layer_norm", "build_layer_norm", (10000, 2048)),
-        ("hopper", "softmax", "build_softmax", (5000, 8192)),
-        ("hopper", "swiglu", "build_fused_silu_mul", (11000, 2048)),
-    ],
-    "5": drawn_publics(),
+    "drawn": drawn_publics(),
     "small": [
-        ("ampere", "gemm", "build_gemm", (128, 64, 96)),
-        ("ampere", "gemm_pipelined", "build_gemm_pipelined", (128, 128, 96)),
-        ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (128, 256, 128)),
-        ("hopper", "rms_norm", "build_rms_norm", (3, 2048)),
-        ("hopper", "layer_norm", "build_layer_norm", (3, 2048)),
-        ("hopper", "softmax", "build_softmax", (3, 2048)),
-        ("hopper", "swiglu", "build_fused_silu_mul", (4, 2048)),
-    ],
-    "small-5": [
         ("ampere", "gemm", "build_gemm", (32, 24, 48)),
         ("ampere", "gemm_pipelined", "build_gemm_pipelined", (128, 64, 112)),
         ("ampere", "gemm_highperf_ampere", "build_gemm_highperf", (128, 256, 160)),
@@ -242,10 +166,10 @@ def artifact(ptx: str, entry: str, grid, block, shared: int, buffers, scalars=()
 
 
 def plain(one: Plain) -> Artifact:
-    """A kernel of plain/, alone in its module."""
+    """A kernel of plain.cu, alone in its module."""
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "k.ptx"
-        subprocess.run(["nvcc", "-arch=sm_90a", "-ptx", str(PLAIN / one.file), "-o", str(text)], check=True)
+        subprocess.run(["nvcc", "-arch=sm_90a", "-ptx", str(PLAIN), "-o", str(text)], check=True)
         ptx = only(text.read_text(), one.kernel)
     block = (*one.block, 1, 1)[:3]
     buffers = [BufferInfo(*about) for about in one.buffers]

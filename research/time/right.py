@@ -1,7 +1,7 @@
 """Checks on ptxsim that saved kernels compute what they should: `python -m research.time.right SET ..`.
 
-For sets made at small sizes (`python -m research.time.by_triton fourth OUT small`, `public_set.py small OUT
-PYTHON`, and those of the fifth round): every kernel runs under both orders with all checks, and its results
+For sets made at small sizes (`python -m research.time.by_triton OUT small`, `public_set.py small OUT
+PYTHON`): every kernel runs under both orders with all checks, and its results
 are compared with numpy. The start of its name selects the reference. Exit code 1 if one is wrong, is not
 modelled, or has an `error`. --out FILE keeps the correct ones in one set without cubins: small-4 and small-5
 of kernels.tar.xz are those that the tests run.
