@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
@@ -17,18 +17,18 @@ from ptxsim.units.fences_and_hints import meaning
 _UNORDERED = "they are in different clusters of the grid, which nothing orders"
 
 
-def between_clusters(races, pair: AccessPair) -> Edge:
+def between_clusters(races, pair: AccessPair) -> Reason:
     """What is missing between an access by an earlier cluster and one by this cluster."""
     program, first, second = races.launch.program, pair.first, pair.second
     teller = _teller(program, second.row) if (first.verb, second.verb) == ("write", "read") else None
     if teller is None:
         cause = CAUSES["variable-of-all" if pair.buffer in races.launch.variables else "other-cta"]
-        return Edge(cause, _UNORDERED)
+        return Reason(cause, _UNORDERED)
     missing = _broken_at(races, pair)
-    return edge("hands-nothing-on", line=source_line(program, teller), missing=missing)
+    return reason("hands-nothing-on", line=source_line(program, teller), missing=missing)
 
 
-def signalled_early(races, pair: AccessPair) -> Edge | None:
+def signalled_early(races, pair: AccessPair) -> Reason | None:
     """What is wrong if a thread signals for its CTA, but no barrier has it wait for the others' writes."""
     program, others = races.launch.program, races.history.others
     for access in (pair.second, pair.first) if pair.first.kind == "other" else ():
@@ -43,7 +43,7 @@ def signalled_early(races, pair: AccessPair) -> Edge | None:
                 line, write = source_line(program, row), source_line(program, access.row)
                 missing = f"{thread_of(races, agent)} of a CTA signals there for all its threads, with no "
                 missing += f"barrier of the CTA after their write ({write})"
-                return edge("hands-nothing-on", line=line, missing=missing)
+                return reason("hands-nothing-on", line=line, missing=missing)
     return None
 
 

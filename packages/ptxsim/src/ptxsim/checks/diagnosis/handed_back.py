@@ -5,12 +5,13 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.out_of_step import hands_back_more, newest_wait
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, arrives_alone, edge
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.unseen_arrival import arrives_alone
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
 
 
-def peers_unasked(races, pair: AccessPair) -> Edge | None:
+def peers_unasked(races, pair: AccessPair) -> Reason | None:
     """A load from another CTA overwrites what a warp reads: its thread has waited for its own CTA's barrier,
     on which nobody who reads here arrives; these arrive on the same barrier of their own CTA alone.
     """
@@ -26,22 +27,22 @@ def peers_unasked(races, pair: AccessPair) -> Edge | None:
         answer = other, place[1]
         if (issuer, answer) in pair.seen:
             names = {"name": barrier_of(races, place), "other": barrier_of(races, answer)}
-            return edge("peers-unasked", line=line_text(races, handed[place].row), cta=other, **names)
+            return reason("peers-unasked", line=line_text(races, handed[place].row), cta=other, **names)
     return None
 
 
-def freed_early(races, pair: AccessPair) -> Edge | None:
+def freed_early(races, pair: AccessPair) -> Reason | None:
     """A buffer was passed on while it was still being read, by the very barrier that was waited for. Or
     tensor memory was, before tcgen05.wait::st.
     """
     if pair.early is not None and pair.first.kind == "st":
         place, row = pair.early
-        return edge("stored-early", name=barrier_of(races, place), line=line_text(races, row))
+        return reason("stored-early", name=barrier_of(races, place), line=line_text(races, row))
     waited = pair.early is not None and newest_wait(races, pair)[1] == pair.early[0]
     return handed_back_early(races, pair) if waited else None
 
 
-def let_in_early(races, pair: AccessPair) -> Edge | None:
+def let_in_early(races, pair: AccessPair) -> Reason | None:
     """The same, whatever was waited for last, if the reader waits for barriers that the writer signals."""
     both = (pair.first, pair.second)
     reader, writer = both if pair.second.verb == "write" else reversed(both)
@@ -50,7 +51,7 @@ def let_in_early(races, pair: AccessPair) -> Edge | None:
     return handed_back_early(races, pair) if asks else None
 
 
-def handed_back_early(races, pair: AccessPair) -> Edge | None:
+def handed_back_early(races, pair: AccessPair) -> Reason | None:
     """A buffer was passed on while it was still being read."""
     if pair.early is None or pair.first.kind == "st":
         return None
@@ -69,4 +70,4 @@ def handed_back_early(races, pair: AccessPair) -> Edge | None:
     if alone is not None:
         return alone
     reading = UNITS.get(reader.kind, thread_of(races, reader.by))
-    return edge("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
+    return reason("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)

@@ -9,7 +9,8 @@ import itertools
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.carriers import awaited_by_peers, carriers
 from ptxsim.checks.diagnosis.out_of_step import newest_wait
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge, others_waited
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.unseen_arrival import others_waited
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
@@ -21,7 +22,7 @@ _FILLS = ("bytes", "mma", "wgmma")  # the accesses that bring operands and that 
 _WRITES_BACK = ("thread", "source")  # the accesses that store a result there and that take it
 
 
-def one_memory(races, pair: AccessPair) -> Edge | None:
+def one_memory(races, pair: AccessPair) -> Reason | None:
     """The place belongs to two named buffers; one access is for operands, the other for a result. If other
     warps of the warpgroup have waited for the barrier that passes the place on, that wait is the missing edge
     instead.
@@ -39,10 +40,10 @@ def one_memory(races, pair: AccessPair) -> Edge | None:
             if unwaited is not None:  # so the two buffers are meant to share this memory
                 return unwaited
     (one, _, first, _), (other, _, start, _) = sorted(here, key=lambda n: n[2])[:2]
-    return edge("one-memory", one=one, other=other, apart=start - first)
+    return reason("one-memory", one=one, other=other, apart=start - first)
 
 
-def load_outside(races, pair: AccessPair) -> Edge | None:
+def load_outside(races, pair: AccessPair) -> Reason | None:
     """One side is a load past the end of its tensor's innermost axis: usually one round too many."""
     for access in (pair.first, pair.second):
         op = races.transfers.find(access.agent, access.epoch, access.row) if access.kind == "bytes" else None
@@ -52,12 +53,12 @@ def load_outside(races, pair: AccessPair) -> Edge | None:
             continue  # it reads no global memory
         tensor, warp = op.copy.tensor, access.warp(races)
         if op.copy.start[0] >= tensor.dims[0]:
-            at = (warp, access.row) if warp is not None else None
-            return edge("load-outside", at, tensor=tensor.name or "its tensor", end=tensor.dims[0])
+            facts = {"tensor": tensor.name or "its tensor", "end": tensor.dims[0]}
+            return reason("load-outside", access.row, warp, **facts)
     return None
 
 
-def loaded_too_soon(races, pair: AccessPair) -> Edge | None:
+def loaded_too_soon(races, pair: AccessPair) -> Reason | None:
     """A load is issued before the MMA that should consume what it overwrites: its thread has waited for that
     data and issued nothing since.
     """
@@ -73,10 +74,10 @@ def loaded_too_soon(races, pair: AccessPair) -> Edge | None:
     if any(_waits(s, place) for s in behind) or not before or before[-1].kind != "wait":
         return None
     waited, issued = line_text(races, before[-1].row), line_text(races, product.row)
-    return edge("loaded-too-soon", name=barrier_of(races, place), waited=waited, issued=issued)
+    return reason("loaded-too-soon", name=barrier_of(races, place), waited=waited, issued=issued)
 
 
-def overtaken(races, pair: AccessPair) -> Edge | None:
+def overtaken(races, pair: AccessPair) -> Reason | None:
     """A load overwrites what a tensor core still reads: data that its thread has waited for, brought there by
     another load that reports to another barrier.
     """
@@ -91,8 +92,8 @@ def overtaken(races, pair: AccessPair) -> Edge | None:
     if own & awaited or not meant or not done:
         return None
     facts = {"name": barrier_of(races, done[0]), "work": work_of(races, product.row)}
-    at = races.clocks.warp_of(load.thread), load.row
-    return edge("overtaken", at, loaded=line_text(races, meant[0].row), **facts)
+    at = load.row, races.clocks.warp_of(load.thread)
+    return reason("overtaken", *at, loaded=line_text(races, meant[0].row), **facts)
 
 
 def _writes(races, copy: BulkCopy, pair: AccessPair) -> bool:
@@ -101,7 +102,7 @@ def _writes(races, copy: BulkCopy, pair: AccessPair) -> bool:
     return any(s.rank == rank and s.first <= offset <= s.last for s in copy.targets)
 
 
-def product_unwaited(races, pair: AccessPair) -> Edge | None:
+def product_unwaited(races, pair: AccessPair) -> Reason | None:
     """An MMA that its thread issues with no wait for data since its last commit, although other MMAs have
     such a wait, or nobody waits for data at all.
     """
@@ -121,7 +122,7 @@ def product_unwaited(races, pair: AccessPair) -> Edge | None:
         return None
     where = f"other rounds have one{line_text(races, mine[0].row)}" if mine else "nobody has one in this run"
     facts = {"work": work_of(races, product.row), "product": line_text(races, product.row), "where": where}
-    return edge("product-unwaited", name=" or ".join(sorted(arrays)), **facts)
+    return reason("product-unwaited", name=" or ".join(sorted(arrays)), **facts)
 
 
 def _product_and_load(pair: AccessPair) -> tuple[Issued | None, Issued | None]:
@@ -134,7 +135,7 @@ def _waits(step, place: tuple[int, int]) -> bool:
     return step.kind == "wait" and place in step.places
 
 
-def other_columns(races, pair: AccessPair) -> Edge | None:
+def other_columns(races, pair: AccessPair) -> Reason | None:
     """The MMAs that the reader has waited for write other columns than it reads; the MMAs that write those
     are announced at another barrier of the array.
     """
@@ -152,10 +153,10 @@ def other_columns(races, pair: AccessPair) -> Edge | None:
         return None
     first, end = min(announced[place])
     names = {"name": barrier_of(races, place), "other": barrier_of(races, other)}
-    return edge("other-columns", first=first, last=end - 1, column=column, **names)
+    return reason("other-columns", first=first, last=end - 1, column=column, **names)
 
 
-def columns_stay(races, pair: AccessPair) -> Edge | None:
+def columns_stay(races, pair: AccessPair) -> Reason | None:
     """Products that elements of one array announce to their reader by turns all go to the same columns."""
     sides = {access.kind: access for access in (pair.first, pair.second)}
     if pair.space != "tmem" or sides.keys() != {"mma", "ld"}:
@@ -170,7 +171,7 @@ def columns_stay(races, pair: AccessPair) -> Edge | None:
         if len(ring) > 1 and len(spans) == 1 and all(announced[p] for p in ring):
             ((first, end),) = spans
             names = " and ".join(barrier_of(races, p) for p in sorted(ring)[:2])
-            return edge("columns-stay", names=names, first=first, last=end - 1)
+            return reason("columns-stay", names=names, first=first, last=end - 1)
     return None
 
 

@@ -48,16 +48,15 @@ from ptxsim.checks.diagnosis.out_of_step import (
     waits_less,
 )
 from ptxsim.checks.diagnosis.past_buffer import past_buffer, past_stage
+from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.same_output import changed_by_many, same_output
 from ptxsim.checks.diagnosis.unseen_arrival import (
-    Edge,
     alone_for_warp,
     arrives_alone,
     arrives_for_readers,
     awaits_groups,
     cleared_unordered,
-    edge,
     groups_pending,
     left_out,
     no_barrier,
@@ -88,25 +87,25 @@ from ptxsim.report.findings import lanes_text
 _AWAITED_LATE = {"ld": "early", "st": "stored-early"}
 
 
-def missing(races, pair: AccessPair) -> Edge:
+def missing(races, pair: AccessPair) -> Reason:
     """What would order the two accesses, with the hint that goes with it."""
     first = pair.first
     text = _fence(races, pair)
     if text:
-        return Edge(_cause(races, pair), text)
+        return Reason(_cause(races, pair), text)
     if pair.code in (SAME_VALUE, OPEN_WRITE, OPEN_READ) and not changed_by_many(races, pair):
         return _of_one_instruction(races, pair)
     if pair.code > UNACQUIRED:
-        return edge("unordered-value" if pair.code > UNORDERED else "unacquired")
+        return reason("unordered-value" if pair.code > UNORDERED else "unacquired")
     if guessed(races, pair):
-        return edge("guess")
+        return reason("guess")
     if told_by_exchange(races, pair):
         if pair.each_time.handed_back is None:
-            return edge("by-exchange")
+            return reason("by-exchange")
         place, row = pair.each_time.handed_back
-        return edge("handed-for-warp", name=barrier_of(races, place), line=line_text(races, row))
+        return reason("handed-for-warp", name=barrier_of(races, place), line=line_text(races, row))
     if tried(races, pair):
-        return edge("tried")
+        return reason("tried")
     if pair.issuers:
         return _several_issue(races, pair)
     same = signalled_early(races, pair) or same_output(races, pair)
@@ -117,21 +116,21 @@ def missing(races, pair: AccessPair) -> Edge:
     if first.kind == "cp.async" and not pair.waited:
         return _one_too_many(races, pair) or _copy_pending(races, pair)
     if first.kind == "wgmma" and not pair.waited:
-        return edge("products-pending")
+        return reason("products-pending")
     only = _only_read(races, pair)
     if only is not None:
         return only
     if pair.relaxed is not None:
-        return edge("relaxed-meeting", line=line_text(races, pair.relaxed))
+        return reason("relaxed-meeting", line=line_text(races, pair.relaxed))
     if pair.waited:
         return _wait(races, pair)
     if first.kind in ("ld", "st"):
         cause = "freed-in-use" if pair.second.kind == "thread" else _AWAITED_LATE[first.kind]
-        return Edge(CAUSES[cause], f"its warp has not executed tcgen05.wait::{first.kind}")
+        return Reason(CAUSES[cause], f"its warp has not executed tcgen05.wait::{first.kind}")
     return _store_pending(races, pair)
 
 
-def _copy_pending(races, pair: AccessPair) -> Edge:
+def _copy_pending(races, pair: AccessPair) -> Reason:
     """A cp.async that its thread has not waited for: by its group or, in a program without such waits, by the
     mbarrier that it signals.
     """
@@ -141,7 +140,7 @@ def _copy_pending(races, pair: AccessPair) -> Edge:
     return groups_pending(program, pair.first, pair.second)
 
 
-def _store_pending(races, pair: AccessPair) -> Edge:
+def _store_pending(races, pair: AccessPair) -> Reason:
     """A bulk store that its thread has not waited for."""
     first = pair.first
     crossed = None if pair.after_issue else no_barrier(races, pair)
@@ -150,33 +149,33 @@ def _store_pending(races, pair: AccessPair) -> Edge:
     owner = races.clocks.queue(first.agent).owner
     left, late = races.bulk.left_pending(owner, first.epoch), races.bulk.waited_late(owner, first.epoch)
     if left is None and late is not None and unguarded(races, pair, late):
-        return edge("group-unguarded", line=line_text(races, late))
+        return reason("group-unguarded", line=line_text(races, late))
     if left is not None:
         cause = "group-unguarded" if unguarded(races, pair, left[1]) else "groups-allowed"
-        return edge(cause, count=left[0], line=line_text(races, left[1]))
+        return reason(cause, count=left[0], line=line_text(races, left[1]))
     text = "its thread has not waited for it (cp.async.bulk.commit_group, then wait_group)"
-    return Edge(CAUSES["stores-pending"], text)
+    return Reason(CAUSES["stores-pending"], text)
 
 
-def _several_issue(races, pair: AccessPair) -> Edge:
+def _several_issue(races, pair: AccessPair) -> Reason:
     """Several threads issue one instruction of the tensor core or one copy."""
     threads, what = threads_of(races, pair.issuers), work_of(races, pair.first.row)
     found = overlapping(pair, threads) if what == "MMA" else None
     what = f"{what}, and their columns overlap" if pair.first.kind == "mma" else "copy, to one place"
-    return found or edge("issuers", threads=threads, what=what)
+    return found or reason("issuers", threads=threads, what=what)
 
 
-def _of_one_instruction(races, pair: AccessPair) -> Edge:
+def _of_one_instruction(races, pair: AccessPair) -> Reason:
     """Lanes that store different values at once; or stores of the same bytes, by two instructions by luck."""
     if pair.code != SAME_VALUE:
-        return edge("lanes-differ", line=line_text(races, pair.first.row))
+        return reason("lanes-differ", line=line_text(races, pair.first.row))
     if pair.first.kind == pair.second.kind == "thread" and pair.first.row == pair.second.row:
-        return edge("all-write")
+        return reason("all-write")
     without = missing(races, replace(pair, code=WRITE_WRITE))
-    return Edge(without.cause, f"{without.text}, but both write the same value in this run", without.at)
+    return replace(without, text=f"{without.text}, but both write the same value in this run")
 
 
-def _only_read(races, pair: AccessPair) -> Edge | None:
+def _only_read(races, pair: AccessPair) -> Reason | None:
     """A bulk store whose thread has executed wait_group.read for it, where wait_group is needed."""
     for store, other in (pair.first, pair.second), (pair.second, pair.first):
         if store.kind != "result":
@@ -184,7 +183,7 @@ def _only_read(races, pair: AccessPair) -> Edge | None:
         owner = races.clocks.queue(store.agent).owner
         row = races.bulk.only_read(owner, store.epoch)
         if row is not None and (not pair.waited if store is pair.first else other.agent == owner):
-            return edge("only-read", line=line_text(races, row))
+            return reason("only-read", line=line_text(races, row))
     return None
 
 
@@ -215,51 +214,51 @@ def _fence(races, pair: AccessPair) -> str:
     return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
 
 
-def _wait(races, pair: AccessPair) -> Edge:
+def _wait(races, pair: AccessPair) -> Reason:
     """The missing wait on an mbarrier: left out, passed because of an old phase, or without effect."""
     found = (detect(races, pair) for detect in _DETECTORS)
     return next((edge for edge in found if edge is not None), None) or _left_out(races, pair)
 
 
-def _nobody_waits(races, pair: AccessPair) -> Edge | None:
+def _nobody_waits(races, pair: AccessPair) -> Reason | None:
     """A barrier that would pass one of the accesses on has no wait at all."""
     queue = pair.first.kind in ("bytes", "mma", "ld")
     unused = unawaited(races, pair) or (never_waited_for(races) if queue else [])
     return _not_waited_for(races, pair, unused[0]) if unused else None
 
 
-def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Edge:
+def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Reason:
     """A barrier passes one access on, and the thread of the other access should have waited for it, even if
     its access came first in this run. Where memory is freed, perhaps no thread is left to wait.
     """
     wrong = misnamed(races.case)
     if wrong is not None:
-        return Edge(wrong.cause, wrong.text)
+        return wrong
     name, first = barrier_of(races, place), pair.first
     peers = awaited_in_a_peer(races, place)
     if peers is not None:
-        return edge("own-arrival", name=name, other=barrier_of(races, peers))
+        return reason("own-arrival", name=name, other=barrier_of(races, peers))
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     if freed and place in never_waited_for(races):
-        return edge("freed", name=name)
+        return reason("freed", name=name)
     text = not_waited_for(races, pair, place)
     warp = first.warp(races)
     if warp is None or place not in own_signals(races, pair.second) - own_signals(races, first):
-        return Edge(_cause(races, pair), text)
+        return Reason(_cause(races, pair), text)
     reads = (first.verb, pair.second.verb) == ("read", "write")
-    return Edge(CAUSES["not-ready" if reads else "not-free"], text, (warp, first.row))
+    return Reason(CAUSES["not-ready" if reads else "not-free"], text, first.row, warp)
 
 
-def _repaired(races, pair: AccessPair) -> Edge | None:
+def _repaired(races, pair: AccessPair) -> Reason | None:
     """A wait that comes too late or asks for the wrong phase, if that is the only repair that works."""
     repair = only_repair(races, pair)
     if repair is None or repair.family not in (LATE, PHASE):
         return None
     name, line = barrier_of(races, repair.place), line_text(races, repair.row)
-    return edge("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
+    return reason("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
 
 
-def _left_out(races, pair: AccessPair) -> Edge:
+def _left_out(races, pair: AccessPair) -> Reason:
     """The barrier that should have been waited for, and which thread waited for it instead of the reader."""
     first, second = pair.first, pair.second
     forward, backward = carriers(races, first), carriers(races, second)
@@ -272,20 +271,20 @@ def _left_out(races, pair: AccessPair) -> Edge:
     if chosen is not None:
         found = others_waited(races, pair, chosen) if first.verb == "write" else None
         found = found or arrives_alone(races, pair, chosen) or waits_less(races, pair, chosen)
-        return found or Edge(_cause(races, pair), not_waited_for(races, pair, chosen))
+        return found or Reason(_cause(races, pair), not_waited_for(races, pair, chosen))
     if first.kind == "source" and second.kind == "thread" and _one_group(races, first, second):
-        return edge("group-late")
+        return reason("group-late")
     if second.kind == "mma" and backward:
         handing_on = (awaited_by_peers(races, first, backward) or backward)[0]
         found = product_too_early(races, pair) or others_waited(races, pair, handing_on)
         text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
-        return found or Edge(_cause(races, pair), text)
+        return found or Reason(_cause(races, pair), text)
     found = stored_by_another_group(races, pair) or alone_for_warp(races, pair) or written_again(races, pair)
     unasked = None if found else handed_back_unasked(races, pair)
     if unasked is not None:
-        return Edge(_cause(races, pair), not_waited_for(races, pair, unasked))
-    found = found or (edge("within-warp") if _within_warp(races, pair) else None)
-    return found or Edge(_cause(races, pair), "no barrier between them")
+        return Reason(_cause(races, pair), not_waited_for(races, pair, unasked))
+    found = found or (reason("within-warp") if _within_warp(races, pair) else None)
+    return found or Reason(_cause(races, pair), "no barrier between them")
 
 
 def _within_warp(races, pair: AccessPair) -> bool:
@@ -300,29 +299,29 @@ def _one_group(races, first: Access, second: Access) -> bool:
     return one is not None and other is not None and one // 4 == other // 4
 
 
-def _one_too_many(races, pair: AccessPair) -> Edge | None:
+def _one_too_many(races, pair: AccessPair) -> Reason | None:
     """A barrier counts fewer arrivals than it got: its phase completed without the first access's arrival."""
     warp, histories = pair.second.warp(races), history_of(races.cluster)
     for place in carriers(races, pair.first):
         turns = both_ways(races.case, place) if (warp, place) in pair.seen else None
         if turns is not None:
-            return Edge(turns.cause, turns.text)
+            return turns
         stray = races.clocks.signals[place].stray
         counted = place in histories and not room_for_all(races.cluster, place)
         if stray is not None and counted and (warp, place) in pair.seen:
             name, line = barrier_of(races, place), line_text(races, stray)
-            return edge("too-many", name=name, count=histories[place].count, line=line)
+            return reason("too-many", name=name, count=histories[place].count, line=line)
     return None
 
 
-def _never_committed(races, pair: AccessPair) -> Edge | None:
+def _never_committed(races, pair: AccessPair) -> Reason | None:
     """The program issues MMAs and has no tcgen05.commit."""
     works = [access for access in (pair.first, pair.second) if access.kind == "mma"]
     instrs = (i for i in races.launch.program.instrs if i is not None and i.op == "tcgen05")
     if not works or any(i.mods[0] == "commit" for i in instrs):
         return None
     work = work_of(races, works[0].row)
-    return Edge(CAUSES["by-thread"], f"no tcgen05.commit tells when this {work} is complete")
+    return Reason(CAUSES["by-thread"], f"no tcgen05.commit tells when this {work} is complete")
 
 
 def _fence_of_some_lanes(races, first: Access) -> str:
@@ -351,7 +350,7 @@ def _cause(races, pair: AccessPair) -> Cause:
     return CAUSES["not-ready" if reads or unwritten_reads(races, pair) else "not-free"]
 
 
-_DETECTORS: tuple[Callable[[Any, AccessPair], Edge | None], ...] = (  # the first that answers names the edge
+_DETECTORS: tuple[Callable[[Any, AccessPair], Reason | None], ...] = (  # the first that answers
     _never_committed,
     load_outside,
     one_memory,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, data_flow, edge
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.unseen_arrival import data_flow
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
 
 
-def passed_at_once(races, pair: AccessPair) -> Edge | None:
+def passed_at_once(races, pair: AccessPair) -> Reason | None:
     """The reader waited for a barrier that the writer signals, but passed because it was fresh."""
     flow = data_flow(pair)
     warp = flow[1].warp(races) if flow else None
@@ -23,12 +24,12 @@ def passed_at_once(races, pair: AccessPair) -> Edge | None:
         if pair.space == "tmem" and races.record.refills(warp, place):
             continue  # this barrier hands operands back
         if seen is not None and seen.phase < 0 and waits is not None and waits.fresh is not None:
-            at = (warp, waits.fresh)
-            return edge("fresh", at, name=barrier_of(races, place), line=line_text(races, waits.fresh))
+            names = {"name": barrier_of(races, place), "line": line_text(races, waits.fresh)}
+            return reason("fresh", waits.fresh, warp, **names)
     return None
 
 
-def passed_again(races, pair: AccessPair) -> Edge | None:
+def passed_again(races, pair: AccessPair) -> Reason | None:
     """A wait of one access's warp, on a barrier that passes the other access on, saw one phase twice."""
     for access, other in (pair.second, pair.first), (pair.first, pair.second):
         for place in carriers(races, other):
@@ -36,5 +37,5 @@ def passed_again(races, pair: AccessPair) -> Edge | None:
             if seen is not None and seen.again is not None:
                 phase, row = seen.again
                 name, line = barrier_of(races, place), line_text(races, row)
-                return edge("again", name=name, line=line, phase=phase_name(phase))
+                return reason("again", name=name, line=line, phase=phase_name(phase))
     return None

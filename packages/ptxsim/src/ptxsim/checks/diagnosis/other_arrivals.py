@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks.barrier_history import history_of, ring_of, threads_in
 from ptxsim.checks.diagnosis.number_agreement import role
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
@@ -13,7 +13,7 @@ from ptxsim.checks.static_flow import unwaited_arrival
 _BY_THREADS = ("arrive",)
 
 
-def uncounted(races, pair: AccessPair) -> Edge | None:
+def uncounted(races, pair: AccessPair) -> Reason | None:
     """The barrier waited for gets this MMA's commit, and also as many thread arrivals as it counts."""
     if pair.first.kind != "mma":
         return None
@@ -27,11 +27,11 @@ def uncounted(races, pair: AccessPair) -> Edge | None:
         if "commit" in rows and threads >= history.count:
             facts = {"line": line_text(races, rows["arrive"]), "count": history.count, "threads": threads}
             commit = source_line(races.launch.program, rows["commit"])
-            return edge("commit-uncounted", name=barrier_of(races, place), commit=commit, **facts)
+            return reason("commit-uncounted", name=barrier_of(races, place), commit=commit, **facts)
     return None
 
 
-def slot_by_cta(races, pair: AccessPair) -> Edge | None:
+def slot_by_cta(races, pair: AccessPair) -> Reason | None:
     """On each element of an array only threads of one CTA arrive, from all warpgroups, while each waiting
     warp waits for one element of its own.
     """
@@ -53,7 +53,7 @@ def slot_by_cta(races, pair: AccessPair) -> Edge | None:
             "groups": " and ".join(f"WG{group}" for group in sorted(groups[0])),
             "waiters": role(cluster, lanes_of),
         }
-        return edge("slot-by-cta", array=array_of(place[1]), **facts)
+        return reason("slot-by-cta", array=array_of(place[1]), **facts)
     return None
 
 
@@ -62,7 +62,7 @@ def _each_its_own(waits: list[set[int]]) -> bool:
     return all(waits) and sum(map(len, waits)) == len(set.union(*waits))
 
 
-def by_thread(races, pair: AccessPair) -> Edge | None:
+def by_thread(races, pair: AccessPair) -> Reason | None:
     """The issuer of an MMA arrived with a plain arrive instead of a commit."""
     first, second = pair.first, pair.second
     if first.kind != "mma":
@@ -73,11 +73,11 @@ def by_thread(races, pair: AccessPair) -> Edge | None:
     for place, handed in races.handshakes.handed.get(first.warp(races), {}).items():
         if (second.warp(races), place) in pair.seen and place not in committed:
             line = line_text(races, handed.row)
-            return edge("by-thread", name=barrier_of(races, place), line=line)
+            return reason("by-thread", name=barrier_of(races, place), line=line)
     return None
 
 
-def arrival_unwaited(races, pair: AccessPair) -> Edge | None:
+def arrival_unwaited(races, pair: AccessPair) -> Reason | None:
     """One of two accesses by threads of two CTAs stands behind an arrival at the barrier of the cluster and
     before its wait.
     """
@@ -87,5 +87,5 @@ def arrival_unwaited(races, pair: AccessPair) -> Edge | None:
     for access in (pair.second, pair.first):
         row = unwaited_arrival(races.launch.program, access.row)
         if row is not None:
-            return edge("arrival-unwaited", line=line_text(races, row), what=f"the {access.verb}")
+            return reason("arrival-unwaited", line=line_text(races, row), what=f"the {access.verb}")
     return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.out_of_step import newest_wait, others_columns
+from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text, work_of
 
 
-def other_slot(races, pair: AccessPair) -> Edge | None:
+def other_slot(races, pair: AccessPair) -> Reason | None:
     """The warp waited for another element of the array than the one that passes the access on."""
     forward = carriers(races, pair.first)
     found = _other_place(races, pair, forward)
@@ -26,7 +26,7 @@ def other_slot(races, pair: AccessPair) -> Edge | None:
     freed = pair.space == "tmem" and pair.second.kind == "thread"
     for place in (p for p in forward if p in own):
         if freed and not races.clocks.signals[place].awaited:
-            return edge("freed", name=barrier_of(races, place))  # other barriers are for other data
+            return reason("freed", name=barrier_of(races, place))  # other barriers are for other data
         name = races.reporter.shared_array(place[1])
         others = [newest] if known else [p for p in array if p not in forward and place not in array]
         alike = (p for p in others if p not in (None, place) and array.get(p) == name and p[0] == place[0])
@@ -35,19 +35,19 @@ def other_slot(races, pair: AccessPair) -> Edge | None:
             names = {"name": barrier_of(races, place), "other": barrier_of(races, other)}
             beside = loaded_apart(races, pair.issued[0], other)
             if beside is not None:
-                return edge("load-apart", line=line_text(races, beside), **names)
+                return reason("load-apart", line=line_text(races, beside), **names)
             rest = other_buffer(races, pair, place, other)
             if rest:
-                return edge("buffer", buffer=pair.buffer, rest=rest, **names)
+                return reason("buffer", buffer=pair.buffer, rest=rest, **names)
             if races.case.never_waited():
                 return None  # with a wait missing, who waits for which element is luck
             awaited = history_of(races.cluster)[place].waits  # else nothing shows that it is for a later load
             late = awaited and filled_before(races, pair, other)
-            return edge("overwritten" if late else "slot", **names)
+            return reason("overwritten" if late else "slot", **names)
     return _other_commits(races, pair, array)
 
 
-def _other_place(races, pair: AccessPair, forward: list) -> Edge | None:
+def _other_place(races, pair: AccessPair, forward: list) -> Reason | None:
     """A load whose issuer has just waited for another element than the one that frees its place, although the
     other buffers that it fills after this wait are in order: this buffer's index is wrong.
     """
@@ -61,10 +61,10 @@ def _other_place(races, pair: AccessPair, forward: list) -> Edge | None:
         return None
     rest = loaded_in_order(races, pair, op)
     names = {"name": barrier_of(races, own), "other": barrier_of(races, other)}
-    return edge("buffer", buffer=pair.buffer, rest=rest, **names) if rest else None
+    return reason("buffer", buffer=pair.buffer, rest=rest, **names) if rest else None
 
 
-def _other_commits(races, pair: AccessPair, awaited: dict) -> Edge | None:
+def _other_commits(races, pair: AccessPair, awaited: dict) -> Reason | None:
     """The barrier that was waited for gets commits of another thread than the one that issued the MMA."""
     first, histories = pair.first, history_of(races.cluster)
     if first.kind != "mma" or first.by is None:
@@ -81,7 +81,7 @@ def _other_commits(races, pair: AccessPair, awaited: dict) -> Edge | None:
         return columns
     per_cta = races.cluster.warps_per_cta
     rounds = [p for p, found in commits.items() if found >= warps and p[0] == place[0]]
-    return edge(
+    return reason(
         "leaves-it-to-others" if len(rounds) > 1 else "other-issuer",
         name=barrier_of(races, place),
         theirs=min(warps) % per_cta,

@@ -16,7 +16,7 @@ from ptxsim.checks.barrier_history import (
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.misnamed import missent
 from ptxsim.checks.diagnosis.number_agreement import agree, role
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import phase_name, source_line, times
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
@@ -39,7 +39,7 @@ def newest_wait(races, pair: AccessPair) -> tuple[bool, Place | None]:
     return True, place
 
 
-def committed_early(races, pair: AccessPair) -> Edge | None:
+def committed_early(races, pair: AccessPair) -> Reason | None:
     """The reader has just waited for a commit that the issuer made in the middle of this product; or this MMA
     starts the next product, for which the issuer should have waited.
     """
@@ -56,7 +56,7 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
         return _too_early(races, place, _let_pass(races, pair))
     wrong = missent(races.case)
     if wrong is not None:
-        return Edge(wrong.cause, wrong.text)
+        return wrong
     skipped = _skips_phases(races, pair, place)
     if skipped is not None:
         return skipped
@@ -68,10 +68,10 @@ def committed_early(races, pair: AccessPair) -> Edge | None:
     row = next((row for how, w, row in sources if how == "commit" and w == warp), None)
     line = "" if row is None else line_text(races, row)
     work = work_of(races, first.row)
-    return edge("early-commit", name=barrier_of(races, place), line=line, work=work)
+    return reason("early-commit", name=barrier_of(races, place), line=line, work=work)
 
 
-def product_too_early(races, pair: AccessPair) -> Edge | None:
+def product_too_early(races, pair: AccessPair) -> Reason | None:
     """This MMA starts a product where another is read whose commit the reader has waited for."""
     read, first, second = pair.issued[0], pair.first, pair.second
     if (first.kind, second.kind) != ("ld", "mma") or read is None or not 0 <= read.at < MOST:
@@ -91,12 +91,12 @@ def product_too_early(races, pair: AccessPair) -> Edge | None:
     return None
 
 
-def _too_early(races, place: Place, passed: str = "") -> Edge:
+def _too_early(races, place: Place, passed: str = "") -> Reason:
     text = "was waited for, but this MMA is of the next product: it came too early"
-    return Edge(CAUSES["not-free"], f"{barrier_of(races, place)} {text}{passed}")
+    return Reason(CAUSES["not-free"], f"{barrier_of(races, place)} {text}{passed}")
 
 
-def stage_handed_back_early(races, pair: AccessPair) -> Edge | None:
+def stage_handed_back_early(races, pair: AccessPair) -> Reason | None:
     """A load overwrites what an MMA reads, and that MMA was issued after the commit for this stage: the
     commit that the loader waited for covers only the MMAs before it.
     """
@@ -111,10 +111,10 @@ def stage_handed_back_early(races, pair: AccessPair) -> Edge | None:
     if last is None or last.kind != "commit" or freed not in last.places:
         return None
     line, work = line_text(races, last.row), work_of(races, product.row)
-    return edge("early-commit", name=barrier_of(races, freed), line=line, work=work)
+    return reason("early-commit", name=barrier_of(races, freed), line=line, work=work)
 
 
-def sent_by_both(races, pair: AccessPair) -> Edge | None:
+def sent_by_both(races, pair: AccessPair) -> Reason | None:
     """Two CTAs each multicast the tile of one line to several CTAs, to the same place."""
     one, other = pair.issued
     if one is None or other is None or not one.kind == other.kind == "load" or one.row != other.row:
@@ -125,10 +125,10 @@ def sent_by_both(races, pair: AccessPair) -> Edge | None:
         return None
     if len({copy.offset for copy in copies if copy is not None}) > 1:
         return None
-    return edge("sent-by-both", one=f"CTA {min(ctas)}", other=f"CTA {max(ctas)}", buffer=pair.buffer)
+    return reason("sent-by-both", one=f"CTA {min(ctas)}", other=f"CTA {max(ctas)}", buffer=pair.buffer)
 
 
-def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
+def _skips_phases(races, pair: AccessPair, place: Place) -> Reason | None:
     """The reader waits for one late phase, whose parity an earlier one shares; another warp waits for all."""
     reader, waits = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place].waits
     seen = pair.seen.get((reader, place))
@@ -136,7 +136,7 @@ def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
     if seen is None or reader not in waits or most is None or waits[most].count <= waits[reader].count + 1:
         return None
     who = [role(races.cluster, {w: WHOLE_WARP}) for w in (reader, most)]
-    return edge(
+    return reason(
         "skips-phases",
         reader=who[0],
         passes=agree(who[0], "passes"),
@@ -148,7 +148,7 @@ def _skips_phases(races, pair: AccessPair, place: Place) -> Edge | None:
     )
 
 
-def _phase_of_many(races, pair: AccessPair, place: Place) -> Edge | None:
+def _phase_of_many(races, pair: AccessPair, place: Place) -> Reason | None:
     """Every MMA is committed to this barrier alone; the reader has waited for only a few of its phases."""
     commits, first = races.transfers.commits.get(pair.first.agent, ()), pair.first
     reader, history = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place]
@@ -157,7 +157,7 @@ def _phase_of_many(races, pair: AccessPair, place: Place) -> Edge | None:
     if seen is None or not alone or seen.count >= len(done):
         return None
     row = next(row for how, _, row in history.sources if how == "commit")
-    return edge(
+    return reason(
         "phase-of-many",
         name=barrier_of(races, place),
         line=line_text(races, row),
@@ -181,7 +181,7 @@ def _let_pass(races, pair: AccessPair) -> str:
     return ""
 
 
-def others_columns(races, pair: AccessPair, awaited: Place, theirs: set[int]) -> Edge | None:
+def others_columns(races, pair: AccessPair, awaited: Place, theirs: set[int]) -> Reason | None:
     """The barrier that was waited for and the one that is signalled back both belong to one MMA warp, but the
     columns are another warp's.
     """
@@ -193,11 +193,11 @@ def others_columns(races, pair: AccessPair, awaited: Place, theirs: set[int]) ->
             warps = {"theirs": min(theirs), "mine": mine}
             warps = {who: warp % races.cluster.warps_per_cta for who, warp in warps.items()}
             names = {"name": barrier_of(races, awaited), "back": barrier_of(races, back)}
-            return edge("others-columns", **names, **warps)
+            return reason("others-columns", **names, **warps)
     return None
 
 
-def overlapping(pair: AccessPair, threads: str) -> Edge | None:
+def overlapping(pair: AccessPair, threads: str) -> Reason | None:
     """MMAs of several threads write overlapping columns, and are not one MMA that each of them issues."""
     known = [op for op in pair.issued if op is not None]
     spans = [op.columns for op in known if op.columns is not None]
@@ -205,12 +205,12 @@ def overlapping(pair: AccessPair, threads: str) -> Edge | None:
         return None
     one, other = (f"columns {first} to {end - 1}" for first, end in sorted(spans))
     if one != other:
-        return edge("overlap", threads=threads, one=one, other=other)
+        return reason("overlap", threads=threads, one=one, other=other)
     alike = known[0].descriptors == known[1].descriptors
-    return None if alike else edge("same-columns", threads=threads, columns=one)
+    return None if alike else reason("same-columns", threads=threads, columns=one)
 
 
-def loaded_twice(races, pair: AccessPair) -> Edge | None:
+def loaded_twice(races, pair: AccessPair) -> Reason | None:
     """One thread issues two loads to the same place, both signalling one barrier, with nothing in between."""
     one, other = sorted(pair.issued, key=lambda op: -1 if op is None else op.at)
     if one is None or other is None or not one.kind == other.kind == "load" or one.thread != other.thread:
@@ -228,12 +228,12 @@ def loaded_twice(races, pair: AccessPair) -> Edge | None:
     both = _one_box(*beside)  # parts of both tensors again: the next tile would share one
     again = _one_box(one.copy, other.copy) and (both or None in beside) and not _passed_twice(races, between)
     if not alone and again and len(others) + 1 < len(ring) + both:  # else the thread has gone round the ring
-        return edge("loaded-again", lines=lines)
+        return reason("loaded-again", lines=lines)
     if not alone or not ring:
         return None
     if len(ring) > 1:
-        return edge("loaded-twice", lines=lines, name=barrier_of(races, places[0]))
-    return edge("loads-first", lines=lines)
+        return reason("loaded-twice", lines=lines, name=barrier_of(races, places[0]))
+    return reason("loads-first", lines=lines)
 
 
 def _one_box(one, other) -> bool:
@@ -260,7 +260,7 @@ def _beside(races, load):
     return nearest.copy if nearest is not None else None
 
 
-def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Edge | None:
+def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Reason | None:
     """Nobody has waited for the first load, or this round lacks a wait that the issuer makes in others."""
     if not pair.first.kind == pair.second.kind == "bytes" or not own or pair.second.by is None:
         return None
@@ -269,12 +269,12 @@ def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Plac
     if array_of(own[0][1]) in awaited:
         seen = pair.seen.get((warp, own[0]))
         text = f"the first load was not waited for: nobody had waited for {barrier_of(races, own[0])} by then"
-        return Edge(CAUSES["unseen-load"], text) if seen is None else None
+        return Reason(CAUSES["unseen-load"], text) if seen is None else None
     array = next((a for p in forward if (a := array_of(p[1])) in awaited), None)
-    return None if array is None else Edge(CAUSES["not-free"], f"{array} was not waited for between them")
+    return None if array is None else Reason(CAUSES["not-free"], f"{array} was not waited for between them")
 
 
-def waits_less(races, pair: AccessPair, place: Place) -> Edge | None:
+def waits_less(races, pair: AccessPair, place: Place) -> Reason | None:
     """Tensor memory is freed, and its last user waits less often than the barrier was signalled."""
     history, barrier = history_of(races.cluster).get(place), races.cluster.mbarriers.get(place)
     if pair.space != "tmem" or pair.second.kind != "thread" or history is None or barrier is None:
@@ -282,12 +282,12 @@ def waits_less(races, pair: AccessPair, place: Place) -> Edge | None:
     waits = max((w.count for w in history.waits.values()), default=0)
     if not 0 < waits < barrier.phase:
         return None
-    return edge("fewer-waits", name=barrier_of(races, place), phases=barrier.phase, waits=times(waits))
+    return reason("fewer-waits", name=barrier_of(races, place), phases=barrier.phase, waits=times(waits))
 
 
 def hands_back_more(
     races, warp: int | None, back: Place, ready: set[Place], in_advance: bool = True
-) -> Edge | None:
+) -> Reason | None:
     """A reader signals "done" more often than it waits for its data, by whole rounds.
 
     warp: the reader's; back: the barrier by which it hands the buffer back; ready: the barriers by which the
@@ -307,8 +307,8 @@ def hands_back_more(
     if _waits_again(races, warp, waited):
         row, _ = signals_by(histories, backs, warp)[0]
         line = line_text(races, row)
-        return edge("answers-more", name=name, back=barrier_of(races, back), line=line, **counts)
-    return edge("waits-less", name=name, back=barrier_of(races, back), **counts)
+        return reason("answers-more", name=name, back=barrier_of(races, back), line=line, **counts)
+    return reason("waits-less", name=name, back=barrier_of(races, back), **counts)
 
 
 def _waits_again(races, warp: int, places: list[Place]) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
 from ptxsim.events.records import Place
 
 
-def past_stage(races, pair: AccessPair) -> Edge | None:
+def past_stage(races, pair: AccessPair) -> Reason | None:
     """A load that reports to one element of a ring covers where a load for another element begins."""
     loads, array_of = _loads(races, pair), races.reporter.shared_array
     for op in pair.issued:
@@ -26,7 +26,7 @@ def past_stage(races, pair: AccessPair) -> Edge | None:
             if 0 < apart < size or apart == 0 and beside.get(other.row, start) < start:
                 names = {"name": barrier_of(races, (rank, own)), "other": barrier_of(races, place)}
                 lines = {"line": line_text(races, op.row), "behind": line_text(races, other.row)}
-                return edge("past-stage", size=size, over=size - apart, **names, **lines)
+                return reason("past-stage", size=size, over=size - apart, **names, **lines)
     return None
 
 
@@ -39,7 +39,7 @@ def _beside(loads: list, row: int, barriers: tuple[Place, ...]) -> dict[int, int
     return found
 
 
-def past_buffer(races, pair: AccessPair) -> Edge | None:
+def past_buffer(races, pair: AccessPair) -> Reason | None:
     """One side is a load by an instruction that also fills the preceding buffer. Either another instruction
     fills this buffer too, or the conflicting access is no MMA.
     """
@@ -52,7 +52,7 @@ def past_buffer(races, pair: AccessPair) -> Edge | None:
         own = any(_buffer(races, load.copy.offset) == pair.buffer for load in loads if load.row != op.row)
         if pair.buffer in behind and (own or "mma" not in (pair.first.kind, pair.second.kind)):
             line = source_line(races.launch.program, op.row)
-            return edge("past-buffer", line=line, first=first, buffer=pair.buffer)
+            return reason("past-buffer", line=line, first=first, buffer=pair.buffer)
     return None
 
 

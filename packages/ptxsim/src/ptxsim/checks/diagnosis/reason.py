@@ -12,9 +12,10 @@ from ptxsim.causes.cause import Cause
 class Reason:
     cause: Cause
     text: str
-    row: int | None = None  # program row, if the reason has a line of its own
+    row: int | None = None  # program row to show, if the reason has one of its own
+    warp: int | None = None  # the warp that is at this row
 
 
-def reason(cause: str, row: int | None = None, /, **facts) -> Reason:
+def reason(cause: str, row: int | None = None, warp: int | None = None, /, **facts) -> Reason:
     """The cause of this name, worded with these facts."""
-    return Reason(CAUSES[cause], CAUSES[cause].tell(**facts), row)
+    return Reason(CAUSES[cause], CAUSES[cause].tell(**facts), row, warp)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks import phrases
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, edge
+from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import SourceLine
 from ptxsim.checks.race.carried_values import EXCHANGES, changed
 from ptxsim.checks.race.conflict import AccessPair
@@ -20,22 +20,22 @@ _WARPGROUP = 128  # threads
 _WORD = 16  # at most so many bytes in a variable that is no array
 
 
-def same_output(races, pair: AccessPair) -> Edge | None:
+def same_output(races, pair: AccessPair) -> Reason | None:
     shared = _one_shared_word(races, pair)
     if _one_word(races, pair) or not shared and changed_by_many(races, pair):
         both = sorted({pair.first.by, pair.second.by} - {None})
         who = threads_of(races, both) if len(both) == 2 else "threads of several CTAs"
-        return edge("one-word", threads=who)
+        return reason("one-word", threads=who)
     if shared:
         if line_of(races, pair.first.row) == line_of(races, pair.second.row):
-            return edge("shared-word", threads=threads_of(races, sorted({pair.first.by, pair.second.by})))
+            return reason("shared-word", threads=threads_of(races, sorted({pair.first.by, pair.second.by})))
         if pair.first.verb != pair.second.verb:
-            return edge("word-moves-on")
+            return reason("word-moves-on")
     apart = _parts_apart(races, pair) or _boxes_overlap(races, pair)
     if apart is not None:
         return apart
     text = _overlap(races, pair)
-    return Edge(CAUSES[_cause(races, pair)], text) if text else None
+    return Reason(CAUSES[_cause(races, pair)], text) if text else None
 
 
 def _one_word(races, pair: AccessPair) -> bool:
@@ -161,7 +161,7 @@ def _apart(pair: AccessPair) -> bool:
     return len(set(starts)) > 1
 
 
-def _parts_apart(races, pair: AccessPair) -> Edge | None:
+def _parts_apart(races, pair: AccessPair) -> Reason | None:
     """One thread's stores of a tile leave gaps, so that its tile reaches into the next one."""
     by, issued = pair.first.by, pair.issued[0]
     own = pair.space == "memory" and pair.first.kind == pair.second.kind == "result"
@@ -173,10 +173,10 @@ def _parts_apart(races, pair: AccessPair) -> Edge | None:
         return None
     axis, step = moved[0]
     facts = {"step": step, "size": box[axis], "unit": _unit(axis, box)}
-    return edge("parts-apart", who=thread_of(races, by), **facts)
+    return reason("parts-apart", who=thread_of(races, by), **facts)
 
 
-def _boxes_overlap(races, pair: AccessPair) -> Edge | None:
+def _boxes_overlap(races, pair: AccessPair) -> Reason | None:
     """At one line, the boxes of two threads of a cluster begin less than a box apart."""
     first, second = pair.first, pair.second
     own = pair.space == "memory" and first.kind == second.kind == "result" and first.by != second.by
@@ -190,7 +190,7 @@ def _boxes_overlap(races, pair: AccessPair) -> Edge | None:
     if len(moved) != 1 or moved[0][1] >= box[moved[0][0]]:
         return None
     (axis, step), names = moved[0], threads_of(races, sorted({first.by, second.by}))
-    return edge("boxes-overlap", who=names, size=box[axis], unit=_unit(axis, box), step=step)
+    return reason("boxes-overlap", who=names, size=box[axis], unit=_unit(axis, box), step=step)
 
 
 def _unit(axis: int, box) -> str:

@@ -4,12 +4,9 @@ other threads waited, or no CTA barrier separates threads that write from a unit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import held_waits, history_of, ring_of
 from ptxsim.checks.diagnosis.deadlock.settled_branches import Guards
 from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta, role
@@ -26,27 +23,13 @@ from ptxsim.machine.register_files import WHOLE_WARP
 _ASYNC_READERS = ("mma", "wgmma", "source")
 
 
-@dataclass(frozen=True)
-class Edge:
-    """What is missing between two accesses, with the cause that has the hint."""
-
-    cause: Cause
-    text: str
-    at: tuple[int, int] | None = None  # (warp, row) to show instead of the later access
-
-
-def edge(name: str, at: tuple[int, int] | None = None, /, **facts) -> Edge:
-    """The cause of this name, worded with these facts."""
-    return Edge(CAUSES[name], CAUSES[name].tell(**facts), at)
-
-
 def data_flow(pair: AccessPair) -> tuple[Access, Access] | None:
     """(writer, reader) if one side writes what the other reads, else None."""
     sides = {a.verb: a for a in (pair.first, pair.second)}
     return (sides["write"], sides["read"]) if len(sides) == 2 and {"write", "read"} == set(sides) else None
 
 
-def no_barrier(races, pair: AccessPair) -> Edge | None:
+def no_barrier(races, pair: AccessPair) -> Reason | None:
     """Threads write shared memory, a unit reads it, and the program has a barrier-free path between them."""
     flow = data_flow(pair)
     if flow is None or pair.space != "shared":
@@ -57,10 +40,10 @@ def no_barrier(races, pair: AccessPair) -> Edge | None:
     if not way_without_barrier(races.launch.program, writer.row, reader.row):
         return None
     unit, group = UNITS[reader.kind].partition(" (")[0], _warpgroup(races, writer, reader)
-    return edge("no-group-sync", unit=unit, group=group) if group else edge("no-sync", unit=unit)
+    return reason("no-group-sync", unit=unit, group=group) if group else reason("no-sync", unit=unit)
 
 
-def cleared_unordered(races, pair: AccessPair) -> Edge | None:
+def cleared_unordered(races, pair: AccessPair) -> Reason | None:
     """A thread that has not waited for anything yet writes where a load also writes, and the loading thread
     never reaches that line again: the thread's write is meant to come first.
     """
@@ -74,14 +57,14 @@ def cleared_unordered(races, pair: AccessPair) -> Edge | None:
         return None
     waited = write is pair.second and any(w == warp for w, _ in pair.seen)
     if not waited and _tells_no_peer(races, warp, races.clocks.warp_of(op.thread)):
-        return edge("cleared-by-owner", who=thread_of(races, write.by))
+        return reason("cleared-by-owner", who=thread_of(races, write.by))
     if any(w == warp for w, _ in pair.seen):
         return None
     lanes = 1 << op.thread % 32 if per_agent == 1 else WHOLE_WARP
     if write.row in Guards(races.cluster).reach(load.row, races.clocks.warp_of(op.thread), lanes):
         return None
     line = source_line(races.launch.program, write.row)
-    return edge("cleared-unordered", who=thread_of(races, write.by), line=line)
+    return reason("cleared-unordered", who=thread_of(races, write.by), line=line)
 
 
 def _tells_no_peer(races, warp: int, peer: int) -> bool:
@@ -106,25 +89,25 @@ def _copies_with(program, *words: str) -> set[int]:
     return {row for row, of in mods if "bulk" not in of and of & set(words)}
 
 
-def groups_pending(program, copy: Access, reader: Access) -> Edge:
+def groups_pending(program, copy: Access, reader: Access) -> Reason:
     """A cp.async that its thread has not waited for; perhaps nothing waits for any copy."""
     waits = _copies_with(program, "wait_group", "wait_all")
     if not waits:
         if not _copies_with(program, "mbarrier"):
-            return edge("no-wait-at-all")
+            return reason("no-wait-at-all")
         text = "no cp.async.mbarrier.arrive of its thread after it has let a wait pass"
-        return Edge(CAUSES["not-ready"], text)
+        return Reason(CAUSES["not-ready"], text)
     if not _copies_with(program, "commit_group", "wait_all") & reachable(program, copy.row):
-        return Edge(CAUSES["groups"], "it is in no group: no cp.async.commit_group comes after it")
+        return Reason(CAUSES["groups"], "it is in no group: no cp.async.commit_group comes after it")
     open_waits = (row for row in sorted(waits) if way_without_barrier(program, row, reader.row))
     row = next(open_waits, None) if reader.kind == "thread" and reader.by != copy.by else None
     if row is not None:
         line = source_line(program, row)
-        return Edge(
+        return Reason(
             CAUSES["not-ready"], f"no barrier stands between its thread's wait ({line}) and this read"
         )
     text = "its thread has not waited for it (cp.async.wait_group leaves its group pending)"
-    return Edge(CAUSES["groups"], text)
+    return Reason(CAUSES["groups"], text)
 
 
 def unguarded(races, pair: AccessPair, row: int) -> bool:
@@ -137,7 +120,7 @@ def unguarded(races, pair: AccessPair, row: int) -> bool:
     return any(way_without_barrier(program, r, pair.second.row) for r in copies_of(program, row))
 
 
-def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
+def stored_by_another_group(races, pair: AccessPair) -> Reason | None:
     """Threads of one warpgroup write a buffer that a thread of another warpgroup stores by TMA."""
     writer, reader, per_cta = pair.first.warp(races), pair.second.warp(races), races.cluster.warps_per_cta
     if (pair.first.kind, pair.second.kind) != ("thread", "source") or writer is None or reader is None:
@@ -152,7 +135,7 @@ def stored_by_another_group(races, pair: AccessPair) -> Edge | None:
         return None
     groups = ({cta * per_cta + 4 * group + n: WHOLE_WARP for n in range(4)} for group in (one, other))
     roles = [role(races.cluster, group) for group in groups]
-    return edge("other-group", writer=roles[0], reader=roles[1], buffer=pair.buffer)
+    return reason("other-group", writer=roles[0], reader=roles[1], buffer=pair.buffer)
 
 
 def group_of(races, warp: int) -> tuple[int, int]:
@@ -173,7 +156,7 @@ def _warpgroup(races, writer, reader) -> str:
 
 def others_waited(
     races, pair: AccessPair, place: tuple[int, int], order: tuple[Access, Access] | None = None
-) -> Edge | None:
+) -> Reason | None:
     """Some thread waited for this barrier, but not those that read, or that make `order`'s later access."""
     flow, history = order or data_flow(pair), history_of(races.cluster).get(place)
     warp = flow[1].warp(races) if flow else None
@@ -183,7 +166,7 @@ def others_waited(
         for other, waits in history.waits.items():
             if waits.fresh is not None:
                 line = line_text(races, waits.fresh)
-                return edge("fresh", (other, waits.fresh), name=barrier_of(races, place), line=line)
+                return reason("fresh", waits.fresh, other, name=barrier_of(races, place), line=line)
     per_cta = races.cluster.warps_per_cta
     cta, base = warp // per_cta, warp - warp % per_cta % 4
     whole = flow[1].kind == "ld" or order is not None
@@ -195,7 +178,7 @@ def others_waited(
         lanes[other] = lanes.get(other, 0) | mask
     waiter = role(races.cluster, of_first_cta(races.cluster, lanes))
     bare = any(way_without_barrier(races.launch.program, row, flow[1].row) for row in rows)
-    return edge(
+    return reason(
         "never-waits" if _waits_for_none(races, flow[0], warp, place) else "others-waited",
         name=barrier_of(races, place),
         absent=absent,
@@ -205,7 +188,7 @@ def others_waited(
     )
 
 
-def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
+def arrives_for_readers(races, pair: AccessPair) -> Reason | None:
     """Tensor memory that a warpgroup reads is handed back on its behalf, before an MMA, by the same warpgroup
     of another CTA or by the MMA thread itself.
     """
@@ -223,7 +206,7 @@ def arrives_for_readers(races, pair: AccessPair) -> Edge | None:
         if lanes and warp not in at_home and (peers or set(lanes) == {issuer}):
             own = range(warp - warp % 4, warp - warp % 4 + 4)
             mine = role(races.cluster, dict.fromkeys(own, WHOLE_WARP))
-            return edge(
+            return reason(
                 "arrives-alone", reader=mine, **_who_arrives(races, place, of_first_cta(races.cluster, lanes))
             )
     return None
@@ -246,7 +229,7 @@ def _arriving_in_array(races, place: tuple[int, int]) -> set[int]:
     return {warp for p in histories if array_of(p[1]) == array for warp in _arriving(races, p)}
 
 
-def alone_for_warp(races, pair: AccessPair) -> Edge | None:
+def alone_for_warp(races, pair: AccessPair) -> Reason | None:
     """The same for a thread's read, by any barrier that was waited for, if on the way from the read to that
     arrival the warp need not meet.
     """
@@ -271,7 +254,7 @@ def _who_arrives(races, place: tuple[int, int], lanes: dict[int, int]) -> dict[s
     return facts | {"name": barrier_of(races, place)}
 
 
-def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | None:
+def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Reason | None:
     """The barrier that was waited for is signalled by some threads of the reader's warpgroup on behalf of
     all: nothing orders what the others read before.
     """
@@ -282,10 +265,10 @@ def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Edge | Non
     lanes = {w: mask for w, mask in _arriving(races, place).items() if w // 4 == warp // 4}
     if not lanes or lanes.get(warp, 0) >> (first.by % 32) & 1:
         return None
-    return edge("arrives-alone", reader=thread_of(races, first.by), **_who_arrives(races, place, lanes))
+    return reason("arrives-alone", reader=thread_of(races, first.by), **_who_arrives(races, place, lanes))
 
 
-def left_out(races, pair: AccessPair) -> Edge | None:
+def left_out(races, pair: AccessPair) -> Reason | None:
     """A thread or a unit reads what a thread writes, and that reader or issuer has waited for an mbarrier on
     which other threads arrive that write at the same line (lanes of the same warp, or other warps), but not
     this thread.
@@ -306,7 +289,7 @@ def left_out(races, pair: AccessPair) -> Edge | None:
             own, cause = lanes, "warp-left-out"
         if not own or own.get(warp, 0) >> (write.by % 32) & 1:
             continue
-        return edge(cause, writer=thread_of(races, write.by), **_who_arrives(races, place, own))
+        return reason(cause, writer=thread_of(races, write.by), **_who_arrives(races, place, own))
     return None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.unseen_arrival import Edge, data_flow, edge
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.unseen_arrival import data_flow
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import line_text
 from ptxsim.checks.static_flow import way_without_barrier
 
 
-def written_again(races, pair: AccessPair) -> Edge | None:
+def written_again(races, pair: AccessPair) -> Reason | None:
     """In the program's text every path from the write to the read has a barrier, and a path back has none."""
     flow = data_flow(pair)
     if flow is None or pair.space != "shared" or not flow[0].kind == flow[1].kind == "thread":
@@ -16,4 +17,4 @@ def written_again(races, pair: AccessPair) -> Edge | None:
     program, (writer, reader) = races.launch.program, (access.row for access in flow)
     if way_without_barrier(program, writer, reader) or not way_without_barrier(program, reader, writer):
         return None
-    return edge("written-again", read=line_text(races, reader), write=line_text(races, writer))
+    return reason("written-again", read=line_text(races, reader), write=line_text(races, writer))

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from ptxsim.checks.diagnosis.missing_edge import missing
+from ptxsim.checks.diagnosis.reason import reason
 from ptxsim.checks.diagnosis.same_output import changed_by_many, read_before
-from ptxsim.checks.diagnosis.unseen_arrival import edge as named
 from ptxsim.checks.diagnosis.unseen_arrival import unwritten_reads
 from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
@@ -53,7 +53,7 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
         many = severity == "error" or pair.code == SAME_VALUE
         many = many and not told and changed_by_many(races, pair)
         severity = "error" if many else severity
-        edge = named("beside-tile") if beside else missing(races, pair)
+        edge = reason("beside-tile") if beside else missing(races, pair)
         earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
         what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
         if kind == "proxy-fence":
@@ -66,7 +66,9 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
         evidence = {"place": pair.place, "missing": edge.text} | sides
         if pair.code == SAME_VALUE and not many:
             evidence["equal"] = pair.buffer
-        place = _split(races, pair.second) if edge.at is None else _standing(races, *edge.at)
+        place = _split(races, pair.second)
+        if edge.warp is not None and edge.row is not None:
+            place = _standing(races, edge.warp, edge.row)
         key = ("guess", line_of(races, guess.row), pair.buffer) if guess else pair.key
         key = ("unordered", pair.buffer) if pair.code > UNORDERED else key
         key = ("changed", pair.buffer, pair.key[2]) if many else key

@@ -1,31 +1,26 @@
-"""The result of a deadlock diagnosis, and questions about waits that all detectors share."""
+"""How the reason of a deadlock is worded, and questions about waits that all detectors share."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.checks.barrier_history import BarrierHistory
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.events.views import Barrier
 
 
-@dataclass(frozen=True)
-class Blame:
-    """The cause of a deadlock, worded for one waiting group."""
-
-    cause: Cause
-    text: str
-    waiter: Waiter
-
-
-def blame(name: str, waiter: Waiter, /, **facts) -> Blame:
+def stuck(name: str, waiter: Waiter, /, **facts) -> Reason:
     """The cause of this name, worded with these facts and with who waits for what."""
     cause = CAUSES[name]
     own = {"waits": says(waiter, "waits"), "has": agree(waiter.who, "has"), "wants": waiter.wants}
-    return Blame(cause, cause.tell(**own | facts), waiter)
+    return of_waiter(cause, cause.tell(**own | facts), waiter)
+
+
+def of_waiter(cause: Cause, text: str, waiter: Waiter) -> Reason:
+    """A cause in these words, at the place where a group waits."""
+    return Reason(cause, text, waiter.row, min(waiter.lanes))
 
 
 def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:

@@ -13,7 +13,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks import phrases
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.deadlock import roles
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
+from ptxsim.checks.diagnosis.deadlock.cause import barrier_of, find_cycle, itself, of_waiter, says, stuck
 from ptxsim.checks.diagnosis.deadlock.collectives import alloc, collective, pair, registers, warpgroup
 from ptxsim.checks.diagnosis.deadlock.missing_arrivals import (
     misrouted,
@@ -40,55 +40,56 @@ from ptxsim.checks.diagnosis.deadlock.uses import (
 )
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.checks.phrases import brings_bytes
 from ptxsim.machine.endless import loop_without_end
 
 
-def find_cause(model: Model) -> Blame:
+def find_cause(model: Model) -> Reason:
     """The first answer of a detector; if there is none, the first wait itself."""
     for detect in DETECTORS:
         for waiter in model.waiters:
             if (answer := detect(model, waiter)) is not None:
                 return answer
-    return blame("standstill", next((w for w in model.waiters if w.kind != "poll"), model.waiters[0]))
+    return stuck("standstill", next((w for w in model.waiters if w.kind != "poll"), model.waiters[0]))
 
 
 # ---- detectors ----
 
 
-def _polls(model: Model, waiter: Waiter) -> Blame | None:
+def _polls(model: Model, waiter: Waiter) -> Reason | None:
     """Threads poll a word that nobody will write any more, or that others would write who wait for them."""
     word, ring = waiter.detail.get("polled"), find_cycle(model, waiter)
     if word is None or waiter.helpers and not ring:
         return None
     mate = next((h for h in waiter.helpers if h.waiter is ring[1]), None) if len(ring) > 1 else None
     why = "no thread is left to write it" if mate is None else f"{mate.what}, but {mate.state}"
-    return blame("polls", waiter, line=model.line(word.row), state=waiter.state, why=why)
+    return stuck("polls", waiter, line=model.line(word.row), state=waiter.state, why=why)
 
 
-def _no_init(model: Model, waiter: Waiter) -> Blame | None:
+def _no_init(model: Model, waiter: Waiter) -> Reason | None:
     if waiter.kind != "mbarrier" or waiter.place in model.cluster.mbarriers:
         return None
-    return blame("no-init", waiter, name=model.name(waiter.place))
+    return stuck("no-init", waiter, name=model.name(waiter.place))
 
 
 def _by_rival(*rivals: Callable) -> Callable:
     """A detector that returns what the first of these rivals finds in the ring that is waited for."""
 
-    def detect(model: Model, waiter: Waiter) -> Blame | None:
+    def detect(model: Model, waiter: Waiter) -> Reason | None:
         barrier, _ = barrier_of(model, waiter)
         seen = (rival(model.case, waiter.place) for rival in rivals if barrier is not None)
         answer = next((one for one in seen if one is not None), None)
         if answer is None:
             return None
-        return Blame(answer.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {answer.text}", waiter)
+        return of_waiter(answer.cause, f"{says(waiter, 'waits')} for {waiter.wants}: {answer.text}", waiter)
 
     return detect
 
 
-def _ahead(model: Model, waiter: Waiter) -> Blame | None:
+def _ahead(model: Model, waiter: Waiter) -> Reason | None:
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or barrier.phase < 2 or history.seen >= barrier.phase - 2:
         return None
@@ -97,10 +98,10 @@ def _ahead(model: Model, waiter: Waiter) -> Blame | None:
         f"{model.name(waiter.place)} completed phases {history.seen + 1} to {barrier.phase - 1} before "
         f"the wait for phase {barrier.phase - 2} saw it: {reason.text}"
     )
-    return Blame(reason.cause, text, waiter)
+    return of_waiter(reason.cause, text, waiter)
 
 
-def _ran_ahead(model: Model, waiter: Waiter) -> Blame | None:
+def _ran_ahead(model: Model, waiter: Waiter) -> Reason | None:
     """Who signals this barrier has come more than once in a phase and has ended, and the barriers that answer
     it are waited for by nobody. Whatever else is stuck, waits for this one or has lost a phase, too.
     """
@@ -121,10 +122,10 @@ def _ran_ahead(model: Model, waiter: Waiter) -> Blame | None:
     cause = CAUSES["ahead-unwaited"]
     text = f"{gone[0].who} has signalled it {comes} times by phase {barrier.phase} and has ended: "
     told = cause.tell(names=" or ".join(names))
-    return Blame(cause, f"{says(waiter, 'waits')} for {waiter.wants}; {text}{told}", waiter)
+    return of_waiter(cause, f"{says(waiter, 'waits')} for {waiter.wants}; {text}{told}", waiter)
 
 
-def _endless(model: Model, waiter: Waiter) -> Blame | None:
+def _endless(model: Model, waiter: Waiter) -> Reason | None:
     """The loop around the wait has no way out, and everyone who could end the wait has ended."""
     if waiter.kind != "mbarrier" or not all(h.done or h.waiter is not None for h in waiter.helpers):
         return None
@@ -133,10 +134,10 @@ def _endless(model: Model, waiter: Waiter) -> Blame | None:
         return None
     where = phrases.source_lines(model.program, *loop) or waiter.line
     them = "them" if is_plural(waiter.who) else "it"
-    return blame("endless-wait", waiter, name=model.name(waiter.place), them=them, where=where)
+    return stuck("endless-wait", waiter, name=model.name(waiter.place), them=them, where=where)
 
 
-def _role_ended(model: Model, waiter: Waiter) -> Blame | None:
+def _role_ended(model: Model, waiter: Waiter) -> Reason | None:
     """One warp could reach the line that signals this barrier, after its own loads or MMAs, but has ended."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or history.sources or waiter.helpers:
@@ -153,7 +154,7 @@ def _role_ended(model: Model, waiter: Waiter) -> Blame | None:
     ((warp, (row, lanes)),) = able.items()
     who = model.role({warp: lanes})
     facts = {"name": model.name(waiter.place), "phase": barrier.phase, "who": who}
-    return blame("role-ended", waiter, line=model.line(min(rows)), other=model.line(row), **facts)
+    return stuck("role-ended", waiter, line=model.line(min(rows)), other=model.line(row), **facts)
 
 
 def _how(model: Model, row: int) -> str:
@@ -164,7 +165,7 @@ def _how(model: Model, row: int) -> str:
     )
 
 
-def _ended(model: Model, waiter: Waiter) -> Blame | None:
+def _ended(model: Model, waiter: Waiter) -> Reason | None:
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or not history.sources or not all(h.done for h in waiter.helpers):
         return None
@@ -173,27 +174,27 @@ def _ended(model: Model, waiter: Waiter) -> Blame | None:
     facts = {"phase": rounds, "name": model.name(waiter.place), "who": helper.who}
     if not any(model.in_one_loop(row, row) for _, _, row in history.sources):
         times = f"{phrases.times(rounds)} ({helper.line})"
-        return blame("ended-once", waiter, signals=agree(helper.who, "signals"), times=times, **facts)
+        return stuck("ended-once", waiter, signals=agree(helper.who, "signals"), times=times, **facts)
     facts |= {"has": agree(helper.who, "has"), "its": agree(helper.who, "its")}
-    return blame("ended", waiter, rounds=f"{rounds} {unit}", line=helper.line, **facts)
+    return stuck("ended", waiter, rounds=f"{rounds} {unit}", line=helper.line, **facts)
 
 
-def _sync(model: Model, waiter: Waiter) -> Blame | None:
+def _sync(model: Model, waiter: Waiter) -> Reason | None:
     """A CTA or cluster barrier in a ring of waits, or one that the missing threads have already passed."""
     if waiter.kind not in ("bar", "cluster"):
         return None
     if roles.bar_of_a_role(model, waiter):
-        return blame("role-sync", waiter, state=waiter.state, line=model.line(waiter.row))
+        return stuck("role-sync", waiter, state=waiter.state, line=model.line(waiter.row))
     missing = [h for h in waiter.helpers if h.waiter is not None]
     ring = find_cycle(model, waiter)
     apart = waiter.kind == "bar" and all(h.waiter is not None and h.waiter.kind == "bar" for h in missing)
     if missing and not ring and not apart:
         return None
     others = f"; {missing[0].what} {missing[0].state}" if missing else ""
-    return blame("sync", waiter, state=waiter.state, others=others)
+    return stuck("sync", waiter, state=waiter.state, others=others)
 
 
-def _fresh(model: Model, waiter: Waiter) -> Blame | None:
+def _fresh(model: Model, waiter: Waiter) -> Reason | None:
     """A ring of waits for the first phase of barriers, or missing loads that wait for such a phase."""
     late = late_loaders(model, waiter.place) if barrier_of(model, waiter)[0] is not None else []
     ring = [waiter, *late] if late else find_cycle(model, waiter)
@@ -204,16 +205,16 @@ def _fresh(model: Model, waiter: Waiter) -> Blame | None:
     if any(set(w.lanes) & set(model.histories[w.place].waits) for w in ring):
         return None  # it has passed such a wait before
     text = " and ".join(f"{w.who} for phase 0 of {model.name(w.place)}" for w in ring[:3])
-    return blame("nobody-starts", ring[0], who=text)
+    return stuck("nobody-starts", ring[0], who=text)
 
 
-def _signals_less(model: Model, waiter: Waiter) -> Blame | None:
+def _signals_less(model: Model, waiter: Waiter) -> Reason | None:
     """A group in a ring of waits that has signalled less often than it has waited."""
     ring = find_cycle(model, waiter)
     return roles.signals_less(model, waiter) if len(ring) > 1 else None
 
 
-def _ring(model: Model, waiter: Waiter) -> Blame | None:
+def _ring(model: Model, waiter: Waiter) -> Reason | None:
     ring = find_cycle(model)
     if not ring or waiter is not ring[0]:
         return None
@@ -224,10 +225,10 @@ def _ring(model: Model, waiter: Waiter) -> Blame | None:
         rounds = all_answered(model, waiter)
         if rounds:
             phases = f"{rounds} phase{'s' * (rounds > 1)}"
-            more = blame("more-waits", waiter, rounds=phases, itself=itself(waiter))
+            more = stuck("more-waits", waiter, rounds=phases, itself=itself(waiter))
             return unexpected(model, waiter) or more
-        return own_elsewhere(model, waiter) or blame("self-wait", waiter, itself=itself(waiter))
-    return blame("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
+        return own_elsewhere(model, waiter) or stuck("self-wait", waiter, itself=itself(waiter))
+    return stuck("ring", ring[0], who=", ".join(f"{w.who} for {w.wants}" for w in ring[:4]))
 
 
 DETECTORS = (

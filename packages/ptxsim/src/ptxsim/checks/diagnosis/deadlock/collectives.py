@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import barrier_of, stuck
 from ptxsim.checks.diagnosis.deadlock.parity import not_flipped, passed_fresh
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.machine.register_files import WHOLE_WARP
 
 
-def collective(model: Model, waiter: Waiter) -> Blame | None:
+def collective(model: Model, waiter: Waiter) -> Reason | None:
     if waiter.kind != "collective":
         return None
     left = model.cluster.alive[next(iter(waiter.lanes))] & model.missing_lanes(waiter)
     alone = agree(model.lanes_wanted(waiter), "does not arrive" if left else "has ended")
     others = ", ".join(h.state for h in waiter.helpers) or alone
     elects = model.program.instrs[waiter.row].op == "elect"
-    return blame("elect" if elects else "lanes", waiter, others=others)
+    return stuck("elect" if elects else "lanes", waiter, others=others)
 
 
-def alloc(model: Model, waiter: Waiter) -> Blame | None:
+def alloc(model: Model, waiter: Waiter) -> Reason | None:
     if waiter.kind != "tmem-alloc":
         return None
-    return blame("alloc", waiter)
+    return stuck("alloc", waiter)
 
 
-def pair(model: Model, waiter: Waiter) -> Blame | None:
+def pair(model: Model, waiter: Waiter) -> Reason | None:
     if waiter.kind != "tmem-pair":
         return None
-    return blame("pair", waiter, what=waiter.detail["what"])
+    return stuck("pair", waiter, what=waiter.detail["what"])
 
 
-def registers(model: Model, waiter: Waiter) -> Blame | None:
+def registers(model: Model, waiter: Waiter) -> Reason | None:
     if waiter.kind != "registers":
         return None
     now, free = waiter.detail["now"], waiter.detail["free"]
-    return blame("registers", waiter, now=now, free=free, more=32 * (waiter.detail["count"] - now))
+    return stuck("registers", waiter, now=now, free=free, more=32 * (waiter.detail["count"] - now))
 
 
-def warpgroup(model: Model, waiter: Waiter) -> Blame | None:
+def warpgroup(model: Model, waiter: Waiter) -> Reason | None:
     if waiter.kind != "wgmma":
         return None
     lanes = dict.fromkeys(model.absent_warps(waiter), WHOLE_WARP)
@@ -50,10 +51,10 @@ def warpgroup(model: Model, waiter: Waiter) -> Blame | None:
         return found[0]
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(lanes)
-    return blame("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
+    return stuck("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
 
 
-def _went_ahead(model: Model, waiter: Waiter, late: Waiter) -> Blame | None:
+def _went_ahead(model: Model, waiter: Waiter, late: Waiter) -> Reason | None:
     """Those who issued it passed the wait at which the others are held: it was their first for that barrier,
     and asked for parity 1.
     """
@@ -63,7 +64,7 @@ def _went_ahead(model: Model, waiter: Waiter, late: Waiter) -> Blame | None:
     return passed_fresh(model, waiter, late.place)
 
 
-def _lost_phase(model: Model, waiter: Waiter) -> Blame | None:
+def _lost_phase(model: Model, waiter: Waiter) -> Reason | None:
     """The group waits for a phase that is over, as is the next one: parity tells them apart no more."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None:
@@ -72,4 +73,4 @@ def _lost_phase(model: Model, waiter: Waiter) -> Blame | None:
     if waiter.detail["parity"] != wanted & 1 or barrier.phase < wanted + 2:
         return None
     name = model.name(waiter.place)
-    return blame("phase-lost", waiter, name=name, phase=wanted, now=barrier.phase)
+    return stuck("phase-lost", waiter, name=name, phase=wanted, now=barrier.phase)

@@ -17,13 +17,13 @@ def explain(cluster: Cluster, reporter) -> Finding:
     model = Model(cluster, reporter)
     if not model.waiters:
         return Finding("deadlock", "error", "no thread can run, and none waits for anything")
-    cause = find_cause(model)
+    reason = find_cause(model)
+    held = next(w for w in model.waiters if w.row == reason.row and reason.warp in w.lanes)
     cycle = find_cycle(model)
-    lines = [cause.text]
-    first = [w for w in model.waiters if w is cause.waiter]
-    first += [w for w in model.waiters if w in cycle and w is not cause.waiter]
+    lines = [reason.text]
+    first = [held, *(w for w in model.waiters if w in cycle and w is not held)]
     rest = [w for w in model.waiters if w not in first]
-    rest.sort(key=lambda w: (w.kind in ("bar", "cluster"), w.cta != cause.waiter.cta, w.row))
+    rest.sort(key=lambda w: (w.kind in ("bar", "cluster"), w.cta != held.cta, w.row))
     shown = [*first, *rest][:_GROUPS]
     for waiter in shown:
         lines += _text(waiter, waiter in first or waiter.kind not in ("bar", "cluster"))
@@ -31,13 +31,13 @@ def explain(cluster: Cluster, reporter) -> Finding:
         lines.append(f"  and {len(model.waiters) - len(shown)} more waiting groups")
     if len(cycle) > 1:
         lines.append("  ring: " + " -> ".join(w.who for w in [*cycle, cycle[0]]))
-    where = reporter.row_place(cluster, cause.waiter.cta, cause.waiter.row)
+    where = reporter.row_place(cluster, held.cta, held.row)
     evidence = {
         "waits": [_data(model, w) for w in model.waiters],
         "cycle": [w.who for w in cycle],
-        "cause": cause.cause.id,
+        "cause": reason.cause.id,
     }
-    hint = reporter.hints.hint(cause.cause, "deadlock")
+    hint = reporter.hints.hint(reason.cause, "deadlock")
     return Finding("deadlock", "error", "\n".join(lines), hint, where, evidence)
 
 

@@ -6,16 +6,17 @@ from collections import Counter
 
 from ptxsim.checks.barrier_history import ring_of, signals_by, threads_in
 from ptxsim.checks.diagnosis.deadlock import roles
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import awaited, barrier_of, stuck
 from ptxsim.checks.diagnosis.deadlock.uses import commit_for_threads, strange_commit
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.checks.static_flow import signal_ranks
 from ptxsim.events.records import Place
 
 
-def partial(model: Model, waiter: Waiter) -> Blame | None:
+def partial(model: Model, waiter: Waiter) -> Reason | None:
     """Some arrivals came, and every thread that could arrive has done so."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or not 0 < barrier.pending < barrier.expected:
@@ -40,11 +41,11 @@ def partial(model: Model, waiter: Waiter) -> Blame | None:
     elsewhere = _elsewhere(model, waiter, barrier.pending)
     facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
     if elsewhere:
-        return blame("partial-apart", waiter, elsewhere=elsewhere, **facts)
-    return blame("partial", waiter, **facts)
+        return stuck("partial-apart", waiter, elsewhere=elsewhere, **facts)
+    return stuck("partial", waiter, **facts)
 
 
-def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame | None:
+def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Reason | None:
     """The missing arrival is the waiter's own, at a line after its wait where nobody has signalled yet."""
     barrier = model.cluster.mbarriers[waiter.place]
     lines = {model.spot(row) for _, _, row in history.sources}
@@ -54,10 +55,10 @@ def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Blame 
     all_came = all(mask & ~came.get(warp, 0) == 0 for warp, mask in waiter.lanes.items())
     if not own or barrier.pending not in (1, lanes) or (all_came and lanes > barrier.pending):
         return None
-    return blame("own-behind", waiter, who=waiter.who, line=model.line(own[0]), **awaited(model, waiter))
+    return stuck("own-behind", waiter, who=waiter.who, line=model.line(own[0]), **awaited(model, waiter))
 
 
-def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
+def _skips_element(model: Model, waiter: Waiter, history) -> Reason | None:
     """A warp has signalled every other element of this ring but never this one, at a line where other warps
     go round the whole ring.
     """
@@ -76,7 +77,7 @@ def _skips_element(model: Model, waiter: Waiter, history) -> Blame | None:
         who = model.role({warp: lanes})
         facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
         facts |= {"array": model.array(waiter.place[1]), "line": model.line(row)}
-        return blame("skips-element", waiter, who=who, has=agree(who, "has"), **facts)
+        return stuck("skips-element", waiter, who=who, has=agree(who, "has"), **facts)
     return None
 
 
@@ -131,7 +132,7 @@ def _arrived(model: Model, waiter: Waiter, history) -> str:
     return f"{model.role(mine)}{more}, {lines_text(sorted(lines)[:3])}"
 
 
-def partial_late(model: Model, waiter: Waiter) -> Blame | None:
+def partial_late(model: Model, waiter: Waiter) -> Reason | None:
     """Some arrivals came, and a group that never signalled this barrier may do so after a wait of its own."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or not 0 < barrier.pending < barrier.expected:
@@ -145,7 +146,7 @@ def partial_late(model: Model, waiter: Waiter) -> Blame | None:
     facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
     late_waits = {"late": other.who, "holds": agree(other.who, "waits"), "wants": other.wants}
     facts |= late_waits | {"line": model.line(row), "state": other.state}
-    return blame("partial-late", waiter, **facts)
+    return stuck("partial-late", waiter, **facts)
 
 
 def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
@@ -186,14 +187,14 @@ def _threads(history, rows: set[int]) -> int:
     return sum(s.lanes.bit_count() for (_, _, row), s in history.arrivals.items() if row in rows)
 
 
-def misrouted(model: Model, waiter: Waiter) -> Blame | None:
+def misrouted(model: Model, waiter: Waiter) -> Reason | None:
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or history.arrivals:
         return None
     elsewhere = _elsewhere(model, waiter)
     if not elsewhere:
         return None
-    return blame("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
+    return stuck("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
 
 
 def rows_of_others(model: Model, waiter: Waiter) -> set[int]:

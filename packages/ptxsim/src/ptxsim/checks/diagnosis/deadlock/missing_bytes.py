@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from ptxsim.checks.barrier_history import BarrierHistory, ring_of
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import barrier_of, stuck
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.checks.phrases import brings_bytes, load_unit, times
 from ptxsim.events.views import Cluster
 
 
-def missing_bytes(model: Model, waiter: Waiter) -> Blame | None:
+def missing_bytes(model: Model, waiter: Waiter) -> Reason | None:
     barrier, history = barrier_of(model, waiter)
     if barrier is None or barrier.pending or not barrier.tx or loads_to_come(model, waiter.place):
         return None
@@ -19,8 +20,8 @@ def missing_bytes(model: Model, waiter: Waiter) -> Blame | None:
     facts = {"name": model.name(waiter.place), "phase": barrier.phase, **bytes_}
     each = loads_of_each_place(model.cluster, waiter.place, history) if history else 1
     if each > 1:
-        return blame("bytes-again", waiter, each=times(each), **facts)
-    return blame("bytes", waiter, **facts)
+        return stuck("bytes-again", waiter, each=times(each), **facts)
+    return stuck("bytes", waiter, **facts)
 
 
 def loads_of_each_place(cluster: Cluster, place: tuple[int, int], history: BarrierHistory) -> int:
@@ -86,7 +87,7 @@ def _for_another(model: Model, place: tuple[int, int], row: int) -> bool:
     return not named and len(told) == 1 and told == model.signal_rows[row] and place[1] not in told
 
 
-def own_barrier(model: Model, waiter: Waiter) -> Blame | None:
+def own_barrier(model: Model, waiter: Waiter) -> Reason | None:
     """The bytes missing here went to the same barrier of another CTA, where nobody expects them."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or barrier.tx <= 0 and barrier.pending < barrier.expected:
@@ -99,17 +100,17 @@ def own_barrier(model: Model, waiter: Waiter) -> Blame | None:
         late = model.cluster.mbarriers[place].tx < 0
         if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late:
             line, name = model.line(loads[0]), model.reporter.shared_name(place[1])
-            return blame("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
+            return stuck("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])
     return None
 
 
-def bytes_only(model: Model, waiter: Waiter) -> Blame | None:
+def bytes_only(model: Model, waiter: Waiter) -> Reason | None:
     if any(not h.done for h in waiter.helpers if h.how in ("arrive", "commit")):
         return None
     return unexpected(model, waiter)
 
 
-def unexpected(model: Model, waiter: Waiter) -> Blame | None:
+def unexpected(model: Model, waiter: Waiter) -> Reason | None:
     """Bytes came in a phase in which nobody has arrived."""
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or barrier.pending != barrier.expected or barrier.tx >= 0:
@@ -118,10 +119,10 @@ def unexpected(model: Model, waiter: Waiter) -> Blame | None:
     own = _in_front_of_its_own(model, waiter.place)
     if own is not None:
         return own
-    return blame("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)
+    return stuck("bytes-only", waiter, name=name, bytes=-barrier.tx, expected=barrier.expected)
 
 
-def _in_front_of_its_own(model: Model, place: tuple[int, int]) -> Blame | None:
+def _in_front_of_its_own(model: Model, place: tuple[int, int]) -> Reason | None:
     """A thread that has loaded to a barrier waits for it, and would announce its bytes, for the first time,
     only after this wait.
     """
@@ -134,5 +135,5 @@ def _in_front_of_its_own(model: Model, place: tuple[int, int]) -> Blame | None:
         ahead = rows & model.reach(waiter)
         if waiter.kind == "mbarrier" and waiter.place == place and ahead and loaders & set(waiter.lanes):
             line, name = model.line(min(ahead)), model.name(place)
-            return blame("waits-first", waiter, name=name, line=line)
+            return stuck("waits-first", waiter, name=name, line=line)
     return None

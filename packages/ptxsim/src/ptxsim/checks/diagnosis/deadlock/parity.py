@@ -5,9 +5,10 @@ from __future__ import annotations
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, ring_of, signals_by, threads_in, times_signalled
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, barrier_of, blame, find_cycle, itself, says
+from ptxsim.checks.diagnosis.deadlock.cause import barrier_of, find_cycle, itself, of_waiter, says, stuck
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.events.records import Place
 from ptxsim.machine.split import first_lane, lane_list
@@ -15,7 +16,7 @@ from ptxsim.machine.split import first_lane, lane_list
 _FIRST = (" or began at 1", ", or phase 0 was signalled too early")  # for a wait alone; for a ring of several
 
 
-def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
+def not_flipped(model: Model, waiter: Waiter) -> Reason | None:
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None:
         return None
@@ -27,7 +28,7 @@ def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
     return (
         _stays(model, waiter)
         or _one_awaited(model, waiter, history)
-        or blame(
+        or stuck(
             "not-flipped",
             waiter,
             asks=says(waiter, "asks"),
@@ -41,7 +42,7 @@ def not_flipped(model: Model, waiter: Waiter) -> Blame | None:
     )
 
 
-def _stays(model: Model, waiter: Waiter) -> Blame | None:
+def _stays(model: Model, waiter: Waiter) -> Reason | None:
     """All threads that signal this array or wait for it use only this one element."""
     ring = ring_of(model.histories, waiter.place, model.array)
     others = [p for p in ring if p != waiter.place]
@@ -50,10 +51,10 @@ def _stays(model: Model, waiter: Waiter) -> Blame | None:
         return None
     names = " or ".join(model.name(p) for p in sorted(others)[:3])
     times = model.histories[waiter.place].waits[next(iter(waiter.lanes))].count + 1
-    return blame("stays", waiter, who=waiter.who, name=model.name(waiter.place), times=times, others=names)
+    return stuck("stays", waiter, who=waiter.who, name=model.name(waiter.place), times=times, others=names)
 
 
-def _one_awaited(model: Model, waiter: Waiter, history: BarrierHistory) -> Blame | None:
+def _one_awaited(model: Model, waiter: Waiter, history: BarrierHistory) -> Reason | None:
     """This group has waited for this element alone, as often as there are elements, which are signalled."""
     missed, awaited = model.case.awaited(waiter.place)
     if not missed or len(awaited) > 1 or history.waits[next(iter(waiter.lanes))].count < len(missed):
@@ -61,10 +62,10 @@ def _one_awaited(model: Model, waiter: Waiter, history: BarrierHistory) -> Blame
     names = f"{' and '.join(map(model.name, missed[:3]))} {'is' if len(missed) == 1 else 'are'}"
     line, cause = f" ({model.line(waiter.row)})", CAUSES["ahead-slots"]
     told = cause.tell(names=names, others=model.name(waiter.place), line=line)
-    return Blame(cause, f"{says(waiter, 'waits')} for {waiter.wants}: {told}", waiter)
+    return of_waiter(cause, f"{says(waiter, 'waits')} for {waiter.wants}: {told}", waiter)
 
 
-def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
+def flipped_early(model: Model, waiter: Waiter) -> Reason | None:
     """A group in a ring of waits (perhaps of one) waits for the open phase and never saw the one before."""
     barrier, history = barrier_of(model, waiter)
     if (
@@ -86,10 +87,10 @@ def flipped_early(model: Model, waiter: Waiter) -> Blame | None:
     first = "" if missed else _FIRST[len(ring) > 1]
     first += f"; {itself(waiter)}" if len(ring) == 1 else ""
     facts = {"phase": barrier.phase, "name": model.name(waiter.place), "missed": missed, "first": first}
-    return blame("flipped-early", waiter, **facts)
+    return stuck("flipped-early", waiter, **facts)
 
 
-def arrives_twice(model: Model, waiter: Waiter) -> Blame | None:
+def arrives_twice(model: Model, waiter: Waiter) -> Reason | None:
     """The group has arrived more often than it has waited, and so missed the phase that it waits for."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None:
@@ -104,10 +105,10 @@ def arrives_twice(model: Model, waiter: Waiter) -> Blame | None:
     lines = lines_text(sorted({line_of(model.program, row) for row in rows})[:3])
     facts = {"name": model.name(waiter.place), "phase": phase, "now": barrier.phase, "lines": lines}
     facts |= {"arrived": agree(waiter.who, "it has") + f" arrived {phrases.times(times)}"}
-    return blame("arrives-twice", waiter, count=history.count, passed=phrases.times(phase), **facts)
+    return stuck("arrives-twice", waiter, count=history.count, passed=phrases.times(phase), **facts)
 
 
-def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Blame | None:
+def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Reason | None:
     """Other warps of its CTA have waited at the same line, and every warp that waits there also signals."""
     line, per_cta = model.line(waiter.row), model.cluster.warps_per_cta
     others = {
@@ -121,20 +122,20 @@ def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Blame | None
         return None
     who = model.role(others)
     facts = {"name": model.name(waiter.place), "phase": phase, "others": who, "line": line}
-    return blame("role-by-turns", waiter, now=model.cluster.mbarriers[waiter.place].phase, **facts)
+    return stuck("role-by-turns", waiter, now=model.cluster.mbarriers[waiter.place].phase, **facts)
 
 
-def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Blame:
+def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Reason:
     """The group asks for the phase after the one it has seen; others see each phase, and the signaller waits
     only for them.
     """
     now, lanes = model.cluster.mbarriers[waiter.place].phase, history.arriving()
     signals = model.role(lanes) if lanes else "its loads"
     facts = {"name": model.name(waiter.place), "phase": phase, "now": now, "signals": signals}
-    return blame("lapped", waiter, who=waiter.who, **facts)
+    return stuck("lapped", waiter, who=waiter.who, **facts)
 
 
-def passed_fresh(model: Model, waiter: Waiter, place: Place) -> Blame | None:
+def passed_fresh(model: Model, waiter: Waiter, place: Place) -> Reason | None:
     """The group's first wait for data asked for parity 1, which is not that of phase 0."""
     history = model.histories[place]
     if not history.loaders:
@@ -148,7 +149,7 @@ def passed_fresh(model: Model, waiter: Waiter, place: Place) -> Blame | None:
     row = waiter.row if fresh is None else fresh
     passes = "asks for phase 1 before phase 0" if fresh is None else "on a fresh barrier passes at once"
     facts = {"name": model.name(place), "line": model.line(row), "passes": passes}
-    return blame("fresh-wait", waiter, who=waiter.who, **facts)
+    return stuck("fresh-wait", waiter, who=waiter.who, **facts)
 
 
 def _began_right(model: Model, waiter: Waiter, place: Place) -> bool:

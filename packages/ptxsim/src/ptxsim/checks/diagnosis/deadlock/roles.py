@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import ring_of, threads_in, times_signalled, times_waited
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import awaited, barrier_of, stuck
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.machine.register_files import WHOLE_WARP
 
 _WARPGROUP = 4  # warps
 
 
-def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
+def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Reason | None:
     """The missing arrivals are the waiting threads' own, in a loop after the one that they wait in."""
     barrier, _ = barrier_of(model, waiter)
     if barrier is None or not rows or not model.in_a_loop(waiter.row):
@@ -31,7 +32,7 @@ def role_later(model: Model, waiter: Waiter, rows: set[int]) -> Blame | None:
     others = [other.who for other in alike[1:]] if barrier.pending != lanes else []
     whose = " and ".join(["its own warp's", *(f"those of {who}" for who in others)]) if others else "its own"
     missing = f"the missing {'ones are' if others else 'one is'} {whose}"
-    return blame("role-later", waiter, came=came, missing=missing, line=model.line(min(own)))
+    return stuck("role-later", waiter, came=came, missing=missing, line=model.line(min(own)))
 
 
 def _in_other_roles(model: Model, waiter: Waiter, rows: set[int]) -> list[Waiter]:
@@ -60,7 +61,7 @@ def bar_of_a_role(model: Model, waiter: Waiter) -> bool:
     return whole and len(groups) * _WARPGROUP == len(waiter.lanes) and bool(others) and alone
 
 
-def few(model: Model, waiter: Waiter) -> Blame | None:
+def few(model: Model, waiter: Waiter) -> Reason | None:
     """A CTA barrier with a thread count, where too few threads wait and nobody else will ever come."""
     if waiter.kind != "bar" or waiter.detail["expected"] is None or waiter.helpers:
         return None
@@ -70,11 +71,11 @@ def few(model: Model, waiter: Waiter) -> Blame | None:
     lucky = model.reporter.by_identity.get(("collective", ("luck", waiter.detail["number"])))
     if lucky is not None and lucky.where.get("line"):
         line = phrases.lines_text([phrases.line_at(model.program, lucky.where)])
-        return blame("arrived-again", waiter, state=waiter.state, line=line)
-    return blame("few", waiter, state=waiter.state, line=model.line(waiter.row))
+        return stuck("arrived-again", waiter, state=waiter.state, line=line)
+    return stuck("few", waiter, state=waiter.state, line=model.line(waiter.row))
 
 
-def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
+def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Reason | None:
     """The missing arrivals are those of a warp that also runs the role of a warp of another warpgroup."""
     barrier, _ = barrier_of(model, waiter)
     for other in model.waiters:
@@ -88,7 +89,7 @@ def role_twice(model: Model, waiter: Waiter, arrived: set[int]) -> Blame | None:
             continue
         facts = awaited(model, waiter) | {"late": other.who, "line": model.line(other.row)}
         role = model.role({own: WHOLE_WARP})
-        return blame(
+        return stuck(
             "role-twice", waiter, owner=role, does=agree(other.who, "does not arrive, but waits"), **facts
         )
     return None
@@ -103,7 +104,7 @@ def _at_line(model: Model, waiter: Waiter) -> set[int]:
     return here - set(waiter.lanes)
 
 
-def signals_less(model: Model, waiter: Waiter) -> Blame | None:
+def signals_less(model: Model, waiter: Waiter) -> Reason | None:
     """The group that should end this wait is held at a wait that it passed more often than it signalled."""
     ring = ring_of(model.histories, waiter.place, model.array) if waiter.kind == "mbarrier" else []
     for other in (h.waiter for h in waiter.helpers if h.waiter is not None and h.waiter is not waiter):
@@ -118,11 +119,11 @@ def signals_less(model: Model, waiter: Waiter) -> Blame | None:
                 names = {"array": model.array(waiter.place[1]), "answer": model.array(other.place[1])}
                 numbers = {"times": phrases.times(times), "passed": phrases.times(passed)}
                 verbs = {"has": agree(other.who, "has"), "goes_on": agree(other.who, "waits")}
-                return blame("signals-less", waiter, who=other.who, **numbers, **names, **verbs)
+                return stuck("signals-less", waiter, who=other.who, **numbers, **names, **verbs)
     return None
 
 
-def no_work(model: Model, waiter: Waiter) -> Blame | None:
+def no_work(model: Model, waiter: Waiter) -> Reason | None:
     """The wait is in a cluster after the first, where no barrier is ever signalled: there is no work."""
     _, history = barrier_of(model, waiter)
     if history is None or waiter.helpers or not model.cluster.index or not model.rows_for(waiter.place):
@@ -130,10 +131,10 @@ def no_work(model: Model, waiter: Waiter) -> Blame | None:
     others = [w for w in model.waiters if w.kind not in ("bar", "cluster") and w.place != waiter.place]
     if others or any(h.sources for h in model.histories.values()):
         return None
-    return blame("no-work", waiter, name=model.name(waiter.place))
+    return stuck("no-work", waiter, name=model.name(waiter.place))
 
 
-def both_multiply(model: Model, waiter: Waiter) -> Blame | None:
+def both_multiply(model: Model, waiter: Waiter) -> Reason | None:
     """The group waits where the peer CTA waits for its own barrier, before MMAs that serve both CTAs."""
     barrier, history = barrier_of(model, waiter)
     if history is None or history.sources or not _has_pair_mma(model, waiter):
@@ -141,7 +142,7 @@ def both_multiply(model: Model, waiter: Waiter) -> Blame | None:
     for (rank, offset), peer in model.histories.items():
         rows = {row for waits in peer.waits.values() for row in waits.rows}
         if offset == waiter.place[1] and rank != waiter.cta and waiter.row in rows and peer.sources:
-            return blame("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
+            return stuck("both-multiply", waiter, name=model.name(waiter.place), mine=waiter.cta, theirs=rank)
     return None
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import BarrierHistory
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import awaited, barrier_of, stuck
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.events.views import Place
 
 
-def silent(model: Model, waiter: Waiter) -> Blame | None:
+def silent(model: Model, waiter: Waiter) -> Reason | None:
     _, history = barrier_of(model, waiter)
     if history is None or history.sources:
         return None
@@ -19,18 +20,18 @@ def silent(model: Model, waiter: Waiter) -> Blame | None:
     facts = awaited(model, waiter)
     if model.cluster.index and model.cluster.ctas > 1:
         ctas = " and ".join(map(str, model.cluster.cta_ids[:: model.cluster.ctas - 1]))
-        return blame("silent-here", waiter, ctas=ctas, **facts)
+        return stuck("silent-here", waiter, ctas=ctas, **facts)
     mates = _signalled_mates(model, waiter.place)
     seen = {place: _waits(history, waiter) for place, history in mates.items()}
     others = " and ".join(model.name(place) for place in sorted(mates))
     if mates and not any(seen.values()):
-        return blame("silent-slot", waiter, others=others, **facts)
+        return stuck("silent-slot", waiter, others=others, **facts)
     if mates and all(count == model.cluster.mbarriers[place].phase for place, count in seen.items()):
-        return blame("silent-rest", waiter, others=others, **facts)
-    return blame("silent", waiter, **facts)
+        return stuck("silent-rest", waiter, others=others, **facts)
+    return stuck("silent", waiter, **facts)
 
 
-def neutral(model: Model, waiter: Waiter) -> Blame | None:
+def neutral(model: Model, waiter: Waiter) -> Reason | None:
     """What the phase lacks are as many arrivals as those of cp.async that count for nothing."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or not history.neutral or barrier.tx:
@@ -41,10 +42,10 @@ def neutral(model: Model, waiter: Waiter) -> Blame | None:
     if barrier.pending != sum(mask.bit_count() for mask in lanes.values()):
         return None
     lines = lines_text(sorted({line_of(model.program, row) for _, row in history.neutral})[:3])
-    return blame("neutral", waiter, lines=lines, **awaited(model, waiter))
+    return stuck("neutral", waiter, lines=lines, **awaited(model, waiter))
 
 
-def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
+def _slot_of_others(model: Model, waiter: Waiter) -> Reason | None:
     """The threads that can reach a line that signals this array have always signalled one other element."""
     rows, lanes = model.rows_for(waiter.place), dict[int, int]()
     rounds: list[int] = []
@@ -70,7 +71,7 @@ def _slot_of_others(model: Model, waiter: Waiter) -> Blame | None:
         "signal": agree(who, "signals"),
     }
     line = " or ".join(sorted(map(str, lines)))
-    return blame("slot-of-others", waiter, other=model.name(other), line=line, **facts)
+    return stuck("slot-of-others", waiter, other=model.name(other), line=line, **facts)
 
 
 def _signalled_mates(model: Model, own: tuple[int, int]) -> dict[tuple[int, int], BarrierHistory]:

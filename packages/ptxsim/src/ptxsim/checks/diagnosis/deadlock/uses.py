@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from ptxsim.checks.barrier_history import ring_of
-from ptxsim.checks.diagnosis.deadlock.cause import Blame, awaited, barrier_of, blame
+from ptxsim.checks.diagnosis.deadlock.cause import awaited, barrier_of, of_waiter, stuck
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.misnamed import misnamed, missent
 from ptxsim.checks.diagnosis.number_agreement import agree
+from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
 from ptxsim.events.records import Place
 
 _WARP = 32  # threads
 
 
-def wrong_name(model: Model, waiter: Waiter) -> Blame | None:
+def wrong_name(model: Model, waiter: Waiter) -> Reason | None:
     """A wait or a signal names the wrong barrier; reported for any group that waits at an mbarrier."""
     if waiter.kind != "mbarrier":
         return None
     answer = misnamed(model.case) or missent(model.case)
-    return Blame(answer.cause, answer.text, waiter) if answer is not None else None
+    return of_waiter(answer.cause, answer.text, waiter) if answer is not None else None
 
 
-def parted(model: Model, waiter: Waiter) -> Blame | None:
+def parted(model: Model, waiter: Waiter) -> Reason | None:
     """Waits and signals that go round a ring in different ways."""
     return _moved_first(model, waiter) or _apart(model, waiter)
 
 
-def _moved_first(model: Model, waiter: Waiter) -> Blame | None:
+def _moved_first(model: Model, waiter: Waiter) -> Reason | None:
     """A warp has gone round a ring from its second element on and now asks for the first, a round late."""
     barrier, history = barrier_of(model, waiter)
     if (
@@ -43,10 +44,10 @@ def _moved_first(model: Model, waiter: Waiter) -> Blame | None:
     fresh = [w for w in passed[1:] if w is not None and w.count == 1 and w.fresh is not None]
     if len(ring) < 2 or waiter.place != ring[0] or passed[0] is not None or len(fresh) < len(ring) - 1:
         return None
-    return blame("moved-first", waiter, first=model.name(ring[1]), name=model.name(ring[0]))
+    return stuck("moved-first", waiter, first=model.name(ring[1]), name=model.name(ring[0]))
 
 
-def _apart(model: Model, waiter: Waiter) -> Blame | None:
+def _apart(model: Model, waiter: Waiter) -> Reason | None:
     """The nth wait on an array is for another element than the nth signal; those before agree."""
     barrier, _ = barrier_of(model, waiter)
     record = record_of(model.cluster)
@@ -68,7 +69,7 @@ def _apart(model: Model, waiter: Waiter) -> Blame | None:
         signaller = model.role({warp: step.lanes})
         names = {"awaited": model.name(waits[number]), "signalled": model.name(place)}
         facts = {"number": number + 1, "signaller": signaller, "line": model.line(step.row)}
-        return blame("parted", waiter, **names, **facts)
+        return stuck("parted", waiter, **names, **facts)
     return None
 
 
@@ -88,7 +89,7 @@ def _signalled_by_others(model: Model, place: Place, warp: int) -> bool:
     return bool(by) and warp not in by
 
 
-def own_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
+def own_elsewhere(model: Model, waiter: Waiter) -> Reason | None:
     """The group has signalled elements of the array where nobody waits; nobody has signalled its own."""
     _, history = barrier_of(model, waiter)
     if history is None or history.sources:
@@ -103,10 +104,10 @@ def own_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
     if not signalled:
         return None
     elsewhere = ", ".join(model.name(p) for p in signalled[:3])
-    return blame("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
+    return stuck("misrouted", waiter, name=model.name(waiter.place), elsewhere=elsewhere)
 
 
-def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
+def strange_commit(model: Model, waiter: Waiter) -> Reason | None:
     """A commit has come to this barrier, but none of the thread arrivals that the program has for it."""
     barrier, history = barrier_of(model, waiter)
     if barrier is None or history is None or barrier.expected < 2:
@@ -118,10 +119,10 @@ def strange_commit(model: Model, waiter: Waiter) -> Blame | None:
     _, warp, row = here[0]
     who = model.role({warp: history.sources[here[0]].lanes})
     facts = awaited(model, waiter) | {"line": model.line(min(arrive)), "there": model.line(row)}
-    return blame("strange-commit", waiter, who=who, commits=agree(who, "commits"), **facts)
+    return stuck("strange-commit", waiter, who=who, commits=agree(who, "commits"), **facts)
 
 
-def commit_for_threads(model: Model, waiter: Waiter) -> Blame | None:
+def commit_for_threads(model: Model, waiter: Waiter) -> Reason | None:
     """Only commits have ever signalled this element, fewer than the whole warps that it counts, and the
     threads that arrive on its array, by the program's text, are those that wait here.
     """
@@ -136,7 +137,7 @@ def commit_for_threads(model: Model, waiter: Waiter) -> Blame | None:
         return None
     (warp, row), lanes = next(iter(commits.items()))
     who = model.role({warp: lanes})
-    return blame("commit-for-threads", waiter, who=who, line=model.line(row), **awaited(model, waiter))
+    return stuck("commit-for-threads", waiter, who=who, line=model.line(row), **awaited(model, waiter))
 
 
 _SIGNALS = ("arrive", "commit")
@@ -150,7 +151,7 @@ def _walk(
     return [(place, step) for step in mine for place in step.places if place in ring]
 
 
-def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
+def out_of_turn(model: Model, waiter: Waiter) -> Reason | None:
     """A loop of waits starts at another element than the complete one where the last loop stopped."""
     _, history = barrier_of(model, waiter)
     if history is None or len(waiter.lanes) != 1:
@@ -168,10 +169,10 @@ def out_of_turn(model: Model, waiter: Waiter) -> Blame | None:
     if due == waiter.place or model.cluster.mbarriers[due].phase <= phase:
         return None
     facts = {"count": sum(counts), "due": model.name(due), "phase": phase}
-    return blame("out-of-turn", waiter, array=model.array(waiter.place[1]), **facts)
+    return stuck("out-of-turn", waiter, array=model.array(waiter.place[1]), **facts)
 
 
-def awaited_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
+def awaited_elsewhere(model: Model, waiter: Waiter) -> Reason | None:
     """The same warps have waited for all phases of this array at other lines, and none of its signallers will
     reach it again: this wait is for something that reports elsewhere.
     """
@@ -184,7 +185,7 @@ def awaited_elsewhere(model: Model, waiter: Waiter) -> Blame | None:
     ):
         return None
     facts = {"phases": f"{phases} phase{'s' * (phases > 1)}", "at": " and ".join(sorted(lines))}
-    return blame("awaited-elsewhere", waiter, name=model.array(waiter.place[1]), **facts)
+    return stuck("awaited-elsewhere", waiter, name=model.array(waiter.place[1]), **facts)
 
 
 def all_answered(model: Model, waiter: Waiter) -> int:
