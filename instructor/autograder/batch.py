@@ -255,13 +255,17 @@ def read_roster(path: Path) -> dict[str, dict[str, str]]:
 def match_roster(roster: dict[str, dict], names: list[str]) -> dict[str, dict]:
     """The rows by the name in the folder. A row may omit `.tar` or `.py` if only one file can be meant.
 
-    Rows without a file keep their name. Accented letters may be composed or decomposed Unicode.
+    Rows without a file keep their name. Accented letters may be composed or decomposed Unicode. ValueError:
+    two rows mean one file.
     """
     whole = {name: _composed(name) for name in names}
     stems, counts = Counter(map(_stem, whole.values())), Counter(whole.values())
     found = {_stem(one): name for name, one in whole.items() if stems[_stem(one)] == 1}
     found |= {one: name for name, one in whole.items() if counts[one] == 1}
-    return {key if key in whole else found.get(_composed(key), key): row for key, row in roster.items()}
+    meant = {key: key if key in whole else found.get(_composed(key), key) for key in roster}
+    if twice := [name for name, rows in Counter(meant.values()).items() if rows > 1]:
+        raise ValueError(f"the roster has two rows for {printable(twice[0], 1)}")
+    return {meant[key]: row for key, row in roster.items()}
 
 
 def _composed(name: str) -> str:

@@ -159,6 +159,13 @@ def read_adjust(path: Path) -> dict[str, tuple[float, str]]:
     return found
 
 
+def readable(names: list[str], roster: dict[str, dict], adjust: Path) -> None:
+    """ValueError unless the late days of all these submissions and adjust.csv can be read."""
+    read_adjust(adjust)
+    for name in names:
+        _late_days({"name": name}, roster)
+
+
 def _number(text: str, where: str) -> float:
     try:
         value = float(text)

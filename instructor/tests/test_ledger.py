@@ -18,7 +18,8 @@ from instructor.formats import plain
 from instructor.formats.board import board, places
 from instructor.formats.exports import EXPORTS
 from instructor.formats.status import status_page
-from tirxlab.cli import app
+from tirxlab.cli import app, grade_all
+from tirxlab.cli.common import UserError
 from tirxlab.cli.grade_all import write_finals
 from tirxlab.rubric import load_rubric
 
@@ -164,6 +165,20 @@ def test_an_adjust_csv_that_is_none_is_one_line(tmp_path, text, words):
     (tmp_path / "adjust.csv").write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match=words):
         read_adjust(tmp_path / "adjust.csv")
+
+
+@pytest.mark.parametrize(
+    "rows, said", [("ann,0\nann.py,3", "two rows for ann.py"), ("ann,soon", "'soon' is not a number")]
+)
+def test_a_roster_that_cannot_be_used_is_told_before_grading(tmp_path, rows, said):
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "ann.py").write_text("")
+    (tmp_path / "roster.csv").write_text(f"submission,late_days\n{rows}\n")
+    with pytest.raises(UserError, match=said):
+        grade_all.run(
+            tmp_path / "class", roster=tmp_path / "roster.csv", step="all", attempts="latest", late=0
+        )
+    assert not (tmp_path / "class-grades").exists()
 
 
 COLUMNS = ("final", "GEMM kernels", "Total Score")  # of the points

@@ -31,6 +31,8 @@ REFUSED = {  # statement -> words of its message
     "x = Tx.ptx.fence.mbarrier_init()": "an instruction gives no value",
     "Tx.cuda.warpgroup_sync(None)": "bar_no is None",
     'Tx.cuda.printf("%d %d", tid)': "has 2 places for values, and 1 are given",
+    'Tx.cuda.printf("%s", tid)': "%s does not print int32: write %d",
+    "for i in range(None):\n    Tx.cuda.cta_sync()": "this is None",
     f"if Tx.ptx.elect_sync():{SYNC}\nelse:{SYNC}": "needs a comparison",
 }
 

@@ -233,7 +233,7 @@ SLIPS = {  # name -> (step, size, old, new, words of the message, text of the li
         "did you mean mma_bar?", "mma_bra.ptr_to([0])",
     ),
     "one name twice": (
-        7, (256, 256, 192), "tma_phase = PipelineState", "mma = 0; tma_phase = PipelineState",
+        5, (256, 256, 192), "pool.commit()", "pool.commit(); mma = 0",
         "`mma` is already defined with another meaning", "def mma(stage, accum):",
     ),
     "an accumulator of another width": (

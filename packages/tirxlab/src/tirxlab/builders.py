@@ -1,10 +1,11 @@
 """The builder of one step of a kernels file, hgemm_vN(M, N, K), even if other steps are broken."""
 
 import contextlib
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from tirxlab.explain.builder_slips import guarded
+from tirxlab.explain.builder_slips import BuilderError, guarded
 from tirxlab.salvage import runnable
 from tirxlab.steps import (
     STEPS,
@@ -35,7 +36,35 @@ def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
     function = getattr(load_kernels(path, few, found.text), f"hgemm_v{step}", None)
     if not callable(function):
         raise StepError(f"{Path(path).name} has no hgemm_v{step}(M, N, K)")
-    return guarded(function, Path(path))
+    make = guarded(function, Path(path))
+
+    @functools.wraps(make)
+    def fitting(M: int, N: int, K: int):
+        made = make(M, N, K)
+        line = getattr(made, "source_line", 0)  # of a kernel
+        if line and (wrong := _misfit(made, {"A": (M, K), "B": (N, K), "D": (M, N)})):
+            raise BuilderError(f"{Path(path).name}:{line}: {wrong}")
+        return made
+
+    return fitting
+
+
+def _misfit(kernel, arrays: dict[str, tuple[int, ...]]) -> str:
+    """How the kernel's parameters differ from the float16 arrays that it is called with; "" if they fit."""
+    from tirxlab.dialect import info_of
+
+    taken = info_of(kernel).buffers
+    if len(taken) != len(arrays):
+        return f"the kernel takes {len(taken)} arrays, and is called with A, B and D"
+    for buffer, (name, shape) in zip(taken, arrays.items(), strict=True):
+        if (buffer.shape, buffer.dtype) != (shape, "float16"):
+            given = (
+                f"{name}, {shape} float16: its parameters are A (M, K), B (N, K) and D (M, N), all float16"
+            )
+            return (
+                f"the kernel takes {buffer.name} as {buffer.shape} {buffer.dtype}, and is called with {given}"
+            )
+    return ""
 
 
 def compile_ahead(path: Path) -> None:

@@ -166,7 +166,8 @@ def load_kernels(path: Path, sm_count: int | None = None, text: str | None = Non
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = f":{frames[-1].lineno}" if frames else ""
-        raise StepError(f"{path.name}{line}: {type(error).__name__}: {error}{_remedy(error)}") from error
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise StepError(f"{path.name}{line}: {said}{_remedy(error)}") from error
     return module
 
 
@@ -213,8 +214,8 @@ def _remedy(error: Exception) -> str:
         return (
             ": all of your code goes into this file, which may import the standard library, numpy and tirxlab"
         )
-    if isinstance(error, EOFError):
-        return ": input() cannot be answered here"
+    if type(error).__name__ in ("EOFError", "BdbQuit"):
+        return ": there is no keyboard here"
     name = re.match(r"cannot import name '(\w+)' from 'tirxlab'", str(error))
     near = get_close_matches(name[1], sys.modules["tirxlab"].DIALECT_NAMES, 1) if name else []
     return f"; did you mean {near[0]}?" if near else ""

@@ -90,7 +90,7 @@ TOP = {  # text at the top of the file -> the rest of the message
     "from mylib import helper": "No module named 'mylib': all of your code goes into this file",
     "from .mylib import helper": "no known parent package: all of your code goes into this file",
     "from tirxlab import TMABarr": "; did you mean TMABar?",
-    "name = input('your name? ')": "EOF when reading a line: input() cannot be answered here",
+    "name = input('your name? ')": "EOF when reading a line: there is no keyboard here",
 }
 
 

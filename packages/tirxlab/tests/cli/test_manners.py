@@ -269,6 +269,16 @@ SLIPS = {
     ),
     "print": (("            with Tx.warp", "            print(warp_id)\n            with Tx.warp"), "printf"),
     "call": (("return kernel\n", "return kernel()\n"), "no parentheses"),
+    "keyboard": (("    @Tx.prim_func", "    breakpoint()\n\n    @Tx.prim_func"), "no keyboard here"),
+    "parameters": (("D: Tx.Buffer((M, N)", "D: Tx.Buffer((2 * M, N)"), "is called with D, (128, 128)"),
+    "layout of another shape": (
+        ("    @Tx.prim", "    TMEM_LAYOUT = TileLayout(S[(64, 512) : (1 @ TLane, 1 @ TCol)])\n    @Tx.prim"),
+        "has a layout of shape (64, 512)",
+    ),
+    "continue": (
+        ("tmem = Tx.decl", f"for i in range(M // 128):\n{16 * ' '}continue\n            tmem = Tx.decl"),
+        "a loop that runs once",
+    ),
     "name in the kernel": (("accum=False,", "accum=flase,"), "Undefined variable: flase"),
 }
 

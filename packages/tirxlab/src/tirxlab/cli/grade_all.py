@@ -55,18 +55,19 @@ def run(
     """
     from instructor.autograder import batch
     from instructor.autograder.grading import Options
-    from instructor.autograder.ledger import Rule
+    from instructor.autograder.ledger import ADJUST, Rule, readable
     from instructor.autograder.points import stands
 
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
-    try:
+    options = Options(steps=tuple(parse_steps(step)), level=level(confine), keep=True)
+    try:  # before hours of grading
         rows_of, rule = batch.read_roster(roster) if roster else {}, Rule(attempts, late)
+        made = batch.Class(folder, out or folder.with_name(f"{folder.name}-grades"), options, rows_of, again)
+        made.roster = batch.match_roster(rows_of, made.names())
+        readable(made.names(), made.roster, made.out / ADJUST)
     except (OSError, ValueError) as error:
         raise UserError(str(error)) from None
-    options = Options(steps=tuple(parse_steps(step)), level=level(confine), keep=True)
-    made = batch.Class(folder, out or folder.with_name(f"{folder.name}-grades"), options, rows_of, again)
-    made.roster = batch.match_roster(rows_of, made.names())
     if scheduler:
         work = functools.partial(batch.on_dask, options=options, address=reachable(scheduler))
     else:

@@ -64,6 +64,16 @@ def _otherwise():
     return _else()
 
 
+def _counted(*args, **options):
+    if any(arg is None for arg in args):
+        raise TypeError(
+            "range() takes whole numbers, and this is None: what gives it its value returns nothing"
+        )
+    return _serial(*args, **options)
+
+
+_serial = _parser.T.serial
+_parser.T.serial = _counted
 _else = _parser.T.Else
 _parser.T.Else = _otherwise
 for _name in ("If", "While"):  # of the statements of a kernel

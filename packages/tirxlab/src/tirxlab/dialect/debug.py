@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 from tvm import tirx
 from tvm.ir import is_prim_expr
@@ -23,6 +24,11 @@ def printf(fmt: str, *args):
                 f"Tx.cuda.printf: argument {position} is {dtype}; print one of {', '.join(_C_TYPES)}"
             )
     places = fmt.replace("%%", "").count("%")
+    kinds = re.findall(r"%[-+ #0-9.]*[hlz]*([a-zA-Z])", fmt.replace("%%", ""))
+    for kind, dtype in zip(kinds, dtypes, strict=False) if "*" not in fmt else ():
+        if kind not in ("aefgAEFG" if "float" in dtype else "cdiopuxX"):
+            right = "%f" if "float" in dtype else "%d"
+            raise TypeError(f"Tx.cuda.printf: %{kind} does not print {dtype}: write {right}")
     if places != len(values) and "*" not in fmt:
         raise TypeError(
             f"Tx.cuda.printf: {fmt!r} has {places} places for values, and {len(values)} are given"

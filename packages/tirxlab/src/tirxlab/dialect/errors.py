@@ -76,7 +76,7 @@ def place_of(source, node) -> _Place:
     inside a kernel) from the file's.
     """
     file, line = source.source_name, source.location(node)[0]
-    if line > len(linecache.getlines(file)):
+    if node.lineno > len(source.source.splitlines()):
         line = node.lineno
     return _Place(file, line, linecache.getline(file, line))
 

@@ -12,6 +12,7 @@ _EXPLAINED = {
     "write `Tx.ptx.elect_sync() == 0`; a phase flips with `phase = phase ^ 1`",
     "MatchesCode(DLDataTypeCode::kDLFloat,": "this compares or computes with a fraction where a whole "
     "number is meant: `/` always gives one, write `//`",
+    "unhashable type: 'dict'": "options in a dictionary are passed with two stars: `**tma`",
     "'float' object cannot be interpreted as an integer": "a whole number is needed, and this is a fraction: "
     "`/` always gives one, write `//`",
     "Cannot use and / or / not operator to Expr": "a Python function decides here (`if`, `and`, `or`, `not`, "
@@ -22,7 +23,7 @@ _EXPLAINED = {
     "holds a number or an expression of numbers; wrap what only the builder needs in Tx.meta_var(...)",
     "object has no attribute 'expr_ty'": "this compares or computes with something that is not a number",
     "Mismatched type on argument": "an argument is not a number or an expression of numbers (a list, "
-    "a string or None?)",
+    "a string, None, or a function without its parentheses?)",
     "Function must be decorated": "a function inside a kernel needs a decorator: write @Tx.inline above it",
     "Invalid context expression in the with-statement": "this is not a scope: write it with parentheses, "
     "`with Tx.cta():` or `with Tx.thread():`",
@@ -88,6 +89,8 @@ _REWORDED = {
     "numbers, and a buffer or a slice is none: A[i, j] is one",
     r"^'[A-Z]\w+' object is not callable": "this is not a function: it takes no parentheses; "
     "a scope takes its condition in brackets",
+    r"^(too many positional arguments|(?:missing a required|got an unexpected keyword) argument.*)$": "this "
+    r"call does not fit the function's def: \1",
     r"^'function' object is not subscriptable": "a function takes its arguments in parentheses",
     r"^(copy|copy_async|cast|gemm_async|decl_buffer|alloc_local|address_of|local_scalar|unroll)\(\) (.*)": (
         r"Tx.\1: \2"

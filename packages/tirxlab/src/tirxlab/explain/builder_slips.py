@@ -9,6 +9,8 @@ from types import FunctionType
 
 REMEDIES = {
     "NameError": "check the spelling; names of the language come from `from tirxlab import ...`",
+    "BdbQuit": "there is no keyboard here: print in the builder, Tx.cuda.printf in the kernel",
+    "EOF when reading": "there is no keyboard here: give the value in the code",
     "ZeroDivisionError": "a size or a number of tiles is 0 here: check what it is divided by",
     "'PrimFunc' object is not callable": "the kernel is not called here: `return kernel`, no parentheses",
 }

@@ -39,6 +39,8 @@ _PTX_MARK = re.compile(r"// @src (\d+)")
 OTHER_CHIP = "is an instruction of another chip: there is none for"
 _PLAIN = {  # part of a message -> what it means
     "must have integral or unscoped enum type": "an index is a fraction: `/` always gives one, write `//`",
+    "may only be used within a loop": "a loop that runs once at this size is none any more: an `if` around "
+    "the rest of its body does the same",
 }
 NO_ASCII = "CUDA takes only ASCII letters in names: rename {}"
 _MAX_LINES, _MAX_WIDTH = 12, 400  # of a message
