@@ -17,6 +17,7 @@ from pathlib import Path
 
 from research.time import drawn
 from research.time.run import Saved, save
+from research.time.sass_counts import assembled, tool
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam
 
 PLAIN = Path(__file__).with_name("plain.cu")
@@ -144,19 +145,9 @@ print(json.dumps([made._grid, made._block, made._smem, *specs]))
 DTYPES = {"bf16": "bfloat16", "f32": "float32"}
 
 
-def assembled(ptx: str) -> tuple[int, bytes]:
-    """(registers per thread, cubin) for sm_90a."""
-    with tempfile.TemporaryDirectory() as folder:
-        text, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
-        text.write_text(ptx)
-        command = ["ptxas", "-arch=sm_90a", "-v", str(text), "-o", str(cubin)]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-        return int(re.search(r"Used (\d+) registers", said)[1]), cubin.read_bytes()
-
-
 def artifact(ptx: str, entry: str, grid, block, shared: int, buffers, scalars=()) -> Artifact:
     """An artifact whose parameters are its buffers, in order, and then its scalars."""
-    registers, cubin = assembled(ptx)
+    registers, cubin = assembled(ptx, tool("ptxas"))
     params = [BufferParam(b.name) for b in buffers] + [ScalarParam(n, "int32", v) for n, v in scalars]
     return Artifact(
         arch="sm_90a", entry=entry, cuda="", ptx=ptx, cubin=cubin, grid=tuple(grid), block=tuple(block),

@@ -44,6 +44,16 @@ def kernels(sets: list[Path]):
             yield saved.name, saved.artifact.arch, saved.artifact.ptx
 
 
+def assembled(ptx: str, ptxas: str | Path) -> tuple[int, bytes]:
+    """(registers per thread, cubin) of a kernel for sm_90a."""
+    with tempfile.TemporaryDirectory() as folder:
+        text, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
+        text.write_text(ptx)
+        command = [str(ptxas), "-arch=sm_90a", "-v", str(text), "-o", str(cubin)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+        return int(re.search(r"Used (\d+) registers", said)[1]), cubin.read_bytes()
+
+
 def disassembled(arch: str, ptx: str) -> str:
     """The SASS of a kernel as nvdisasm writes it."""
     with tempfile.TemporaryDirectory() as folder:

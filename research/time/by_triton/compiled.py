@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import subprocess
-import tempfile
 from pathlib import Path
 
 import triton
@@ -19,7 +16,10 @@ from triton.compiler import ASTSource
 
 from research import store
 from research.time.by_triton.row import BYTES, TYPES, Row
+from research.time.sass_counts import assembled
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam, TensorMapParam
+
+PTXAS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
 
 
 def signature(row: Row) -> tuple[dict, dict]:
@@ -85,7 +85,7 @@ def build(row: Row) -> Artifact:
     scratch = max(16, meta.global_scratch_size * math.prod(grid))
     buffers += [BufferInfo("scratch", (scratch,), "uint8", "inout")]
     buffers += [BufferInfo("profile", (16,), "uint8", "inout")]
-    registers, cubin = assembled(ptx)
+    registers, cubin = assembled(ptx, PTXAS)
     return Artifact(
         arch="sm_90a",
         entry=meta.name,
@@ -105,23 +105,6 @@ def build(row: Row) -> Artifact:
 
 def arrays_of(row: Row) -> list[tuple]:
     return [argument for argument in row.args if len(argument) == 4]
-
-
-def assembled(ptx: str) -> tuple[int, bytes]:
-    """(registers per thread, cubin) from the ptxas that Triton ships."""
-    ptxas = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
-    with tempfile.TemporaryDirectory() as folder:
-        text, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
-        text.write_text(ptx)
-        done = subprocess.run(
-            [str(ptxas), "-arch=sm_90a", "-v", str(text), "-o", str(cubin)],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            raise SystemExit(done.stderr[:2000])
-        registers = re.search(r"Used (\d+) registers", done.stderr)
-        return int(registers[1]), cubin.read_bytes()
 
 
 def save(rows: list[Row], out: Path) -> None:
