@@ -15,7 +15,7 @@ from test_truth_tables_tmem import (
     STORED,
     WARPS,
 )
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 # an mbarrier tells warp 4 of it
 INIT = "@%lead mbarrier.init.shared::cta.b64 [%bar], 32;"
@@ -54,11 +54,4 @@ RULES = (
 )
 
 
-@each(RULES)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from test_truth_tables_tmem import ADDRESS, PASSED_ON
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 ADVERSE = ("adverse",)
 ELECT = "elect.sync %r1|%q, -1;"
@@ -132,11 +132,4 @@ REGISTERS = (
 RULES = (*ELECTED, *COLUMNS, *REGISTERS)
 
 
-@each(RULES)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES)

@@ -7,7 +7,7 @@ the cause; otherwise it may be meant as an arrival, and has no part in a race of
 from __future__ import annotations
 
 from test_truth_tables_tmem import COMMIT, DONE, END, INIT, MMA, PRODUCT, READ, START
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 OTHER_COMMIT = COMMIT.replace("@%lead", "setp.eq.u32 %q, %t, 32; @%q")
 OTHER_INIT = "@%lead mbarrier.init.shared.b64 [%bar+16], 1;"
@@ -49,11 +49,4 @@ RULES = (
 )
 
 
-@each(RULES)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 STORE = "cp.async.bulk.global.shared::cta.bulk_group"
@@ -340,11 +340,4 @@ LEGAL = (
 RULES = PROXIES + GROUPS + CP_ASYNC + WGMMA
 
 
-@each(RULES + LEGAL)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES + LEGAL)

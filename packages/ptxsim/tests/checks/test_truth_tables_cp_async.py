@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from truth import ORDERS, Rule, check_broken, check_kept, each, each_shown, lines, run_rule, wait
+from truth import ORDERS, Rule, check_kept, kept_and_broken, lines, run_rule, wait
 
 SETUP = "shl.b32 %x1, %t, 4; add.u32 %x1, %sm, %x1; mul.wide.u32 %y1, %t, 16; add.u64 %y1, %in, %y1;"
 COPY = "@%w0 cp.async.ca.shared.global [%x1], [%y1], 16;"
@@ -144,14 +144,7 @@ OVERLAP = Rule(
 )
 
 
-@each((*HANDED_ON, *TO_THE_ASYNC_PROXY, OVERLAP))
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown((*HANDED_ON, *TO_THE_ASYNC_PROXY, OVERLAP))
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken((*HANDED_ON, *TO_THE_ASYNC_PROXY, OVERLAP))
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -4,8 +4,7 @@ that phase has bytes of its own.
 
 from __future__ import annotations
 
-import pytest
-from truth import ORDERS, Rule, check_broken, check_kept, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 INIT = "@%lead mbarrier.init.shared::cta.b64 [%bar], 1; fence.mbarrier_init.release.cluster; bar.sync 0;"
 ONE = "@!%lead bra END;"
@@ -23,21 +22,12 @@ def rule(name: str, *steps: str, change: tuple[str, str]) -> Rule:
     return Rule(name, lines(INIT, ONE, *steps, END), change, "tx-count", words="copies in one step")
 
 
-RULES = [
+RULES = (
     rule("behind the phase before", EXPECT, copy(0), f"{wait(0)} {copy(1)}", EXPECT + wait(1),
          change=(f"{wait(0)} {copy(1)}", f"{copy(1)} {wait(0)}")),
     rule("behind a phase that has no bytes", ARRIVE, copy(0), f"{wait(0)} {EXPECT}{wait(1)}",
          change=(ARRIVE, f"{EXPECT} {copy(1)}")),
-]  # fmt: skip
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES)

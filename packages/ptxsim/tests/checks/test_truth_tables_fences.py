@@ -6,7 +6,7 @@ tcgen05.ld and st are operations of a whole warp, and each of its lanes needs a 
 from __future__ import annotations
 
 from test_truth_tables_tmem import BEFORE, PASSED_ON, WARPS
-from truth import Rule, check_broken, check_kept, each, each_shown
+from truth import Rule, kept_and_broken
 
 RULES = (
     Rule(
@@ -29,11 +29,4 @@ RULES = (
 )
 
 
-@each(RULES)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES)

@@ -4,7 +4,7 @@ phase, every fence, every reader.
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 ARRIVE = "mbarrier.arrive.shared.b64 _, [%bar];"
 FOURTH = wait(0).replace("AGAIN:", "@!%w4 bra PAST; AGAIN:").replace("}", "PAST: }")
@@ -186,11 +186,4 @@ LEGAL = (
 )
 
 
-@each(RULES + LEGAL)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES + LEGAL)

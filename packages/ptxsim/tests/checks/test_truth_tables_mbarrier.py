@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 BARE_INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1;"
 INIT_FENCE = "@%lead fence.mbarrier_init.release.cluster;"
@@ -338,11 +338,4 @@ LEGAL = (
 )  # fmt: skip
 
 
-@each(RULES + LEGAL)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES + LEGAL)

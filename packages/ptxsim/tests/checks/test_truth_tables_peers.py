@@ -6,7 +6,7 @@ Also mbarrier states, which belong to the current phase or to the one before (9.
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 PEER = "xor.b32 %x6, %rank, 1; mapa.shared::cluster.u32 %x5, %sm, %x6;"
@@ -123,11 +123,4 @@ RULES = (
 )
 
 
-@each(RULES)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES)

@@ -4,7 +4,7 @@ this run (PTX ISA 9.7.13.15.16, 9.7.13.1).
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 INIT = "@%lead mbarrier.init.shared.b64 [%bar], 1; @%lead mbarrier.init.shared.b64 [%bar+8], 1; bar.sync 0;"
 SIGNAL = "@%lead mbarrier.arrive.shared.b64 _, [%bar];"
@@ -143,11 +143,4 @@ PHASES = (
 )
 
 
-@each(PHASES)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(PHASES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(PHASES)

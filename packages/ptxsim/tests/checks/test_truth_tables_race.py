@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 
 EARLY = ("uninitialized",)
 RESULT = "st.global.u32 [%myout], %r0;"
@@ -150,11 +150,4 @@ RULES = (
 )
 
 
-@each(RULES)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from truth import Rule, check_broken, check_kept, each, each_shown, lines, wait
+from truth import Rule, kept_and_broken, lines, wait
 from warp_kernels import register_kernel, run_registers
 
 WRITE, READ = "st.shared.u32 [%mine], %t;", "ld.shared.u32 %r0, [%other];"
@@ -275,14 +275,7 @@ LEGAL = (
 RULES = BARRIERS + MEMORY + FLAGS + CLUSTERS
 
 
-@each(RULES + LEGAL)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES + LEGAL)
 
 
 @pytest.mark.parametrize("order", ["program", "adverse"])

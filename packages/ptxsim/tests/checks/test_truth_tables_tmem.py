@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from truth import ORDERS, Rule, check_broken, check_kept, each, each_shown, lines, run_rule, wait
+from truth import ORDERS, Rule, kept_and_broken, lines, run_rule, wait
 
 from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descriptor
 
@@ -363,14 +363,7 @@ LEGAL = (
 RULES = LIFE + ORDER + MMAS
 
 
-@each(RULES + LEGAL)
-def test_kept(rule, order):
-    check_kept(rule, order)
-
-
-@each_shown(RULES)
-def test_broken(rule, order):
-    check_broken(rule, order)
+test_kept, test_broken = kept_and_broken(RULES + LEGAL)
 
 
 # warp 1 omits the fence for more cells than a look-up records; warp 2 reads others

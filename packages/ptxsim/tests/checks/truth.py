@@ -1,7 +1,8 @@
 """Truth tables of the checks: a program that keeps a rule, and the one line that breaks it.
 
 A `Rule` is a program of a few lines and a change of one of them. `check_kept` requires the program to be
-clean under every order, `check_broken` requires the changed one to give its finding, and no other.
+clean under every order, `check_broken` requires the changed one to give its finding, and no other;
+`kept_and_broken` makes the tests of a table.
 """
 
 from __future__ import annotations
@@ -102,9 +103,20 @@ def each(rules: tuple[Rule, ...]):
     return _cases((rule, order) for rule in rules for order in ORDERS)
 
 
-def each_shown(rules: tuple[Rule, ...]):
-    """The same with the orders in which the broken program shows its mistake."""
-    return _cases((rule, order) for rule in rules for order in rule.orders)
+def kept_and_broken(rules: tuple[Rule, ...]):
+    """The tests of a table: `test_kept` under every order, and `test_broken` of the rules with a change under
+    the orders that show it.
+    """
+
+    @each(rules)
+    def test_kept(rule, order):
+        check_kept(rule, order)
+
+    @_cases((rule, order) for rule in rules if rule.change != Rule.change for order in rule.orders)
+    def test_broken(rule, order):
+        check_broken(rule, order)
+
+    return test_kept, test_broken
 
 
 def _cases(pairs):
