@@ -87,6 +87,20 @@ def test_of_such_copies_it_is_known_that_they_may_be_another_call(copies, unsure
     assert sum(i.at.unsure for i in function.body if isinstance(i, Instr) and i.op == "mbarrier") == unsure
 
 
+def test_the_branch_of_a_loop_tells_which_call_its_test_belongs_to():
+    """Two waits in a loop that is unrolled: of the copies, only the branch has the place of its call."""
+    test, at = (
+        ".loc 2 49 1, function_name $L__test, inlined_at 2 61 1\n",
+        ".loc 2 61 1, function_name $L__wait, ",
+    )
+    calls = [f"inlined_at 1 {line} 1\n" for line in (8, 9)]
+    first = "".join(
+        f".loc 1 {line} 1\n{at}{call}{test}{ARRIVE}" for line, call in zip((8, 9), calls, strict=True)
+    )
+    later = "".join(f"L{n}: {test}{ARRIVE}{at}{call}@%p bra L{n};\n" for n, call in enumerate(calls * 2))
+    assert [line for _, line in told(f".reg .pred %p;\n{first}{later}")] == [8, 9] * 3
+
+
 @pytest.mark.parametrize("files, file", [("}", None), (FILES, "kernel.cu")])
 def test_a_text_that_names_no_files_still_gives_lines(files, file):
     assert told(f".loc 1 7 1\n{ARRIVE}", files) == [(file, 7)]

@@ -78,6 +78,9 @@ class _Body:
         self.around: dict[tuple, list[Inlined | None]] = {}  # place of a .loc -> what it is inlined in
         # the same -> line inlined there -> how often it came, at most in an earlier call and in the newest
         self.counts: dict[tuple, dict[tuple, list[int]]] = defaultdict(dict)
+        # since the last label or branch: places that had a .loc; place -> what was inlined there before it
+        self.opened: set[tuple] = set()
+        self.early: dict[tuple, list[Location]] = {}
         self.marker = bisect_left(self.tokens.markers, (self.tokens.i,))  # the first one in this body
 
     def parse(self) -> None:
@@ -152,6 +155,7 @@ class _Body:
             self.fn.prototypes[unique] = prototype(tokens, unique)
         else:
             self.fn.body.append(LabelDef(unique, line))
+            self._new_block()
             return
         tokens.expect(";")
 
@@ -176,19 +180,31 @@ class _Body:
             inlined = self._inlined(place, call) if call is not None else None
             self._reopen(place, inlined)
             self.at = Location(self.at.line, self.at.file, place, inlined)
+            if call is not None and call[1:] not in self.opened:
+                self.early.setdefault(call[1:], []).append(self.at)
         elif directive == ".pragma":
             tokens.skip_past(";")
         else:
             raise tokens.error(f"unknown directive '{directive}' in a function")
 
     def _reopen(self, place: tuple, inlined: Inlined | None) -> None:
-        """Notes what a place is inlined in from here on."""
+        """Notes what a place is inlined in from here on. What was called from there just before, with no
+        label or branch between, belongs to it: the test of a loop whose branch stands in the caller.
+        """
+        for at in self.early.pop(place, ()):
+            if at.inlined is not None and inlined in self.around.get(place, ()):
+                at.inlined = at.inlined._replace(outer=inlined, others=())
+        self.opened.add(place)
         known = self.around.get(place, [])
         if known and known[-1] == inlined:
             return
         self.around[place] = [one for one in known if one != inlined] + [inlined]
         for counts in self.counts[place].values():
             counts[:] = max(counts), 0
+
+    def _new_block(self) -> None:
+        self.opened.clear()
+        self.early.clear()
 
     def _inlined(self, place: tuple, call: tuple) -> Inlined:
         """The call in whose place a line stands.
@@ -239,6 +255,8 @@ class _Body:
         text = tokens.slice(first, tokens.i - 1)
         line = tokens.line(first)
         self.fn.body.append(Instr(guard, op, tuple(mods), tuple(operands), line, text, self.at))
+        if op in ("bra", "brx"):
+            self._new_block()
 
     def _follow_markers(self, index: int) -> None:
         markers = self.tokens.markers
