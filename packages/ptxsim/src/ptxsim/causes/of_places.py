@@ -149,6 +149,13 @@ OF_PLACES = (
         "{other}{behind}",
     ),
     Cause(
+        "loads-shifted",
+        165,
+        "a stage starts at its index times its bytes: what does the address of this load add to that?",
+        text="the loads of {size} B{line} follow one another from {before} B into {buffer}, whose first "
+        "{before} B no load fills: each lies in two stages",
+    ),
+    Cause(
         "arrival-unwaited",
         90,
         "each barrier.cluster.arrive needs a barrier.cluster.wait before what the other CTAs must have done "
@@ -163,6 +170,14 @@ OF_PLACES = (
         "mbarriers alone",
         text="the barrier of the cluster that stands between them orders no memory, as its arrival{line} is "
         ".relaxed",
+    ),
+    Cause(
+        "arrival-weak",
+        165,
+        "arrive with .release, and at .cluster scope on a barrier of another CTA "
+        "(mbarrier.arrive.release.cluster)",
+        text="the arrival on {name}{line} orders no memory for who waits there: it is .relaxed, or its scope "
+        "is .cta and the barrier is another CTA's",
     ),
     Cause(
         "overtaken",

@@ -178,7 +178,8 @@ SHOWN = _ids(
     "stores-diagonal lanes-differ by-exchange handed-for-warp "
     "relaxed-meeting peers-unasked variable-of-all other-cta hands-nothing-on "
     "role-in-two-warps skips-element slot-of-others announced-besides beside-tile "
-    "overtaken polls elects-lowest arrival-unwaited past-stage"
+    "overtaken polls elects-lowest arrival-unwaited past-stage arrival-weak "
+    "loads-shifted"
 )
 
 

@@ -9,7 +9,7 @@ from ptxsim.checks.barrier_history import held_at, threads_in
 from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.standing import ahead_of
-from ptxsim.checks.phrases import spot
+from ptxsim.checks.phrases import brings_bytes, spot
 from ptxsim.events.records import Place
 from ptxsim.machine.register_files import WHOLE_WARP
 
@@ -51,7 +51,7 @@ def _to_come(case: Case, place: Place, side: Signallers) -> Signallers | None:
     """The side held at this barrier that will, after that wait, signal it or another element of its array."""
     held = held_at(case.cluster, [place]) - set(side.lanes)
     mine = {warp: rows for warp, rows in ahead_of(case, [place]).items() if warp in held}
-    rows = {row for rows in mine.values() for row in rows}
+    rows = {row for of in mine.values() for row in of if not brings_bytes(case.program.instrs[row])}
     if not rows:
         return None
     arrives = case.program.instrs[min(rows)].op == "mbarrier"

@@ -6,7 +6,7 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.out_of_step import hands_back_more, newest_wait
 from ptxsim.checks.diagnosis.reason import Reason, reason
-from ptxsim.checks.diagnosis.unseen_arrival import arrives_alone
+from ptxsim.checks.diagnosis.unseen_arrival import arrives_alone, data_flow, others_waited
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
 
@@ -71,3 +71,17 @@ def handed_back_early(races, pair: AccessPair) -> Reason | None:
         return alone
     reading = UNITS.get(reader.kind, thread_of(races, reader.by))
     return reason("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
+
+
+def handed_to_others(races, pair: AccessPair) -> Reason | None:
+    """Others wait for the barrier by which a thread hands on what it has written, and hand on nothing to the
+    thread that reads it.
+    """
+    flow, histories = data_flow(pair), history_of(races.cluster)
+    if flow is None or not flow[0].kind == flow[1].kind == "thread":
+        return None
+    told = {w for warp, p in pair.seen if warp == flow[1].warp(races) for w in histories[p].signallers}
+    places = sorted(own_signals(races, flow[0]) & histories.keys())
+    apart = (place for place in places if not told & histories[place].waits.keys())
+    found = (others_waited(races, pair, place) for place in apart)
+    return next((edge for edge in found if edge is not None), None)

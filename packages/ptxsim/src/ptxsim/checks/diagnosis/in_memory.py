@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 
-from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.carriers import awaited_by_peers, carriers
 from ptxsim.checks.diagnosis.out_of_step import newest_wait
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -117,12 +117,28 @@ def product_unwaited(races, pair: AccessPair) -> Reason | None:
     waits = (s for s in steps if s.warp == warp and s.kind == "wait")
     mine = [s for s in waits if array_of(s.places[0][1]) in arrays]
     own = (s for s in reversed(steps[: product.at]) if s.warp == warp)
-    since = itertools.takewhile(lambda s: s.kind != "commit", own)
+    since = [*itertools.takewhile(lambda s: s.kind != "commit", own)]
     if any(s in mine for s in since) or waited != bool(mine):
         return None
+    if len(ring_of(history_of(races.cluster), steps[load.at].places[0], array_of)) == 1:
+        known = (history_of(races.cluster)[s.places[0]].waits.get(warp) for s in mine)
+        fresh = any(waits is not None and waits.fresh is not None for waits in known)
+        if fresh or any(s in mine for s in steps[load.at : product.at]):
+            return None  # one wait for all rounds
+    if not mine and any(_by_threads(races, s) for s in since):
+        return None  # it waits for those who should have waited
     where = f"other rounds have one{line_text(races, mine[0].row)}" if mine else "nobody has one in this run"
     facts = {"work": work_of(races, product.row), "product": line_text(races, product.row), "where": where}
     return reason("product-unwaited", name=" or ".join(sorted(arrays)), **facts)
+
+
+def _by_threads(races, step) -> bool:
+    """Whether a step is a wait for threads that read what loads bring, too early as well."""
+    if step.kind != "wait":
+        return False
+    lanes = history_of(races.cluster)[step.places[0]].arriving(("arrive",))
+    sides = [{a.kind: a.warp(races) for a in (p.first, p.second)} for p in races.history.pairs.values()]
+    return any("bytes" in side and side.get("thread") in lanes for side in sides)
 
 
 def _product_and_load(pair: AccessPair) -> tuple[Issued | None, Issued | None]:

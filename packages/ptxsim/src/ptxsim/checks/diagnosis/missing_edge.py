@@ -8,9 +8,7 @@ from typing import Any
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
-from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.between_clusters import between_clusters, signalled_early
-from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.carriers import (
     awaited_by_peers,
     awaited_in_a_peer,
@@ -21,8 +19,13 @@ from ptxsim.checks.diagnosis.carriers import (
     own_signals,
     unawaited,
 )
-from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
-from ptxsim.checks.diagnosis.handed_back import freed_early, handed_back_early, let_in_early, peers_unasked
+from ptxsim.checks.diagnosis.handed_back import (
+    freed_early,
+    handed_back_early,
+    handed_to_others,
+    let_in_early,
+    peers_unasked,
+)
 from ptxsim.checks.diagnosis.in_memory import (
     columns_stay,
     load_outside,
@@ -34,6 +37,7 @@ from ptxsim.checks.diagnosis.in_memory import (
 )
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.more_arrivals import let_in_by_excess, one_too_many
 from ptxsim.checks.diagnosis.old_phase import passed_again, passed_at_once
 from ptxsim.checks.diagnosis.other_arrivals import arrival_unwaited, by_thread, slot_by_cta, uncounted
 from ptxsim.checks.diagnosis.other_element import other_slot
@@ -47,7 +51,7 @@ from ptxsim.checks.diagnosis.out_of_step import (
     stage_handed_back_early,
     waits_less,
 )
-from ptxsim.checks.diagnosis.past_buffer import past_buffer, past_stage
+from ptxsim.checks.diagnosis.past_buffer import past_buffer, past_stage, shifted_loads
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.same_output import changed_by_many, same_output
@@ -67,7 +71,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
 )
 from ptxsim.checks.diagnosis.written_again import written_again
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.conflict import AccessPair, has_waited
 from ptxsim.checks.race.guesses import guessed, tried
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
@@ -109,25 +113,32 @@ def missing(races, pair: AccessPair) -> Reason:
     if pair.issuers:
         return _several_issue(races, pair)
     same = signalled_early(races, pair) or same_output(races, pair)
-    if same is not None and not (same.cause is CAUSES["word-moves-on"] and unawaited(races, pair)):
+    if same is not None and not (same.cause is CAUSES["word-moves-on"] and _handed_over(races, pair)):
         return same
     if first.kind == "other":
         return between_clusters(races, pair)
     if first.kind == "cp.async" and not pair.waited:
-        return _one_too_many(races, pair) or _copy_pending(races, pair)
+        return one_too_many(races, pair) or _copy_pending(races, pair)
     if first.kind == "wgmma" and not pair.waited:
         return reason("products-pending")
-    only = _only_read(races, pair)
+    only = _only_read(races, pair) or _unreleased(races, pair)
     if only is not None:
         return only
-    if pair.relaxed is not None:
-        return reason("relaxed-meeting", line=line_text(races, pair.relaxed))
-    if pair.waited:
+    if pair.waited or first.kind == "st" and has_waited(races, first):
         return _wait(races, pair)
     if first.kind in ("ld", "st"):
         cause = "freed-in-use" if pair.second.kind == "thread" else _AWAITED_LATE[first.kind]
         return Reason(CAUSES[cause], f"its warp has not executed tcgen05.wait::{first.kind}")
     return _store_pending(races, pair)
+
+
+def _handed_over(races, pair: AccessPair) -> bool:
+    """Whether one side signals an mbarrier that the other waits for, or that nobody waits for."""
+    both = (pair.first, pair.second), (pair.second, pair.first)
+    met = any(
+        (other.warp(races), place) in pair.seen for one, other in both for place in own_signals(races, one)
+    )
+    return met or bool(unawaited(races, pair))
 
 
 def _copy_pending(races, pair: AccessPair) -> Reason:
@@ -187,6 +198,17 @@ def _only_read(races, pair: AccessPair) -> Reason | None:
     return None
 
 
+def _unreleased(races, pair: AccessPair) -> Reason | None:
+    """An arrival that releases nothing stands between the two."""
+    if pair.relaxed is not None:
+        return reason("relaxed-meeting", line=line_text(races, pair.relaxed))
+    warp, first = pair.second.warp(races), pair.first
+    weak = races.handshakes.met_unreleased(first.agent, first.epoch, [p for w, p in pair.seen if w == warp])
+    if weak is None:
+        return None
+    return reason("arrival-weak", name=barrier_of(races, weak[0]), line=line_text(races, weak[1]))
+
+
 def _fence(races, pair: AccessPair) -> str:
     first, second = pair.first, pair.second
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
@@ -223,7 +245,11 @@ def _wait(races, pair: AccessPair) -> Reason:
 def _nobody_waits(races, pair: AccessPair) -> Reason | None:
     """A barrier that would pass one of the accesses on has no wait at all."""
     queue = pair.first.kind in ("bytes", "mma", "ld")
-    unused = unawaited(races, pair) or (never_waited_for(races) if queue else [])
+    unused = unawaited(races, pair)
+    if pair.first.kind == pair.second.kind == "thread":
+        own = own_signals(races, pair.first) | own_signals(races, pair.second)
+        unused = [place for place in unused if place in own]
+    unused = unused or (never_waited_for(races) if queue else [])
     return _not_waited_for(races, pair, unused[0]) if unused else None
 
 
@@ -279,7 +305,8 @@ def _left_out(races, pair: AccessPair) -> Reason:
         found = product_too_early(races, pair) or others_waited(races, pair, handing_on)
         text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
         return found or Reason(_cause(races, pair), text)
-    found = stored_by_another_group(races, pair) or alone_for_warp(races, pair) or written_again(races, pair)
+    found = handed_to_others(races, pair) or stored_by_another_group(races, pair)
+    found = found or alone_for_warp(races, pair) or written_again(races, pair)
     unasked = None if found else handed_back_unasked(races, pair)
     if unasked is not None:
         return Reason(_cause(races, pair), not_waited_for(races, pair, unasked))
@@ -297,21 +324,6 @@ def _one_group(races, first: Access, second: Access) -> bool:
     """Whether both accesses are by warps of one warpgroup."""
     one, other = first.warp(races), second.warp(races)
     return one is not None and other is not None and one // 4 == other // 4
-
-
-def _one_too_many(races, pair: AccessPair) -> Reason | None:
-    """A barrier counts fewer arrivals than it got: its phase completed without the first access's arrival."""
-    warp, histories = pair.second.warp(races), history_of(races.cluster)
-    for place in carriers(races, pair.first):
-        turns = both_ways(races.case, place) if (warp, place) in pair.seen else None
-        if turns is not None:
-            return turns
-        stray = races.clocks.signals[place].stray
-        counted = place in histories and not room_for_all(races.cluster, place)
-        if stray is not None and counted and (warp, place) in pair.seen:
-            name, line = barrier_of(races, place), line_text(races, stray)
-            return reason("too-many", name=name, count=histories[place].count, line=line)
-    return None
 
 
 def _never_committed(races, pair: AccessPair) -> Reason | None:
@@ -356,6 +368,7 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Reason | None], ...] = (  # the fi
     one_memory,
     past_buffer,
     past_stage,
+    shifted_loads,
     loaded_twice,
     loaded_too_soon,
     other_columns,
@@ -378,9 +391,10 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Reason | None], ...] = (  # the fi
     let_in_early,
     _nobody_waits,
     passed_again,
-    _one_too_many,
+    one_too_many,
     handed_back_early,
     committed_early,
     overtaken,
+    let_in_by_excess,
     arrival_unwaited,
 )

@@ -14,7 +14,7 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.cta_barriers import CtaBarrier, cta_barriers
 from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
-from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
+from ptxsim.checks.diagnosis.excess_arrivals import again_too_early, twice_in_a_row
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
 from ptxsim.checks.diagnosis.left_loop import left_loop
 from ptxsim.checks.diagnosis.number_agreement import agree, role
@@ -30,7 +30,10 @@ from ptxsim.events.records import Commit
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.machine.register_files import WHOLE_WARP
 
-_REPAIRS = {"arrivals": (again_too_early,), "missed": (shifted, one_slot)}  # cause -> checks for another
+_REPAIRS = {
+    "arrivals": (again_too_early,),
+    "missed": (twice_in_a_row, shifted, one_slot),
+}  # cause -> checks for another
 _MMA = ("tcgen05", ("mma",))
 _BAD_WAITS = "stale", "again", "again-ahead", "ahead-unwaited"
 _AT_WAITS = "deadlock", "mbarrier"
@@ -147,9 +150,10 @@ class Oddities(Observer):
         found = [one for one in self.reporter.by_identity.items() if one[1].severity == "error"]
         told = [f.evidence for _, f in found]
         sides = ({e[side]["kind"] for side in ("first", "second")} for e in told if "first" in e)
-        if {"mma", "ld"} in sides or any(e.get("cause") in _BAD_WAITS for e in told):
+        if {"mma", "ld"} in sides or any(e.get("cause") in (*_BAD_WAITS, "freed") for e in told):
             for identity, finding in found:
-                if identity[1] == ("in use",) or finding.evidence.get("cause") == "freed-early":
+                cause = finding.evidence.get("cause")
+                if cause == "freed-early" or identity[1] == ("in use",) and cause != "freed":
                     finding.evidence["cause"] = "late"
 
     def _role(self, cluster: Cluster, finding, warp: int, missing: int, lacking: int) -> None:

@@ -28,6 +28,8 @@ def other_slot(races, pair: AccessPair) -> Reason | None:
         if freed and not races.clocks.signals[place].awaited:
             return reason("freed", name=barrier_of(races, place))  # other barriers are for other data
         name = races.reporter.shared_array(place[1])
+        if known and place == newest:
+            break  # it waited for the right element: for an older phase
         others = [newest] if known else [p for p in array if p not in forward and place not in array]
         alike = (p for p in others if p not in (None, place) and array.get(p) == name and p[0] == place[0])
         other = next(alike, None)

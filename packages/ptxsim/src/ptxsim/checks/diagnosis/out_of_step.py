@@ -227,7 +227,8 @@ def loaded_twice(races, pair: AccessPair) -> Reason | None:
     beside = [_beside(races, op) for op in (one, other)]
     both = _one_box(*beside)  # parts of both tensors again: the next tile would share one
     again = _one_box(one.copy, other.copy) and (both or None in beside) and not _passed_twice(races, between)
-    if not alone and again and len(others) + 1 < len(ring) + both:  # else the thread has gone round the ring
+    short = len(others) + 1 < len(ring) + both  # else the thread has gone round the ring
+    if not alone and again and short and not races.case.never_waited():
         return reason("loaded-again", lines=lines)
     if not alone or not ring:
         return None

@@ -39,6 +39,28 @@ def _beside(loads: list, row: int, barriers: tuple[Place, ...]) -> dict[int, int
     return found
 
 
+def shifted_loads(races, pair: AccessPair) -> Reason | None:
+    """Loads of one line fill a buffer in steps of their size, but not from its start, which is read, although
+    no load writes it: each fills the end of one stage and the start of the next.
+    """
+    known = [op for op in _loads(races, pair) if len(op.copy.targets) == 1]
+    errors = races.reporter.by_identity.values()
+    unwritten = any((f.kind, f.evidence.get("buffer")) == ("uninitialized", pair.buffer) for f in errors)
+    for op in pair.issued if unwritten else ():
+        if op is None or op.kind != "load" or op.copy is None:
+            continue
+        start, _ = races.reporter.shared_extent(op.copy.offset)
+        places = sorted({other.copy.offset for other in known if other.row == op.row})
+        before = places[0] - start if places else 0
+        apart = {two - one for one, two in itertools.pairwise(places)}
+        if not 0 < before < op.copy.size or apart != {op.copy.size}:
+            continue
+        if not any(start <= other.copy.offset < places[0] for other in known):
+            facts = {"size": op.copy.size, "before": before, "buffer": pair.buffer}
+            return reason("loads-shifted", line=line_text(races, op.row), **facts)
+    return None
+
+
 def past_buffer(races, pair: AccessPair) -> Reason | None:
     """One side is a load by an instruction that also fills the preceding buffer. Either another instruction
     fills this buffer too, or the conflicting access is no MMA.

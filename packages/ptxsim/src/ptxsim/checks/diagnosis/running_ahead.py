@@ -18,7 +18,7 @@ from ptxsim.checks.barrier_history import (
 )
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.case import Case
-from ptxsim.checks.diagnosis.excess_arrivals import issuers, several_lines
+from ptxsim.checks.diagnosis.excess_arrivals import issuers, several_lines, twice_in_a_row
 from ptxsim.checks.diagnosis.fresh_late import fresh_late
 from ptxsim.checks.diagnosis.misnamed import missent, unwaited
 from ptxsim.checks.diagnosis.number_agreement import agree
@@ -251,6 +251,7 @@ _DETECTORS: tuple[Callable[[Case, Place], Reason | None], ...] = (  # the first 
     _unsignalled,
     _all_at_one,
     issuers,
+    twice_in_a_row,
     uneven,
     ring_short,
     leaves_ring,

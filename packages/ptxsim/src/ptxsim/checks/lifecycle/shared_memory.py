@@ -12,7 +12,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.diagnosis.case import Case
-from ptxsim.checks.lifecycle.written_parts import told_of
+from ptxsim.checks.lifecycle.written_parts import short_copies, told_of
 from ptxsim.checks.race.async_work import spans_of
 from ptxsim.checks.race.idle_results import IdleResults
 from ptxsim.events.observer import Observer, observer_of
@@ -182,7 +182,7 @@ class SharedMemory(Observer):
         found = self.reporter.add(
             "uninitialized", "error",
             f"{who} reads {name}{of_cta}, which nobody has written: {missing} of {size} B of this operand"
-            + elsewhere,
+            + elsewhere + short_copies(self.launch.program, flags, byte - start),
             _ELSEWHERE if elsewhere and flags.any() else _WRITE_FIRST, where, key=("shared", buffer),
             buffer=buffer, reader=who,
         )  # fmt: skip
@@ -219,7 +219,11 @@ class SharedMemory(Observer):
         thread, row = int(entry[_THREAD]), int(entry[_ROW])
         where = cluster.splits[thread // 32 * 32].at(1 << thread % 32, row)
         name = self.reporter.shared_name(byte)
+        start, length = self.reporter.shared_extent(byte)
+        flags = self.written[(int(entry[_PLACE]) - _BASE) >> _SHIFT, start : start + length]
+        copies = short_copies(cluster.program, flags, byte - start)
         self.reporter.add(
-            "uninitialized", "review", f"a thread loads {name}, which nobody has written",
+            "uninitialized", "review",
+            f"a thread loads {name}, which nobody has written{copies}",
             _WRITE_FIRST, where, key="load", buffer=name.split(" + ")[0],
         )  # fmt: skip

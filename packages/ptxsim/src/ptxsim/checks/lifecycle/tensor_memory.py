@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.lifecycle.written_parts import told_of
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
+from ptxsim.report.findings import Finding
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
 _ONCE = (
@@ -45,6 +47,7 @@ class TmemLife(Observer):
         self.freed: list[set[int]] = [set() for _ in range(cluster.ctas)]  # cta_groups of the deallocs so far
         self.written = np.zeros((cluster.ctas, LANES, COLUMNS), bool)
         self.begun: dict[int, tuple] = {}  # thread -> its last MMA that overwrites: row, cells, descriptors
+        self.in_use: Finding | None = None  # of a dealloc while an MMA writes
         self.multiplied = False  # whether any MMA has been issued
         self.early: dict[int, tuple[Split, str]] = {}  # CTA -> its first read before any MMA
         self.good: set[object] = set()  # accumulators and cells read, known to be written
@@ -89,12 +92,18 @@ class TmemLife(Observer):
                         f"tcgen05.dealloc of columns from {start} while {op.text} ({line}) still writes them"
                     )
                     hint = "wait for the last MMA before TMEM is freed"
-                    self.reporter.add("tmem-alloc", "error", message, hint, split, key=("in use",))
+                    self.in_use = self.reporter.add(
+                        "tmem-alloc", "error", message, hint, split, key=("in use",)
+                    )
                     return
 
     def finish(self, cluster: Cluster) -> None:
         if self.early:
             self._before_any_mma(cluster)
+        names = Case(cluster, self.reporter).never_waited() if self.in_use is not None else ()
+        if self.in_use is not None and names:
+            told = f"{self.in_use.message}: {CAUSES['freed'].tell(name=' or '.join(names))}"
+            self.reporter.blame(self.in_use, CAUSES["freed"], told)
         if cluster.stuck:
             self._blocked(cluster)
             return

@@ -8,7 +8,11 @@ import itertools
 
 import numpy as np
 
+from ptxsim.checks.phrases import line_of, lines_text
+from ptxsim.frontend.ast import Imm
+
 _MOST = 3  # parts that are listed
+_COPIES = ("cp.async.ca", "cp.async.cg")
 
 
 def written_parts(flags: np.ndarray) -> list[tuple[int, int]]:
@@ -32,3 +36,19 @@ def told_of(flags: np.ndarray, what: str, unit: str) -> str:
         runs = f"{unit} " + " and ".join(f"{first} to {last}" for first, last in parts[:_MOST])
         runs += ", among others," if len(parts) > _MOST else ""
     return f"; of {what}, {runs} are written so far"
+
+
+def short_copies(program, flags: np.ndarray, at: int) -> str:
+    """`; beside it cp.async copies 8 B (line 7)`, if so much is written before or behind the gap at `at`."""
+    parts = written_parts(flags)
+    beside = [
+        max((p for p in parts if p[1] < at), default=None),
+        min((p for p in parts if p[0] > at), default=None),
+    ]
+    sizes = {part[1] - part[0] + 1 for part in beside if part is not None}
+    copies = (r for r, i in enumerate(program.instrs) if i is not None and i.name.startswith(_COPIES))
+    short = [
+        (i.bits, r) for r in copies if isinstance(i := program.instrs[r].operands[2], Imm) and i.bits in sizes
+    ]
+    lines = sorted({line_of(program, row) for size, row in short if size == short[0][0]})[:_MOST]
+    return f"; beside it cp.async copies {short[0][0]} B ({lines_text(lines)})" if lines else ""

@@ -100,10 +100,11 @@ class AccessPair:
         if code == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
-        if _issued_first(races, first, second, detail) or _stored_first(races, pair, detail):
+        issued = _issued_first(races, first, second, detail) or _copied_first(races, pair)
+        if issued or _stored_first(races, pair, detail):
             pair.first, pair.second, pair.code = second, first, _SWAPPED.get(code, code)
         pair.elsewhere = _fenced_elsewhere(races, space, meeting)
-        pair.waited = _has_waited(races, pair.first)
+        pair.waited = has_waited(races, pair.first)
         pair.learn(races, first, second, meeting)
         if pair.first is second:
             pair.issued = pair.issued[1], pair.issued[0]
@@ -178,6 +179,18 @@ def _issued_first(races, first: Access, second: Access, op) -> bool:
     return bool(earlier.clock[op.thread] >= op.clock[op.thread])
 
 
+def _copied_first(races, pair: AccessPair) -> bool:
+    """Whether a thread read what a cp.async writes only after its issue. Threads that run the same lines are
+    in the same epoch at the same step: a reader in a later one, which knows of the issue, came later.
+    """
+    first, clocks = pair.first, races.clocks
+    if (first.kind, pair.second.kind, pair.code) != ("thread", "cp.async", READ_WRITE):
+        return False
+    issuer = pair.second.agent - clocks.first_copy
+    knows = clocks.clock[first.agent, issuer] >= pair.second.epoch
+    return bool(knows and races.copies.last[first.agent] and first.epoch > pair.second.epoch)
+
+
 def _stored_first(races, pair: AccessPair, op) -> bool:
     """Whether a thread wrote what a bulk store reads only after the store was issued: it issued the store
     itself, or it knows of the issue, and a barrier stands on every way from its write to the store.
@@ -211,7 +224,7 @@ def _tmem_verb(access: Access, other: Access) -> str:
     return {"ld": "read", "st": "write"}.get(access.kind, "access")
 
 
-def _has_waited(races, access: Access) -> bool:
+def has_waited(races, access: Access) -> bool:
     """Whether the issuer of a tcgen05.ld / st, a wgmma or a copy has waited for it; True for all others."""
     if access.kind not in ("ld", "st", "source", "result", "cp.async", "wgmma"):
         return True

@@ -49,11 +49,15 @@ class Handshakes(Observer):
         self.arrived: list = []  # those of the last phase
         self.relaxed: list[tuple[np.ndarray, int]] = []  # arrivals at the cluster's barrier, without release
         self.met: dict[int, list] = {}  # warp -> such arrivals of the phases that it has waited for
+        self.unreleased: dict[Place, dict[int, tuple]] = {}  # the same at mbarriers, the last of each warp
 
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         if arrival.announces is not None:
             return  # this arrival announces bytes and hands nothing over
         self.tick += 1
+        if not arrival.releases:
+            known = most(self.clocks.clock, self.clocks.agents_of(split.warp, arrival.lanes))
+            self.unreleased.setdefault(arrival.place, {})[split.warp] = known, split.row
         agent = self.clocks.agent_of(split.warp * 32 + first_lane(arrival.lanes))
         warp = self.clocks.agents_of(split.warp, WHOLE_WARP)
         epochs = self.clocks.clock[warp, warp]
@@ -85,6 +89,14 @@ class Handshakes(Observer):
         for clock, row in self.met.get(-1 if warp is None else warp, ()):
             if agent < len(clock) and clock[agent] >= epoch:
                 return row
+        return None
+
+    def met_unreleased(self, agent: int, epoch: int, places: list[Place]) -> tuple[Place, int] | None:
+        """(mbarrier, row) of an arrival at one of these that comes after an epoch and releases nothing."""
+        for place in places:
+            for clock, row in self.unreleased.get(place, {}).values():
+                if agent < len(clock) and clock[agent] >= epoch:
+                    return place, row
         return None
 
     def handed_early(self, agent: int, guest: int, clock, issued=None) -> tuple[Place, int] | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
 
 from ptxsim.checks.diagnosis.missing_edge import missing
-from ptxsim.checks.diagnosis.reason import reason
+from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.same_output import changed_by_many, read_before
 from ptxsim.checks.diagnosis.unseen_arrival import unwritten_reads
 from ptxsim.checks.lifecycle.early_register_reads import never_read
@@ -69,7 +70,7 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
         place = _split(races, pair.second)
         if edge.warp is not None and edge.row is not None:
             place = _standing(races, edge.warp, edge.row)
-        key = ("guess", line_of(races, guess.row), pair.buffer) if guess else pair.key
+        key = ("guess", line_of(races, guess.row), pair.buffer) if guess else _alike(races, pair, edge)
         key = ("unordered", pair.buffer) if pair.code > UNORDERED else key
         key = ("changed", pair.buffer, pair.key[2]) if many else key
         finding = races.reporter.add(kind, severity, what, edge.cause, place, key, **evidence)
@@ -78,6 +79,17 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
             said.update(unwritten_reads(races, pair))
     for identity in said:
         del races.reporter.by_identity[identity]
+
+
+def _alike(races, pair: AccessPair, edge: Reason) -> tuple:
+    """What pairs have in common that one finding tells. Where the source's lines are unknown, unrolling and
+    inlining repeat an instruction in many lines of the text: the same cause in the same words counts.
+    """
+    both = [instr_of(races, access.row) for access in (pair.first, pair.second)]
+    if any(instr is None or instr.src is not None for instr in both):
+        return pair.key
+    names = tuple(instr.name for instr in both)
+    return pair.code, names, edge.cause.id, re.sub(r"\d+", "", edge.text), pair.buffer
 
 
 def _told_otherwise(pairs: dict[tuple, AccessPair], pair: AccessPair) -> bool:

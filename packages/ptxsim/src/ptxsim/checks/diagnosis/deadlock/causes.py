@@ -170,6 +170,8 @@ def _ended(model: Model, waiter: Waiter) -> Reason | None:
     if barrier is None or history is None or not history.sources or not all(h.done for h in waiter.helpers):
         return None
     rounds, helper = barrier.phase, waiter.helpers[0]
+    if not rounds and barrier.tx:
+        return None  # it lacks bytes, not signals
     unit = {"load": "load", "commit": "commit"}.get(helper.how, "round") + "s" * (rounds != 1)
     facts = {"phase": rounds, "name": model.name(waiter.place), "who": helper.who}
     if not any(model.in_one_loop(row, row) for _, _, row in history.sources):
@@ -197,6 +199,7 @@ def _sync(model: Model, waiter: Waiter) -> Reason | None:
 def _fresh(model: Model, waiter: Waiter) -> Reason | None:
     """A ring of waits for the first phase of barriers, or missing loads that wait for such a phase."""
     late = late_loaders(model, waiter.place) if barrier_of(model, waiter)[0] is not None else []
+    late = [w for w in late if w is not waiter]
     ring = [waiter, *late] if late else find_cycle(model, waiter)
     if len(ring) < 2 or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
         return None

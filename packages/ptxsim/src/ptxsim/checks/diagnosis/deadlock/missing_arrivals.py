@@ -106,16 +106,13 @@ def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -
 
 
 def _signallers(model: Model, place: Place) -> set[int]:
-    """Warps that may still come: they have signalled this barrier, or several elements of its array, or one
-    element at a line where others go round.
+    """Warps that may still come: they have signalled this barrier, or any element of its array if some warp
+    goes round that.
     """
     ring = ring_of(model.histories, place, model.array)
     by = {p: model.histories[p].signallers for p in ring}
     often = Counter(w for warps in by.values() for w in warps)
-    around = {w for w, elements in often.items() if elements > 1}
-    lines = [(model.line(row), w) for p in ring for _, w, row in model.histories[p].arrivals]
-    turning = {line for line, w in lines if w in around}
-    return by[place] | around | {w for line, w in lines if line in turning}
+    return {*often} if max(often.values(), default=0) > 1 else by[place]
 
 
 def _arrived(model: Model, waiter: Waiter, history) -> str:

@@ -33,8 +33,8 @@ def loads_of_each_place(cluster: Cluster, place: tuple[int, int], history: Barri
 
 
 def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
-    """Whether a group that is held would, once released, load to a barrier that lacks bytes."""
-    return bool(late_loaders(model, place))
+    """Whether a group that is held elsewhere would, once released, load to a barrier that lacks bytes."""
+    return any(waiter.kind != "mbarrier" or waiter.place != place for waiter in late_loaders(model, place))
 
 
 def late_loaders(model: Model, place: tuple[int, int]) -> list[Waiter]:
@@ -94,7 +94,8 @@ def own_barrier(model: Model, waiter: Waiter) -> Reason | None:
         return None
     awaited = {w.place for w in model.waiters}
     for place, other in model.histories.items():
-        if other.waits or place in awaited:
+        ring = ring_of(model.histories, place, model.array)
+        if any(model.histories[p].waits or p in awaited for p in ring):
             continue
         loads = [row for how, _, row in other.sources if how == "load"]
         late = model.cluster.mbarriers[place].tx < 0

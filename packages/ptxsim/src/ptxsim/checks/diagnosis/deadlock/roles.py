@@ -111,7 +111,11 @@ def signals_less(model: Model, waiter: Waiter) -> Reason | None:
         answers = ring_of(model.histories, other.place, model.array) if other.kind == "mbarrier" else []
         if not ring or len(answers) != len(ring) or set(answers) & set(ring):
             continue
-        for warp in other.lanes:
+        alone = [
+            w for w in other.lanes if times_signalled(model.histories, ring, w)
+        ]  # they may do so for all
+        loads = {w for p in ring for w in model.histories[p].loaders}
+        for warp in alone or other.lanes.keys() - loads:
             waits = [w for p in answers if (w := model.histories[p].waits.get(warp)) is not None]
             times = times_signalled(model.histories, ring, warp)
             passed = times_waited(model.histories, answers, warp)

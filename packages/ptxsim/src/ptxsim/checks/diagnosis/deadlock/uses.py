@@ -51,13 +51,13 @@ def _apart(model: Model, waiter: Waiter) -> Reason | None:
     """The nth wait on an array is for another element than the nth signal; those before agree."""
     barrier, _ = barrier_of(model, waiter)
     record = record_of(model.cluster)
-    if barrier is None or record is None or len(record.steps) >= MOST or len(waiter.lanes) != 1:
+    if barrier is None or record is None or len(record.steps) >= MOST:
         return None
     if _one_wait_more(model, waiter):
         return None
     steps = record.steps[: record.taken or MOST]
     ring = set(ring_of(model.histories, waiter.place, model.array))
-    waits = [place for place, _ in _walk(steps, ring, ("wait",), set(waiter.lanes))] + [waiter.place]
+    waits = [place for place, _ in _walk(steps, ring, ("wait",), {min(waiter.lanes)})] + [waiter.place]
     for warp in {s.warp for s in steps if s.kind in _SIGNALS and ring & set(s.places)}:
         signals = _walk(steps, ring, _SIGNALS, {warp})
         if any(_signalled_by_others(model, place, warp) for place in waits):
@@ -75,9 +75,9 @@ def _apart(model: Model, waiter: Waiter) -> Reason | None:
 
 def _one_wait_more(model: Model, waiter: Waiter) -> bool:
     """Whether a warp that alone signals its array waits at another line than for all phases so far."""
-    (warp,) = waiter.lanes
+    warp = min(waiter.lanes)
     ring = [model.histories[p] for p in ring_of(model.histories, waiter.place, model.array)]
-    own = set().union(*(history.signallers for history in ring)) == {warp}
+    own = set().union(*(history.signallers for history in ring)) == set(waiter.lanes)
     waits = [history.waits[warp] for history in ring if warp in history.waits]
     lines = {model.spot(row) for passed in waits for row in passed.rows}
     return own and bool(lines) and model.spot(waiter.row) not in lines
