@@ -210,8 +210,9 @@ class Launch:
     def bind(self, args: list | bytes, mapped: Mapping | None = None) -> None:
         """Lays out module variables, arrays at given addresses and the parameter block."""
         variables = self.variables
-        used = variables.used_by(self.program.slots.named)
+        used = variables.used_by([*self.program.slots.named, *variables.kept])
         tables = only_read(self.module, self.program, used)
+        variables.kept |= dict.fromkeys(name for name in used if name not in tables)
         for name in used:
             at, constant = variables.addresses[name], variables.is_constant(name)
             heard = not constant and name not in tables

@@ -103,11 +103,7 @@ def test_shared_variables_of_a_function_exist_once():
 
 
 @pytest.mark.parametrize("functions, body, message", [
-    (".func f() { call f; ret; }", "call f;", "f calls itself"),
-    (".func g(); .func f() { call g; ret; } .func g() { call f; ret; }", "call f;", "calls itself"),
     (".extern .func f();", "call f;", "no body here"),
-    (".func f() { ret; }", "P: .callprototype _ (); mov.u64 %rd1, f; call %rd1, P;", "through a register"),
-    (".func f() { ret; }", "mov.u64 %rd1, f;", "address of f"),
     (".func f(.param .b32 a) { ret; }", "call f;", "takes 1 arguments"),
 ])  # fmt: skip
 def test_refused_calls(functions, body, message):
@@ -115,6 +111,49 @@ def test_refused_calls(functions, body, message):
     with pytest.raises(ptxsim.PtxError, match=message) as error:
         ptxsim.load(text)
     assert error.value.line > 3
+
+
+POINTERS = r"""
+#define M __device__
+struct Shape { M virtual int area() const = 0; M virtual int twice() const { return 2 * area(); } };
+struct Square : Shape { int a; M Square(int a) : a(a) {} M int area() const { return a * a; } };
+struct Line : Shape { M int area() const { return 0; } M int twice() const { return -1; } };
+typedef int (*Op)(int, int);
+__device__ int add(int a, int b) { return a + b; }
+__device__ int mul(int a, int b) { return a * b; }
+__device__ Op ops[] = {add, mul, nullptr};
+__device__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+__device__ __noinline__ int odd(int n);
+__device__ __noinline__ int even(int n) { return n == 0 ? 1 : odd(n - 1); }
+__device__ __noinline__ int odd(int n) { return n == 0 ? 0 : even(n - 1); }
+extern "C" __global__ void make(char* at) {
+  if (threadIdx.x % 3) new (at + 16 * threadIdx.x) Square(threadIdx.x); else new (at + 16 * threadIdx.x) Line;
+}
+extern "C" __global__ void k(const char* at, int* out, int deep, int which) {
+  int t = threadIdx.x;
+  const Shape* shape = (const Shape*)(at + 16 * t);
+  out[t] = shape->twice() + ops[which < 0 ? t % 2 : which](t, 5);
+  out[t] += 1000 * fibonacci(t % 6) + 1000000 * even(t % deep);
+}"""
+
+
+def test_functions_through_pointers_and_recursion():
+    module = ptxsim.load(compile_ptx(POINTERS, "sm_90a"))
+    memory, out = np.zeros(512, np.uint8), np.zeros(32, np.int32)
+    module.launch("make", block=32, args=[memory])
+    assert module.launch("k", block=32, args=[memory, out, 20, -1]).verdict == "clean"
+    expected = [
+        (2 * t * t if t % 3 else -1) + (5 * t if t % 2 else t + 5) + 1000 * (0, 1, 1, 2, 3, 5)[t % 6]
+        + 1000000 * (t % 20 % 2 == 0)
+        for t in range(32)
+    ]  # fmt: skip
+    assert out.tolist() == expected
+    (null,) = module.launch("k", block=32, args=[memory, out, 20, 2]).findings
+    assert null.severity == "error" and "address of no function" in null.message
+    text = f"""{HEAD}.func (.reg .u32 r) f(.reg .u32 n) {{ add.u32 n, n, -1; call (r), f, (n); ret; }}
+    .visible .entry k() {{ .reg .u32 %r<2>; mov.u32 %r1, 9; call (%r0), f, (%r1); ret; }}"""
+    endless = ptxsim.load(text).launch("k", block=32, args=[])
+    assert endless.verdict == "incomplete" and "not modelled: f" in endless.findings[0].message
 
 
 # ---- printf, assert ----

@@ -22,6 +22,17 @@ def test_elements_left_out_stay(store, changed):
     assert out.tolist() == [changed.get(i, 100 + i) for i in range(8)]
 
 
+@pytest.mark.parametrize("where, right", [("[%o+32]", True), ("[%o+16]", False), ("[%o+-28]", None)])
+def test_the_whole_vector_is_aligned(where, right):
+    """A guard that is false stores nothing, so that no address is wrong."""
+    guard = "add.u64 %o, %o, 32; setp.ne.u32 %p, %a, 7; @%p " if right is None else ""
+    text = f"{HEAD}.reg .pred %p; {guard}st.global.v8.b32 {where}, {{_, _, %a, _, _, _, _, 5}};\nret;\n}}\n"
+    out = np.zeros(24, np.uint32)
+    result = ptxsim.load(text).launch("k", args=[out])
+    assert [f.kind for f in result.findings] == ([] if right or right is None else ["misaligned"])
+    assert np.flatnonzero(out).tolist() == ([10, 15] if right else [])
+
+
 def test_narrower_stores_write_all_elements():
     with pytest.raises(ptxsim.PtxError):
         ptxsim.load(f"{HEAD}st.global.v4.b32 [%o], {{%a, _, %a, %a}};\nret;\n}}\n")

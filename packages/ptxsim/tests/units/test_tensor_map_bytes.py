@@ -94,3 +94,25 @@ def test_64_bytes_hold_all_but_extents_and_strides():
     result = ptxsim.load(text).launch("k", args=[MEMORY + 0x10000, MEMORY + 0x20000], memory=memory)
     assert not [f for f in result.findings if f.severity == "error"], result.findings
     assert out[0] == data[1, 64:68].view(np.uint32)[0]
+
+
+@pytest.mark.parametrize("before, fence, severity", [
+    (False, True, None), (False, False, "review"), (True, True, None), (True, False, "error"),
+])  # fmt: skip
+def test_a_changed_map_is_acquired_before_a_copy_uses_it(before, fence, severity):
+    data, out = matrix(), np.zeros(1, np.uint32)
+    opaque = np.frombuffer(encoded(TensorMap(data, (16, 4)), MEMORY), np.uint8).copy()
+    memory = {MEMORY: data, MEMORY + 0x10000: opaque, MEMORY + 0x20000: out}
+    text = FROM_MEMORY.replace("%m, %o;", "%m, %o, %s;", 1)
+    change = REPLACE.removesuffix("mbarrier.init").replace("%x, 256", "%x, 128")
+    change = change if fence else change.partition("fence")[0]
+    if before:  # a copy, the change, the same copy again
+        start = text.index("mbarrier.arrive")
+        copies = text[start : text.index("ld.shared")]
+        again = change + copies.replace("WAIT", "AGAIN").replace("[%b], 0;", "[%b], 1;")
+        text = text.replace("ld.shared", again + "ld.shared", 1)
+    else:
+        text = text.replace("mbarrier.init", change + "mbarrier.init", 1)
+    result = ptxsim.load(text).launch("k", args=[MEMORY + 0x10000, MEMORY + 0x20000], memory=memory)
+    found = [f for f in result.findings if f.kind == "proxy-fence" and "acquire" in f.message]
+    assert [f.severity for f in found] == ([severity] if severity else [])

@@ -206,6 +206,9 @@ class Function:
     line: int = 0
 
 
+FUNCTION_BASE = 1 << 42  # no load or store reaches anything there
+
+
 @dataclass
 class Module:
     version: str = ""  # "9.0"
@@ -215,3 +218,8 @@ class Module:
     vars: dict[str, Var] = field(default_factory=dict)  # module scope
     files: dict[int, str] = field(default_factory=dict)  # .file
     text: str = ""
+
+    def address_of(self, name: str) -> int | None:
+        """The address that stands for a function in a pointer to it; None if there is no such function."""
+        known = list(self.functions)
+        return FUNCTION_BASE + 16 * known.index(name) if name in self.functions else None

@@ -1,12 +1,14 @@
 """Inlines calls of device functions, so that the rest of the simulator handles kernels only.
 
 Each call site gets its own copy of the callee, with its own names; formal parameters become the caller's
-.param variables, and `ret` becomes a jump past the copy (PTX ISA 7.1, 9.7.12.5). Recursion and indirect calls
-are refused.
+.param variables, and `ret` becomes a jump past the copy (PTX ISA 7.1, 9.7.12.5). A call through a register
+becomes a chain of comparisons with the functions of this prototype whose address is taken somewhere. A
+function that calls itself is copied as deep as a limit of instructions allows; deeper calls end the run.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 from ptxsim.frontend.ast import (
@@ -27,23 +29,40 @@ from ptxsim.frontend.ast import (
     Vec,
 )
 
-BUILT_IN = ("vprintf", "__assertfail")  # provided by the simulator itself
+NO_FUNCTION, TOO_DEEP, MISALIGNED = "@no function", "@too deep", "@misaligned"
+BUILT_IN = ("vprintf", "__assertfail", NO_FUNCTION, TOO_DEEP, MISALIGNED)  # provided by the simulator itself
 _MOST = 1_000_000  # instructions of an expanded kernel
+_DEPTHS, _MOST_RECURSIVE = (3, 6, 12, 24, 48), 12_000  # copies within each other; the same with recursion
 
 
 def expand(kernel: Function, module: Module) -> Function:
     """The kernel with calls of functions of its module inlined; the kernel itself if it has no calls.
 
-    Raises PtxError for recursion, indirect calls and functions without a body.
+    Raises PtxError for functions without a body.
     """
     if not any(isinstance(item, Instr) and item.op == "call" for item in kernel.body):
         return kernel
-    return _Expander(kernel, module).expand()
+    best = None  # a function with one call is copied as deep as possible at once: copies do not multiply
+    for depth in _DEPTHS:
+        made = _Expander(kernel, module, depth)
+        try:
+            best = made.expand()
+        except _TooLongError:
+            break
+        if not made.recursive:
+            break
+    if best is None:
+        raise PtxError(f"{kernel.name} calls functions that call themselves, too often", kernel.line, "")
+    return best
+
+
+class _TooLongError(Exception):
+    """Copies of functions that call themselves make too many instructions."""
 
 
 class _Expander:
-    def __init__(self, kernel: Function, module: Module):
-        self.module = module
+    def __init__(self, kernel: Function, module: Module, depth: int):
+        self.module, self.depth, self.recursive = module, depth, False
         self.out = replace(kernel, body=[], regs=dict(kernel.regs), vars=list(kernel.vars))
         self.out.branchtargets = dict(kernel.branchtargets)
         self.source, self.copies = kernel, 0
@@ -55,27 +74,72 @@ class _Expander:
 
     def _body(self, body: list, stack: tuple[str, ...]) -> None:
         for item in body:
-            callee = self._callee(item, stack) if isinstance(item, Instr) and item.op == "call" else None
-            if callee is None:
+            if not isinstance(item, Instr) or item.op != "call":
                 self.out.body.append(item)
                 continue
-            if len(self.out.body) > _MOST:
-                raise PtxError(f"calls expand to more than {_MOST} instructions", item.line, item.text)
-            self._call(item, callee, (*stack, callee.name))
+            target = next((o for o in item.operands if not isinstance(o, Paren)), None)
+            if isinstance(target, Reg):
+                self._through_register(item, target, stack)
+            elif not isinstance(target, Sym) or target.name in BUILT_IN:
+                self.out.body.append(item)
+            else:
+                self._enter(item, self._callee(item, target.name), stack)
 
-    def _callee(self, call: Instr, stack: tuple[str, ...]) -> Function | None:
-        """The function to inline; None for functions that the simulator provides."""
-        target = next((o for o in call.operands if not isinstance(o, Paren)), None)
-        if not isinstance(target, Sym):
-            raise PtxError("a call through a register is not modelled", call.line, call.text)
-        if target.name in BUILT_IN:
-            return None
-        callee = self.module.functions.get(target.name)
+    def _callee(self, call: Instr, name: str) -> Function:
+        callee = self.module.functions.get(name)
         if callee is None or callee.extern:
-            raise PtxError(f"call of {target.name}, which has no body here", call.line, call.text)
-        if callee.name in stack:
-            raise PtxError(f"{callee.name} calls itself: recursion is not modelled", call.line, call.text)
+            raise PtxError(f"call of {name}, which has no body here", call.line, call.text)
         return callee
+
+    def _enter(self, call: Instr, callee: Function, stack: tuple[str, ...]) -> None:
+        self.recursive |= callee.name in stack
+        if self.recursive and len(self.out.body) > _MOST_RECURSIVE:
+            raise _TooLongError
+        if len(self.out.body) > _MOST:
+            raise PtxError(f"calls expand to more than {_MOST} instructions", call.line, call.text)
+        calls = sum(isinstance(item, Instr) and item.op == "call" for item in callee.body)
+        if stack.count(callee.name) >= (self.depth if calls > 1 else _DEPTHS[-1]):
+            self.out.body.append(_made(call, "call", (Sym(TOO_DEEP), Sym(callee.name)), pred=call.pred))
+        else:
+            self._call(call, callee, (*stack, callee.name))
+
+    def _through_register(self, call: Instr, target: Reg, stack: tuple[str, ...]) -> None:
+        """A call of each function that may be meant, if the register holds its address."""
+        self.copies += 1
+        number, equal = self.copies, Reg(f"call.p@{self.copies}")
+        end = LabelDef(f"call.end@{number}", call.line)
+        self.out.regs[equal.name] = "pred"
+        if call.pred is not None:
+            skip = Pred(call.pred.reg, not call.pred.negated)
+            self.out.body.append(_made(call, "bra", (Label(end.name),), pred=skip))
+        for callee in self._meant(call):
+            other = LabelDef(f"call.{callee.name}@{number}", call.line)
+            test = _made(call, "setp", (equal, target, Sym(callee.name)), ("eq", "u64"))
+            operands = tuple(Sym(callee.name) if o is target else o for o in call.operands)
+            self.out.body += [test, _made(call, "bra", (Label(other.name),), pred=Pred(equal, True))]
+            self._enter(_made(call, "call", operands, call.mods), callee, stack)
+            self.out.body += [_made(call, "bra", (Label(end.name),)), other]
+        self.out.body += [_made(call, "call", (Sym(NO_FUNCTION),)), end]
+
+    def _meant(self, call: Instr) -> list[Function]:
+        """The functions with as many parameters and results whose address the module uses."""
+        counts = [len(o.items) for o in call.operands if isinstance(o, Paren)]
+        results, *given = counts if isinstance(call.operands[0], Paren) else (0, *counts)
+        every = (self.module.functions[name] for name in self._taken if name in self.module.functions)
+        return [
+            f for f in every
+            if not f.extern and (len(f.params), len(f.returns)) == (sum(given), results)
+        ]  # fmt: skip
+
+    @functools.cached_property
+    def _taken(self) -> dict[str, None]:
+        """The symbols whose addresses are used other than to call them."""
+        found = [symbol.name for var in self.module.vars.values() for _, symbol in var.relocs]
+        for function in self.module.functions.values():
+            for item in function.body:
+                if isinstance(item, Instr) and item.op != "call":
+                    found += [o.name for o in item.operands if isinstance(o, Sym)]
+        return dict.fromkeys(found)
 
     def _call(self, call: Instr, callee: Function, stack: tuple[str, ...]) -> None:
         self.copies += 1

@@ -129,6 +129,9 @@ class RegisterAllocator:
             return self._fix(("const", constant_bits(operand, kind)))
         line, text = (instr.line, instr.text) if instr else (self.function.line, str(operand))
         if isinstance(operand, Sym):
+            function = None if self.knows(operand.name) else self.module.address_of(operand.name)
+            if function is not None:
+                return self._fix(("const", function))
             if not self.knows(operand.name):
                 raise PtxError(f"the address of {operand.name} is not modelled", line, text)
             window = PARAM_WINDOW if self.is_parameter(operand.name) else 0

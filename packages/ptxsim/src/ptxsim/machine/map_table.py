@@ -61,6 +61,10 @@ class MapTable:
         self._rows[row, MT_BYTES:] = np.frombuffer(data.tobytes(), np.int64)
         self._control[bytecode.MAPS] = len(self._maps)
 
+    def held(self, address: int) -> bool:
+        """Whether a map was added for an address, whatever memory holds there now."""
+        return address in self._rows[: len(self._maps), MT_ADDRESS]
+
     def known(self, address: int) -> TensorMap | None:
         """The map that was added for an address, if memory there still holds the same bytes; else None."""
         rows = self._rows[: len(self._maps)]

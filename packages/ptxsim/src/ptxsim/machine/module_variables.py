@@ -26,6 +26,8 @@ class Variables(Mapping):
         self._memory: dict[str, np.ndarray] = {}  # of the variables used so far
         self._given: set[str] = set()  # names whose memory came from outside
         self.addresses = self._addresses()
+        self._function = module.address_of
+        self.kept: dict[str, None] = {}  # to which an earlier launch may have left pointers in memory
 
     def _addresses(self) -> dict[str, int]:
         found, following = {}, {"global": VARIABLE_BASE, "const": SHORT_BASE}
@@ -91,7 +93,8 @@ class Variables(Mapping):
         data = bytearray(var.init)
         item = var.size // var.count
         for offset, symbol in var.relocs:
-            value = _masked(self.addresses.get(symbol.name, 0) + symbol.offset, symbol.mask)
+            start = self.addresses.get(symbol.name) or self._function(symbol.name) or 0
+            value = _masked(start + symbol.offset, symbol.mask)
             data[offset : offset + item] = value.to_bytes(8, "little")[:item].ljust(item, b"\0")
         memory[: len(data)] = np.frombuffer(bytes(data), np.uint8)
 

@@ -9,6 +9,7 @@ from ptxsim.events.records import Fence
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split, Wait
 from ptxsim.units.registry import always, unit
+from ptxsim.units.tensormap import acquired
 
 
 @unit(
@@ -35,6 +36,8 @@ def fence(instr):
 
     def run(cluster: Cluster, split: Split, args):
         cluster.bus.fence(cluster, split, orders)
+        if args:
+            acquired(cluster, split, cluster.addresses(split, args[0]))
 
     return run
 

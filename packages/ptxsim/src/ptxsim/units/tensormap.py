@@ -170,9 +170,37 @@ def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
             why, hint = f"means a kernel parameter {IN_PARAM_SPACE}", CONVERT
         cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
     else:
+        _require_acquire(cluster, split, address)
         cluster.maps.add(address, made)
         made.at = address if launch.memory.logged(address) else 0
     return made
+
+
+def _changed(address: int) -> tuple[str, int]:
+    """The key of the CTAs that have acquired a map since a thread of the cluster changed it."""
+    return "map-changed", address
+
+
+def _require_acquire(cluster: Cluster, split: Lanes, address: int) -> None:
+    """A copy sees a changed map only after fence.proxy.tensormap::generic.acquire (PTX ISA 9.7.13.4)."""
+    acquired = cluster.unit_state.get(_changed(address))
+    if acquired is None or not cluster.bus.heard or split.cta in acquired:
+        return
+    severity = "error" if cluster.maps.held(address) else "review"
+    where = cluster.launch.memory.describe(address)
+    message = (
+        f"a copy uses the tensor map at {where}, which this kernel has changed, and no thread of its CTA"
+    )
+    message += " has executed fence.proxy.tensormap::generic.acquire for it since"
+    message += "; an earlier copy has read the old map, which the chip may still hold" * (severity == "error")
+    hint = "after the change is visible, the thread that copies acquires the map's 128 bytes"
+    cluster.reporter.add("proxy-fence", severity, message, hint, split, key="map-acquire")
+
+
+def acquired(cluster: Cluster, split: Split, addresses: np.ndarray) -> None:
+    """A fence.proxy.tensormap::generic.acquire of these addresses."""
+    for address in {int(a) for a in addresses}:
+        cluster.unit_state.get(_changed(address), set()).add(split.cta)
 
 
 @unit(
@@ -196,6 +224,7 @@ def replace(instr):
                 return
             record = data[: RECORD.itemsize].view(RECORD)[0]
             record["mark"] = MARK
+            cluster.unit_state[_changed(address)] = set()
             value = int(cluster.read(split, args[-1])[lane])
             value &= (1 << 8 * RECORD[field].base.itemsize) - 1
             if ordinal:
@@ -220,3 +249,4 @@ def copy_and_fence(cluster: Cluster, split: Split, args):
     target = checked_view(cluster, split, lane, place, MAP_BYTES, "global", write=True)
     if origin is not None and target is not None:
         target[:] = origin
+        cluster.unit_state[_changed(place)] = set()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.frontend.inline_calls import MISALIGNED, NO_FUNCTION, TOO_DEEP
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M32
 from ptxsim.isa.operands import UNSET, PredArg
@@ -324,6 +327,8 @@ def call(instr):
         return _vprintf
     if "__assertfail" in names:
         return _assert_fail
+    if names and names[0] in _ENDS:
+        return functools.partial(_end, _ENDS[names[0]], "".join(names[1:]))
     raise refuse(instr, f"call of {names[0] if names else 'an address'} is not modelled")
 
 
@@ -334,6 +339,25 @@ def _vprintf(cluster: Cluster, split: Split, args):
             cluster.reporter.printed.append(printf.render(cluster, split, int(lane), format_arg, values_arg))
     if isinstance(args[0], tuple):
         printf.give_back(cluster, split, format_arg, *args[0])
+
+
+_ENDS = {  # of threads that cannot go on: kind, severity, message, hint
+    NO_FUNCTION: (
+        "illegal", "error",
+        "a call through a register that holds the address of no function with this prototype",
+        "is the pointer set, and by device code? A function's address on the host is another one",
+    ),
+    TOO_DEEP: ("unsupported", "incomplete", "deeper recursion is not modelled: ", ""),
+    MISALIGNED: (
+        "misaligned", "error", "a store of 32 bytes to an address that is not a multiple of 32", "",
+    ),
+}  # fmt: skip
+
+
+def _end(what: tuple[str, str, str, str], name: str, cluster: Cluster, split: Split, args):
+    kind, severity, message, hint = what
+    cluster.reporter.add(kind, severity, message + name, hint, split, kills=True)
+    return cluster.wait(split, Wait("trap", ("trap", split.index)))
 
 
 def _assert_fail(cluster: Cluster, split: Split, args):
