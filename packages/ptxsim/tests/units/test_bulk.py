@@ -114,6 +114,35 @@ def test_to_another_cta(send, result, order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
+def test_a_mask_selects_bytes_of_each_16(order):
+    """Other threads may write the bytes between, as CUB's scan does at the ends of its tiles."""
+    text = """
+    st.shared.u32 [%x0], -1; mul.wide.u32 %y2, %t, 4; add.u64 %y2, %y1, %y2; st.global.u8 [%y2], 7;
+    mov.b16 %h, 0x7ffe; fence.proxy.async.shared::cta; bar.sync 0;
+    @%p cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%y1], [%sm], 64, %h;
+    @%p cp.async.bulk.commit_group; @%p cp.async.bulk.wait_group 0;
+    """.replace("st.global.u8", "and.b32 %x2, %t, 3; setp.eq.u32 %q, %x2, 0; @%q st.global.u8")
+    out = run(".reg .b16 %h;" + text, np.zeros(1, np.uint32), np.zeros(128, np.uint8), order)
+    chunk = [7, *[255] * 14, 0]
+    assert out.tolist() == chunk * 4 + [7, *[0] * 15] * 4
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_bytes_outside_of_the_source_are_not_read_but_count(order):
+    text = f"""
+    {ANNOUNCE.format(64)} mov.u32 %x2, {{}};
+    @%p cp.async.bulk.shared::cta.global.{TX}.ignore_oob [%sm], [%y0], 64, 4, %x2, [%x1];
+    {WAIT.format(0, "%x1")} setp.lt.u32 %q, %t, {{}}; setp.ge.and.u32 %q, %t, 1, %q;
+    mul.wide.u32 %y2, %t, 4; add.u64 %y1, %y1, %y2;
+    @%q ld.shared.u32 %x2, [%x0]; @%q st.global.u32 [%y1], %x2;
+    """
+    data = np.arange(50, 63, dtype=np.uint32)
+    out = run(text.format(12, 13), data, np.zeros(32, np.uint32), order)
+    assert out.tolist() == [0, *data[1:], *[0] * 19]
+    run(text.format(8, 13), data, out, order, expect="error")
+
+
+@pytest.mark.parametrize("order", ORDERS)
 def test_multicast(order):
     """CTA 0 fetches 128 bytes for both; each CTA writes its copy to its own place."""
     text = f"""
@@ -142,7 +171,7 @@ def test_bad_operands_are_findings(operands, kind):
 
 
 @pytest.mark.parametrize("text", [
-    "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%y1], [%sm], 16, %h;",
+    "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%y1], [%sm], 16;",
     f"cp.async.bulk.global.shared::cta.{TX} [%y1], [%sm], 16, [%x1];",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group.u32 [%y1], [%sm], 16;",
 ])  # fmt: skip

@@ -57,6 +57,8 @@ class BulkForm:
     to_global: bool
     from_global: bool
     multicast: bool
+    masked: bool  # whether a mask says which bytes of each 16 are copied
+    shortened: bool  # whether operands say how many bytes of the source not to read at its ends
     operation: str  # of cp.reduce, else ""
     elements: tuple[int, int]  # of atomic_values.TYPES
 
@@ -68,10 +70,12 @@ def decode_form(instr) -> BulkForm:
     operation = next((m for m in mods if m in OPERATIONS), "")
     elements = TYPES[mods[-1] if reduce else "b32"]
     to_global, from_global = spaces[0] == "global", spaces[1] == "global"
-    return BulkForm(to_global, from_global, "multicast::cluster" in mods, operation, elements)
+    multicast, masked = "multicast::cluster" in mods, "cp_mask" in mods
+    return BulkForm(to_global, from_global, multicast, masked, "ignore_oob" in mods, operation, elements)
 
 
 _LOAD = f"cp.async.bulk .shared::cluster.global.{_TX}"
+_SHORT = f"cp.async.bulk .shared::cta.global.{_TX}.ignore_oob{{.hint}}"
 _IN = f".shared::cluster.shared::cta.{_TX}"
 _OUT = ".global.shared::cta.bulk_group{.hint}"
 
@@ -80,8 +84,11 @@ _OUT = ".global.shared::cta.bulk_group{.hint}"
     f"{_LOAD}{{.hint}} [d], [s], size, [bar]{{, policy}}",
     f"{_LOAD}.multicast::cluster{{.hint}} [d], [s], size, [bar], mask{{, policy}}",
     f"cp.async.bulk .shared::cta.global.{_TX}{{.hint}} [d], [s], size, [bar]{{, policy}}",
+    f"{_SHORT} [d], [s], size, left, right, [bar]{{, policy}}",
     f"cp.async.bulk {_IN} [d], [s], size, [bar]",
     f"cp.async.bulk {_OUT} [d], [s], size{{, policy}}",
+    "cp.async.bulk .global.shared::cta.bulk_group.cp_mask [d], [s], size, mask",
+    "cp.async.bulk .global.shared::cta.bulk_group.hint.cp_mask [d], [s], size, policy, mask",
     f"cp.reduce.async.bulk {_IN}.bits.b32 [d], [s], size, [bar]",
     f"cp.reduce.async.bulk {_IN}.add.sum [d], [s], size, [bar]",
     f"cp.reduce.async.bulk {_IN}.extreme.word [d], [s], size, [bar]",
@@ -151,12 +158,13 @@ def _to_shared(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) 
     """
     source, target = cluster.address(split, args[1]), cluster.address(split, args[0])
     place = _inside(cluster, split, place_of(cluster, split, target, False), size)
-    bar = place_of(cluster, split, cluster.address(split, args[3]), False)
+    bar = place_of(cluster, split, cluster.address(split, args[3 + 2 * form.shortened]), False)
     if not _aligned(cluster, split, size, source, target) or place is None or bar is None:
         return
-    own = None
+    own, (left, right) = None, _ignored(cluster, split, args, form, size)
+    first, last = place[1] + left, place[1] + size - right  # in shared memory: what is written
     if form.from_global:
-        origin = _global(cluster, split, source, size)
+        origin = _global(cluster, split, source + left, size - left - right)
     else:
         own = _inside(cluster, split, place_of(cluster, split, source, False), size)
         origin = NOWHERE if own is not None else None
@@ -165,7 +173,7 @@ def _to_shared(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) 
     mask = cluster.scalar(split, args[4]) & 0xFFFF if form.multicast else 1 << place[0]
     ranks = [r for r in range(cluster.ctas) if (mask >> r) & 1]
     bars = tuple([(r, bar[1]) if form.multicast else bar for r in ranks])
-    targets = tuple([SharedSpan.run(rank, place[1], size) for rank in ranks])
+    targets = tuple([SharedSpan.run(rank, first, last - first) for rank in ranks])
     span = SharedSpan.run(*own, size) if own is not None else None
     copy = BulkCopy("load", origin, (0,), place[1], size, span, targets, bars, bool(form.operation))
     token = cluster.bus.copy_issue(cluster, split, copy)
@@ -173,7 +181,7 @@ def _to_shared(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) 
     def finish():
         data = _source(cluster, token, copy, origin)
         for rank in ranks:
-            put(cluster.shared[rank, place[1] : place[1] + size], data, form.operation, *form.elements)
+            put(cluster.shared[rank, first:last], data, form.operation, *form.elements)
         cluster.bus.copy_write(cluster, token, copy)
         for at in bars:
             bytes_arrive(cluster, split, at, size, token)
@@ -182,10 +190,24 @@ def _to_shared(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) 
     cluster.engine.submit(Work(None, finish, "bulk copy"))
 
 
+def _ignored(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) -> tuple[int, int]:
+    """How many bytes of the source are not read at its ends, where the copy writes nothing that a program may
+    read, though they count on the mbarrier (.ignore_oob, PTX ISA 9.2). (0, 0), with a finding, if too many.
+    """
+    if not form.shortened:
+        return 0, 0
+    left, right = (cluster.scalar(split, args[i]) & 0xFFFF_FFFF for i in (3, 4))
+    if max(left, right) < 16 and left + right < size:
+        return left, right
+    message = f"bulk copy that ignores {left} and {right} B of {size} B: at each end, less than 16 may be"
+    cluster.reporter.add("illegal", "error", message, "", split, key="ignored")
+    return 0, 0
+
+
 def _source(cluster: Cluster, token, copy: BulkCopy, far: Span) -> np.ndarray:
     """The bytes that a copy reads, from `far` or from shared memory; the latter is reported to observers."""
     if copy.source is None:
-        data = cluster.launch.memory.view(far.base, copy.size)
+        data = cluster.launch.memory.view(far.base, far.dims[0])
         assert data is not None  # checked when the copy was issued
         return data.copy()
     cluster.bus.copy_read(cluster, token, copy)
@@ -196,9 +218,23 @@ def _to_global(cluster: Cluster, split: Lanes, args, form: BulkForm, size: int) 
     """Copies from the CTA's own shared memory to global memory; completes in the thread's bulk group."""
     target, source = cluster.address(split, args[0]), cluster.address(split, args[1])
     place = _inside(cluster, split, place_of(cluster, split, source, False), size)
-    result = _global(cluster, split, target, size)
-    if not _aligned(cluster, split, size, source, target) or place is None or result is None:
+    if not _aligned(cluster, split, size, source, target) or place is None:
         return
+    runs = _runs(cluster.scalar(split, args[-1]), size) if form.masked else [(0, size)]
+    for start, length in runs:
+        result = _global(cluster, split, target + start, length)
+        if result is not None:
+            _run_to_global(cluster, split, (place[0], place[1] + start), result, form, length)
+
+
+def _runs(mask: int, size: int) -> list[tuple[int, int]]:
+    """(start, length) of the bytes that a mask of 16 bits selects (PTX ISA 9.7.9.25.4.1)."""
+    chosen = np.resize([mask >> byte & 1 for byte in range(16)], size)
+    (edges,) = np.nonzero(np.diff(chosen, prepend=0, append=0))
+    return [(int(start), int(end - start)) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _run_to_global(cluster: Cluster, split: Lanes, place, result: Span, form: BulkForm, size: int) -> None:
     group = open_group(cluster, split)
     span, reduces = SharedSpan.run(*place, size), bool(form.operation)
     copy = BulkCopy("store", result, (0,), place[1], size, span, reduces=reduces)
