@@ -270,13 +270,13 @@ def test_two_floats_to_a_packed_format(kind, relu):
     assert got == expected
 
 
-@pytest.mark.parametrize("kind", ["e4m3", "e5m2", "e2m1"])
-def test_f16x2_to_a_packed_format(kind):
-    low, high = patterns("f16", 2, 400)
-    got = run(
-        f"cvt.rn.satfinite.{kind}x2.f16x2", [x | y << 16 for x, y in zip(low, high, strict=True)]
-    ).tolist()
-    parts = [[narrow(x, kind, False, ref.F16) for x in column] for column in (low, high)]
+@pytest.mark.parametrize("source", ["f16", "bf16"])
+@pytest.mark.parametrize("kind", SMALL)
+def test_two_halves_to_a_packed_format(kind, source):
+    low, high = patterns(source, 2, 400)
+    packed = [x | y << 16 for x, y in zip(low, high, strict=True)]
+    got = run(f"cvt.rn.satfinite.{kind}x2.{source}x2", packed).tolist()
+    parts = [[narrow(x, kind, False, ref.FORMATS[source]) for x in column] for column in (low, high)]
     assert got == [x | y << SMALL[kind] for x, y in zip(*parts, strict=True)]
 
 

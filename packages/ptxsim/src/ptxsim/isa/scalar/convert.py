@@ -259,7 +259,11 @@ PACKING = (
         **{"frnd": "rn rz", "dtype": "tf32", "type": "f32"},
     ),
     form("cvt.rn.satfinite{.relu}.dtype.type", _small, "f32 f32", pack_two, dtype=NARROW, type="f32"),
-    form("cvt.rn.satfinite{.relu}.dtype.type", _small, "b32", pack_two, dtype=f"{F8} {F4}", type="f16x2"),
+    form(  # since PTX ISA 9.1; e4m3x2 and e5m2x2 of f16x2 earlier
+        "cvt.rn.satfinite{.relu}.dtype.type",
+        *(_small, "b32", pack_two),
+        **{"dtype": NARROW, "type": "f16x2 bf16x2"},
+    ),
     form("cvt.rn{.relu}.dtype.type", "b32", _small, unpack_two, dtype="f16x2", type=NARROW),
     form(  # since PTX ISA 9.2
         "cvt.rn{.satfinite}{.relu}.dtype.type",
