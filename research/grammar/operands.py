@@ -105,7 +105,9 @@ def _bulk(parts: Sequence[str]) -> str:
     if parts.count("shared::cta") and "global" not in parts:
         source = "[%r11]"
     mask = ", %h9" * ("multicast::cluster" in parts)
-    return f"{to}, {source}, %r12{bar}{mask}{_hint(parts)}"
+    ends = ", 4, 8" * ("ignore_oob" in parts)
+    bytes_of_16 = ", %h9" * ("cp_mask" in parts)
+    return f"{to}, {source}, %r12{ends}{bar}{mask}{_hint(parts)}{bytes_of_16}"
 
 
 def _cp_async(parts: Sequence[str]) -> str:
@@ -182,15 +184,17 @@ def _types(parts: Sequence[str]) -> list[str]:
 
 def _mma(parts: Sequence[str]) -> str:
     (m, n, k), (d, a, b, c) = _shape(parts), _types(parts)
-    sizes = (m * n, d), (m * k, a), (k * n, b), (m * n, c)
-    return ", ".join(_fragment(*one) for one in sizes)
+    sparse = parts[1].startswith("sp")
+    sizes = (m * n, d), (m * k // (1 + sparse), a), (k * n, b), (m * n, c)
+    return ", ".join(_fragment(*one) for one in sizes) + ", %r150, 0" * sparse
 
 
 def _wgmma(parts: Sequence[str]) -> str:
     (m, n, _), (d, a, *_) = _shape(parts), _types(parts)
     registers = m * n // 128 // (2 if d == "f16" else 1)
     signs = ", 1, 1" * (d in ("f16", "f32")) + ", 0, 0" * (a in ("f16", "bf16"))
-    return f"{_vector('%r', registers)}, %d1, %d2, %p1{signs}"
+    sparse = ", %r150, 0" * ("sp" in parts)
+    return f"{_vector('%r', registers)}, %d1, %d2{sparse}, %p1{signs}"
 
 
 def _wmma_vector(which: str, parts: Sequence[str], kind: str) -> str:

@@ -156,6 +156,31 @@ def test_functions_through_pointers_and_recursion():
     assert endless.verdict == "incomplete" and "not modelled: f" in endless.findings[0].message
 
 
+HEAP = """
+struct Node { int value; Node* next; };
+extern "C" __global__ void make(Node** heads) {
+  Node* head = nullptr;
+  for (int i = 0; i < 3; i++) head = new Node{int(threadIdx.x) + i, head};
+  heads[threadIdx.x] = head;
+}
+extern "C" __global__ void k(Node** heads, int* out) {
+  int sum = malloc(size_t(1) << 33) ? -99 : 0;
+  for (Node* n = heads[threadIdx.x]; n; n = n->next) sum += n->value;
+  out[threadIdx.x] = sum;
+}
+extern "C" __global__ void again() { for (int i = 0; i < 10; i++) free(malloc(1 << 20)); }"""
+
+
+def test_malloc_and_free():
+    module = ptxsim.load(compile_ptx(HEAP, "sm_90a"))
+    heads, out = np.zeros(64, np.uint64), np.zeros(64, np.int32)
+    module.launch("make", block=64, args=[heads])
+    assert module.launch("k", block=64, args=[heads, out]).verdict == "clean"
+    assert out.tolist() == [3 * t + 3 for t in range(64)] and len(set(heads)) == 64
+    result = module.launch("again", block=1, args=[])
+    assert result.verdict == "incomplete" and "heap is used up" in result.findings[0].message
+
+
 # ---- printf, assert ----
 
 PRINT = r"""

@@ -28,9 +28,17 @@ from ptxsim.frontend.ast import (
     Var,
     Vec,
 )
+from ptxsim.frontend.heap import FULL as HEAP_FULL
 
 NO_FUNCTION, TOO_DEEP, MISALIGNED = "@no function", "@too deep", "@misaligned"
-BUILT_IN = ("vprintf", "__assertfail", NO_FUNCTION, TOO_DEEP, MISALIGNED)  # provided by the simulator itself
+BUILT_IN = (
+    "vprintf",
+    "__assertfail",
+    NO_FUNCTION,
+    TOO_DEEP,
+    MISALIGNED,
+    HEAP_FULL,
+)  # provided by the simulator itself
 _MOST = 1_000_000  # instructions of an expanded kernel
 _DEPTHS, _MOST_RECURSIVE = (3, 6, 12, 24, 48), 12_000  # copies within each other; the same with recursion
 

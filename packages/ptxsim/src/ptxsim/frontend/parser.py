@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from ptxsim.frontend import heap
 from ptxsim.frontend.ast import Function, Module, PtxError, Sym, Var
 from ptxsim.frontend.declarations import SPACES, declaration, function_directive, signature
 from ptxsim.frontend.functions import find_labels, location, parse_body
@@ -45,7 +46,16 @@ class _Parser:
                     raise PtxError(f"initialiser names undeclared '{symbol.name}'", var.line, var.name)
         for function in self.module.functions.values() if not tokens.markers else ():
             tell_lines(function, self.module.files)
+        self._add_heap()
         return self.module
+
+    def _add_heap(self) -> None:
+        """Defines malloc and free if the module only declares them."""
+        known = self.module.functions
+        if wanted := [name for name in heap.FUNCTIONS if name in known and known[name].extern]:
+            library = _Parser(heap.TEXT).parse()
+            known |= {name: library.functions[name] for name in wanted}
+            self.module.vars |= library.vars
 
     def _module_statement(self) -> None:
         tokens, module = self.tokens, self.module

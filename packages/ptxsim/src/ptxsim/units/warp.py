@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.frontend.inline_calls import MISALIGNED, NO_FUNCTION, TOO_DEEP
+from ptxsim.frontend.inline_calls import HEAP_FULL, MISALIGNED, NO_FUNCTION, TOO_DEEP
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M32
 from ptxsim.isa.operands import UNSET, PredArg
@@ -348,6 +348,9 @@ _ENDS = {  # of threads that cannot go on: kind, severity, message, hint
         "is the pointer set, and by device code? A function's address on the host is another one",
     ),
     TOO_DEEP: ("unsupported", "incomplete", "deeper recursion is not modelled: ", ""),
+    HEAP_FULL: (
+        "unsupported", "incomplete", "the heap is used up; to use freed memory again is not modelled", "",
+    ),
     MISALIGNED: (
         "misaligned", "error", "a store of 32 bytes to an address that is not a multiple of 32", "",
     ),
