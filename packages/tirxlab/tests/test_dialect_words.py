@@ -32,6 +32,8 @@ REFUSED = {  # statement -> words of its message
     "Tx.cuda.warpgroup_sync(None)": "bar_no is None",
     'Tx.cuda.printf("%d %d", tid)': "has 2 places for values, and 1 are given",
     'Tx.cuda.printf("%s", tid)': "%s does not print int32: write %d",
+    "x, y = Tx.meta_var(tid * 2)": "this is one number",
+    "x = tid()": "takes no parentheses",
     "for i in range(None):\n    Tx.cuda.cta_sync()": "this is None",
     f"if Tx.ptx.elect_sync():{SYNC}\nelse:{SYNC}": "needs a comparison",
 }

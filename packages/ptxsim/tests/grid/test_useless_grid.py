@@ -32,8 +32,8 @@ def short(monkeypatch):
         monkeypatch.setattr(useless_grid, name, value)
 
 
-def launched(last: int, turns: int, grid: int = 64):
-    out = np.zeros(grid, np.uint32)
+def launched(last: int, turns: int, grid: int = 64, held: int = 64):
+    out = np.zeros(held, np.uint32)
     args = [out, np.uint32(last), np.uint32(turns)]
     return ptxsim.load(KERNEL).launch("k", grid=grid, block=32, args=args, jobs=1), out
 
@@ -44,6 +44,12 @@ def test_a_grid_that_goes_on_without_an_effect_is_given_up(short):
     (finding,) = [f for f in result.findings if f.kind == "deadlock"]
     assert "4 CTAs in a row changed nothing" in finding.message and "64" in finding.message
     assert (out[:6] == 50).all()
+
+
+def test_a_grid_that_goes_on_outside_of_the_arrays_is_given_up(short):
+    result, _ = launched(last=63, turns=50, held=8)
+    assert result.findings[0].kind == "out-of-bounds" and result.stats["clusters"] < 20
+    assert any("4 CTAs in a row left the tensors" in f.message for f in result.findings)
 
 
 @pytest.mark.parametrize(

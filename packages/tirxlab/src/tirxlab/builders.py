@@ -40,30 +40,26 @@ def builder(path: Path, step: int, sm_count: int | None = None) -> Callable:
 
     @functools.wraps(make)
     def fitting(M: int, N: int, K: int):
+        from tirxlab.dialect import info_of
+
         made = make(M, N, K)
         line = getattr(made, "source_line", 0)  # of a kernel
-        if line and (wrong := _misfit(made, {"A": (M, K), "B": (N, K), "D": (M, N)})):
+        shapes = (M, K), (N, K), (M, N)
+        if line and (wrong := misfit(info_of(made).buffers, shapes, ("float16",) * 3)):
             raise BuilderError(f"{Path(path).name}:{line}: {wrong}")
         return made
 
     return fitting
 
 
-def _misfit(kernel, arrays: dict[str, tuple[int, ...]]) -> str:
-    """How the kernel's parameters differ from the float16 arrays that it is called with; "" if they fit."""
-    from tirxlab.dialect import info_of
-
-    taken = info_of(kernel).buffers
-    if len(taken) != len(arrays):
-        return f"the kernel takes {len(taken)} arrays, and is called with A, B and D"
-    for buffer, (name, shape) in zip(taken, arrays.items(), strict=True):
-        if (buffer.shape, buffer.dtype) != (shape, "float16"):
-            given = (
-                f"{name}, {shape} float16: its parameters are A (M, K), B (N, K) and D (M, N), all float16"
-            )
-            return (
-                f"the kernel takes {buffer.name} as {buffer.shape} {buffer.dtype}, and is called with {given}"
-            )
+def misfit(buffers, shapes, dtypes) -> str:
+    """How a kernel's parameters differ from the arrays A, B and D that it is called with; "" if they fit."""
+    if len(buffers) != len(shapes):
+        return f"the kernel takes {len(buffers)} arrays, and is called with A, B and D"
+    for buffer, name, shape, dtype in zip(buffers, "ABD", shapes, dtypes, strict=True):
+        if (buffer.shape, buffer.dtype) != (shape, dtype):
+            taken, given = f"{buffer.name} as {buffer.shape} {buffer.dtype}", f"{name}, {shape} {dtype}"
+            return f"the kernel takes {taken}, and is called with {given}: its parameters are A, B, D"
     return ""
 
 

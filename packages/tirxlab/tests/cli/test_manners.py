@@ -269,6 +269,7 @@ SLIPS = {
     ),
     "print": (("            with Tx.warp", "            print(warp_id)\n            with Tx.warp"), "printf"),
     "call": (("return kernel\n", "return kernel()\n"), "no parentheses"),
+    "exit": (("    @Tx.prim_func", "    raise SystemExit\n\n    @Tx.prim_func"), "the code calls sys.exit()"),
     "keyboard": (("    @Tx.prim_func", "    breakpoint()\n\n    @Tx.prim_func"), "no keyboard here"),
     "parameters": (("D: Tx.Buffer((M, N)", "D: Tx.Buffer((2 * M, N)"), "is called with D, (128, 128)"),
     "layout of another shape": (

@@ -1,6 +1,7 @@
 """`./lab check|trace|inspect|bench hopper|ampere [RUNG]`: what they print, and how they end on bad input."""
 
 import json
+import re
 
 import pytest
 
@@ -63,6 +64,15 @@ def test_check_keeps_the_compilers_warnings_to_itself(tmp_path, capfd):
     assert lab("check", "ampere", "8", "--size", "64", "--kernels", str(path)) == 1
     printed = capfd.readouterr()
     assert "never written" in printed.out and "UserWarning" not in printed.err
+
+
+def test_a_kernel_with_other_parameters_is_told_at_its_line(tmp_path, capfd):
+    path = with_mistake(
+        tmp_path, "ampere", "build_gemm_ldmatrix", "A: Tx.Buffer((M, K)", "A: Tx.Buffer((K, M)"
+    )
+    assert lab("check", "ampere", "2", "--kernels", str(path)) == 1
+    said = r"ampere_kernels\.py:\d+: the kernel takes A as \(136, 200\) bfloat16, and is called with A, \(200"
+    assert re.search(said, capfd.readouterr().err)
 
 
 def test_inspect_shows_a_rung(capfd):

@@ -60,6 +60,10 @@ def run(
 
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
+    if roster and not roster.is_file():
+        raise UserError(f"{roster}: no such file")
+    if jobs < 0 or not limit > 0:
+        raise UserError(f"--jobs {jobs} --limit {limit:g}: write positive numbers")
     options = Options(steps=tuple(parse_steps(step)), level=level(confine), keep=True)
     try:  # before hours of grading
         rows_of, rule = batch.read_roster(roster) if roster else {}, Rule(attempts, late)

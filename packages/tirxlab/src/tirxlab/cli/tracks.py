@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect as source_of
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tirxlab.builders import misfit
 from tirxlab.cli.common import ROOT, UserError, fold, notes, output, print_json, shown
 from tirxlab.explain.builder_slips import guarded
 from tirxlab.steps import StepError, UntouchedStep, load_kernels, parse_size, size_text
@@ -104,12 +106,26 @@ def build(rung: Rung, path: Path, size, **options) -> Function:
             raise UserError(f"rung {rung.number} at {size_text(size)}: {fold(str(error))}") from None
         typer.echo(f"rung {rung.number} at {size_text(size)}: {error}", err=True)
         raise typer.Exit(1) from None
+    m, n, k = size
+    shapes = (m, k), (n, k) if rung.b_transposed else (k, n), (m, n)
+    taken, given = made.artifact.buffers, options.get("dtype", "bfloat16")
+    if wrong := misfit(taken, shapes, (given, given, taken[-1].dtype)):
+        typer.echo(f"rung {rung.number} at {size_text(size)}: {_kernel_of(make, path)}: {wrong}", err=True)
+        raise typer.Exit(1)
     if not made.outputs:
         typer.echo(
             f"rung {rung.number} at {size_text(size)}: the kernel writes none of its buffers", err=True
         )
         raise typer.Exit(1)
     return made
+
+
+def _kernel_of(make: Callable, path: Path) -> str:
+    """file:line of the kernel in a builder, else of the builder."""
+    first = source_of.unwrap(make).__code__.co_firstlineno
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines()[first:], first + 1)
+    line = next((n for n, text in lines if text.lstrip().startswith("@Tx.prim_func")), first)
+    return f"{path.name}:{line}"
 
 
 # ---- check ----

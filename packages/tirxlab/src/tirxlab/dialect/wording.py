@@ -6,6 +6,7 @@ from collections.abc import Iterator
 _MAX_MESSAGE = 600
 NO_THREADS = "kernel has no thread launch parameters"
 NO_VALUE = "an instruction gives no value: write it as a statement of its own"
+_LIST = "a list is needed here, not a number: for example ptr_to([0])"
 # Part of a message of TVM, often the name of an internal check -> what it means for the student.
 _EXPLAINED = {
     "MatchesCode(DLDataTypeCode::kDLBool)": "`not` takes a condition, and this is a number: "
@@ -56,7 +57,8 @@ _EXPLAINED = {
     'A: Tx.Buffer((M, K), "float16")',
     NO_THREADS: "the kernel does not say how many threads a CTA has: "
     'wg_id = Tx.warpgroup_id([n], parent="cta"), or Tx.warp_id or Tx.thread_id with parent="cta"',
-    "object of type 'int' has no len()": "a list is needed here, not a number: for example ptr_to([0])",
+    "object of type 'BufferLoad' has no len()": _LIST,
+    "object of type 'int' has no len()": _LIST,
 }
 _OPERANDS = r"unsupported operand type\(s\) for (\S+): "
 # The same as regular expressions, for messages of which a part is kept.
@@ -77,6 +79,9 @@ _REWORDED = {
     "bar.remote_view(cta).ptr_to([stage])",
     r"(?:float|int)\(\) argument must be .* not '": "int() and float() are for numbers that Python knows "
     'when it builds the kernel: on the GPU write Tx.cast(x, "int32")',
+    r"^'[A-Z]\w+' object is not iterable": "this is one number, with nothing to unpack",
+    r"The number of indices \[.*\] does not match the shape of the buffer (\(.*\))": r"a buffer of shape \1 "
+    "takes as many indices as that has numbers, and this gives others",
     r"^'(\S+)' not supported between instances of": r"`\1` compares numbers, and one of these is none (a "
     "function, a list, text?)",
     r"unsupported operand type\(s\) for @:": "there is no `@` on the GPU: Tx.gemm_async multiplies tiles",
@@ -87,8 +92,8 @@ _REWORDED = {
     _OPERANDS + r".*'str'": r"`\1` computes with text where a number is meant",
     _OPERANDS + r"('(BufferRegion|Var)' and .*|.* and '(BufferRegion|Var)')": r"`\1` works on "
     "numbers, and a buffer or a slice is none: A[i, j] is one",
-    r"^'[A-Z]\w+' object is not callable": "this is not a function: it takes no parentheses; "
-    "a scope takes its condition in brackets",
+    r"^'(?:[A-Z]\w+|int|float|str|tuple|list|dict)' object is not callable": "this is not a function: it "
+    "takes no parentheses; a scope takes its condition in brackets",
     r"^(too many positional arguments|(?:missing a required|got an unexpected keyword) argument.*)$": "this "
     r"call does not fit the function's def: \1",
     r"^'function' object is not subscriptable": "a function takes its arguments in parentheses",

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 
 # bytes: a hundred times a kernel's; reading more would take minutes and gigabytes
@@ -148,8 +149,11 @@ class Lowering:
     def draft(self, request: dict) -> tuple[dict, bytes]:
         try:
             return self.lower(**request)
-        except SystemExit:
-            return refused("raised", "the code calls sys.exit()")
+        except SystemExit as error:
+            trace = traceback.extract_tb(error.__traceback__)
+            lines = [one.lineno for one in trace if one.filename == str(self.path.resolve())]
+            where = f"{self.path.name}:{lines[-1]}: " if lines else ""
+            return refused("raised", f"{where}the code calls sys.exit()")
         except MemoryError:
             return refused("limit", "the code asks for more memory than it may use")
 

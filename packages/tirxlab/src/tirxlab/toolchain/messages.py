@@ -77,8 +77,10 @@ _SHAPES = {
     "its buffer's layout has no such tile: A and B are [rows, columns of K], as the buffer's shape and its "
     "tma_shared_layout have them",
     r"expected C_type=(\w+), got (\w+)": r"the accumulator in tensor memory is \1, not \2",
-    r"layout T\.TileLayout\(T\.S\[\(([\d, ]+)\).* can not be grouped by shape \(([\d, ]+)\)": "a buffer of "
-    r"shape (\2) has a layout of shape (\1): they must be the same",
+    r"layout T\.TileLayout\(T\.S\[\(([\d, ]+)\).* can not be grouped by shape \(([\d, ]+)\)": "a buffer "
+    r"of shape (\2) has a layout of shape (\1): they must be the same",
+    r"::kDLInt, DLDataTypeCode::kDLUInt\)\) is false: ([^|]*[^| ])": r"a whole number (a stage, an index) is "
+    r"needed here, and `\1` is a condition: are two arguments in each other's place?",
     r"globalStrides\[\d\]=(\d+) must be a multiple of 16B": r"a row of the tensor in global memory is \1 B "
     "long, and TMA takes multiples of 16 B: is its Tx.Buffer of the right shape?",
     r"tma_auto stage=shared-chain": "TMA does not find this box in the layout of the shared "
