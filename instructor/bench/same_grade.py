@@ -19,12 +19,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from mixed_class import KINDS, Made  # noqa: E402
+from mixed_class import KINDS, Made
 
-from instructor.autograder.batch import local  # noqa: E402
-from instructor.autograder.grading import Options  # noqa: E402
-from instructor.autograder.submission import Submission  # noqa: E402
-from instructor.formats import plain  # noqa: E402
+from instructor.autograder.batch import local
+from instructor.autograder.grading import Options
+from instructor.autograder.submission import Submission
+from instructor.formats import plain
 
 TOOK = ("seconds", "cpu_seconds", "memory")
 CHOSEN = ("prefix", "hostile", "variant", "syntax", "mutant", "early")

@@ -25,13 +25,13 @@ from pathlib import Path
 os.environ.setdefault("TORCHINDUCTOR_USE_STATIC_CUDA_LAUNCHER", "0")
 os.environ.setdefault("TRITON_DISABLE_LINE_INFO", "1")  # the PTX names no folder
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-import triton.compiler.compiler as compiler  # noqa: E402
-from triton.backends.compiler import GPUTarget  # noqa: E402
-from triton.backends.nvidia.driver import CudaLauncher  # noqa: E402
+import numpy as np
+import torch
+import triton.compiler.compiler as compiler
+from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.driver import CudaLauncher
 
-from research.chip.workloads import WORKLOADS  # noqa: E402
+from research.chip.workloads import WORKLOADS
 
 LARGEST, CTAS = 600_000, 1500  # bytes of all arrays of a launch; CTAs
 FULL = 14_000_000  # bytes of one archive: then the next begins
@@ -153,7 +153,7 @@ def blackwell(kernel) -> dict | None:
         options = {"num_warps": meta.num_warps, "num_stages": meta.num_stages}
         try:
             made = compiler.compile(str(path), target=GPUTarget("cuda", 100, 32), options=options)
-        except Exception as error:  # noqa: BLE001 (the kernel for this chip is caught all the same)
+        except Exception as error:
             print(f"{meta.name} for Blackwell: {type(error).__name__}: {str(error).splitlines()[:1]}")
             return None
     return {
@@ -238,7 +238,7 @@ def catch(catcher: Catcher, name: str, function) -> None:
     try:
         function()
         torch.cuda.synchronize()
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         print(f"{name}: {type(error).__name__}: {str(error).splitlines()[:1]}")
     print(f"{name}: {catcher.caught} kernels so far", flush=True)
 

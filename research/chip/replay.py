@@ -205,7 +205,7 @@ def checked(one: Caught, order: str) -> str:
     """`check`, with a simulator fault reported as the kernel's result."""
     try:
         return one.check(order)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 

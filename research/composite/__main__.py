@@ -18,12 +18,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "instructor" / "tests" / "bugs"))
 
-from corpus import edit_of, edited  # noqa: E402
+from corpus import edit_of, edited
 
-from research import packed  # noqa: E402
-from research.mutation.runner import Worker  # noqa: E402
-from research.mutation.sources import SOURCES  # noqa: E402
-from tirxlab.rubric import tomllib  # noqa: E402
+from research import packed
+from research.mutation.runner import Worker
+from research.mutation.sources import SOURCES
+from tirxlab.rubric import tomllib
 
 HALVES = tomllib.loads(packed.read(Path(__file__).with_name("mistakes.toml.xz")))
 STEPS = {source.name: source for source in SOURCES}

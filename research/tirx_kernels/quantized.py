@@ -15,7 +15,7 @@ from fp4_norms import added_and_normalised, blocks, elements
 
 sys.path.insert(0, str(Path(__file__).parent / "stands"))
 
-from flashinfer.quantization import _powers, _tiled  # noqa: E402
+from flashinfer.quantization import _powers, _tiled
 
 
 def rmsnorm_fp4(module, config: dict) -> None:

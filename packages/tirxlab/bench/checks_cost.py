@@ -15,12 +15,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from instructor.solutions import gemm_kernels  # noqa: E402
-from tirxlab.devices import sim  # noqa: E402
-from tirxlab.rubric import load_rubric  # noqa: E402
-from tirxlab.steps import parse_size, size_text  # noqa: E402
-from tirxlab.toolchain.build import build  # noqa: E402
-from utils import prepare_data  # noqa: E402
+from instructor.solutions import gemm_kernels
+from tirxlab.devices import sim
+from tirxlab.rubric import load_rubric
+from tirxlab.steps import parse_size, size_text
+from tirxlab.toolchain.build import build
+from utils import prepare_data
 
 
 def defaults() -> list[tuple[int, tuple[int, int, int]]]:

@@ -19,11 +19,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from instructor.solutions import gemm_kernels  # noqa: E402
-from tirxlab.devices import sim  # noqa: E402
-from tirxlab.rubric import load_rubric  # noqa: E402
-from tirxlab.toolchain.build import build  # noqa: E402
-from utils import WrongResult, compare, prepare_data, reference  # noqa: E402
+from instructor.solutions import gemm_kernels
+from tirxlab.devices import sim
+from tirxlab.rubric import load_rubric
+from tirxlab.toolchain.build import build
+from utils import WrongResult, compare, prepare_data, reference
 
 
 def sizes_of(step: int) -> list[tuple[int, int, int]]:

@@ -17,12 +17,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from instructor.solutions import gemm_kernels  # noqa: E402
-from ptxsim import launch  # noqa: E402
-from ptxsim.grid import processes as parallel  # noqa: E402
-from tirxlab.devices import sim  # noqa: E402
-from tirxlab.toolchain.build import build  # noqa: E402
-from utils import prepare_data  # noqa: E402
+from instructor.solutions import gemm_kernels
+from ptxsim import launch
+from ptxsim.grid import processes as parallel
+from tirxlab.devices import sim
+from tirxlab.toolchain.build import build
+from utils import prepare_data
 
 
 class Stopwatch:

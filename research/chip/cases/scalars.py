@@ -16,7 +16,7 @@ from research.chip.tolerance import tolerance
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from record_scalar import ROWS, kernel, pattern  # noqa: E402
+from record_scalar import ROWS, kernel, pattern
 
 FLOATS = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 NEWER = ("f32x2", "e2m1", "e2m3", "e3m2", "ue8m0", "s2f6", ".f32.f16", ".f32.bf16")  # not on sm_90a

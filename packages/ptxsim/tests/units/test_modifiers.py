@@ -10,7 +10,7 @@ import random
 import pytest
 
 import ptxsim
-import ptxsim.units.all_units  # noqa: F401
+import ptxsim.units.all_units
 from ptxsim.frontend.ast import Instr, PtxError, Reg
 from ptxsim.isa import memory_access
 from ptxsim.isa.scalar import address

@@ -275,7 +275,7 @@ def _work(runner: Runner, mine, sender) -> None:
         touched = across_processes.summary(cluster.bus, mine[:done])
         found = Reporter.of(reporter.by_identity, reporter.appeared)
         sender.send(Part(found, _stats(cluster, done, busiest), touched, ended or bool(reporter.printed)))
-    except BaseException as error:  # noqa: BLE001 (the parent raises it)
+    except BaseException as error:
         sender.send(error)
     finally:
         sender.close()

@@ -76,7 +76,7 @@ def _do(work: Callable[[], Answer], kept: int, ours: tuple[int, ...]) -> None:
         while rest:
             rest = rest[write(kept, rest) :]
         status = 0
-    except BaseException as error:  # noqa: BLE001 (the forked interpreter must not continue from here)
+    except BaseException as error:
         with contextlib.suppress(BaseException):
             write(2, f"{type(error).__name__}: {error}\n".encode())
     finally:

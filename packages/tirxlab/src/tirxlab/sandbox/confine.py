@@ -94,7 +94,7 @@ def become(spec: dict) -> None:
             call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             put_up_walls(spec)
         os.execve(spec["argv"][0], spec["argv"], spec["env"])
-    except BaseException as error:  # noqa: BLE001 (whatever it is, the parent's fork must not continue)
+    except BaseException as error:
         os.write(2, f"confine: {error}\n".encode())
     finally:
         os._exit(NOT_STARTED)

@@ -207,7 +207,7 @@ class Barriers(Observer):
         elif some_arrived and _threads_a_round(cluster.program, history):
             self._drifts(cluster, place, history)
         elif place in self.exceeded and not self.wrong:  # otherwise, what else comes of it says more
-            self._exceeded(cluster, place, history)
+            self._exceeded(place)
         elif barrier.tx or (some_arrived and not _only_waiters_missing(barrier, history)):
             message = (
                 f"{self._name(place)} is left in the middle of phase {barrier.phase}: "
@@ -220,7 +220,7 @@ class Barriers(Observer):
             cause = both.cause if both else CAUSES["left-open"]
             self._afterwards(cluster, "mbarrier", "review", place, history, message, cause, both)
 
-    def _exceeded(self, cluster: Cluster, place, history: BarrierHistory) -> None:
+    def _exceeded(self, place: Place) -> None:
         """Reports arrivals that a chip does not carry over to the next phase."""
         where, text = self.exceeded[place]
         reason = issuers(self.case, place)

@@ -100,7 +100,7 @@ class AccessPair:
         if code == NO_TCGEN05_FENCE:
             first.verb, second.verb = _tmem_verb(first, second), _tmem_verb(second, first)
         first.detail, second.detail = (coordinates(races, a, space, position) for a in (first, second))
-        issued = _issued_first(races, first, second, detail) or _copied_first(races, pair)
+        issued = _issued_first(races, first, detail) or _copied_first(races, pair)
         if issued or _stored_first(races, pair, detail):
             pair.first, pair.second, pair.code = second, first, _SWAPPED.get(code, code)
         pair.elsewhere = _fenced_elsewhere(races, space, meeting)
@@ -171,7 +171,7 @@ def _fenced_elsewhere(races, space: str, one: Meeting) -> int | None:
     return races.fences.elsewhere(space, agent, epoch, one.known)
 
 
-def _issued_first(races, first: Access, second: Access, op) -> bool:
+def _issued_first(races, first: Access, op) -> bool:
     """Whether the later access belongs to work that was issued before the other access's work."""
     earlier = races.transfers.find(first.agent, first.epoch, first.row) if first.kind in COPIES else None
     if op is None or earlier is None or earlier is op or op.kind not in ("mma", "load", "store"):
