@@ -11,8 +11,7 @@ from __future__ import annotations
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 
 from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
@@ -72,6 +71,13 @@ def _rows_of(program, offsets: frozenset, barrier_of: Callable[[Instr], Mem | No
     return {row: offsets for row, offsets in found.items() if offsets}
 
 
+@dataclass(eq=False)
+class _Renamed:
+    """A program whose registers have other names."""
+
+    instrs: list[Instr | None]
+
+
 @functools.lru_cache(maxsize=4)
 def _one_name_a_value(program):
     """The program's instructions, with a name of its own for each value that is set and used in one block, if
@@ -96,7 +102,7 @@ def _one_name_a_value(program):
             if any(new is not old for new, old in zip(sources, instr.operands, strict=True)):
                 instr = replace(instr, operands=tuple(sources))
         found.append(instr)
-    return SimpleNamespace(instrs=found)
+    return _Renamed(found)
 
 
 def _with_names(operand, names: dict[str, Reg]):
@@ -111,11 +117,12 @@ class Values:
 
     def __init__(self, program, offsets: dict[str, int], unknown: int = 0):
         self.offsets, self.unknown = offsets, unknown
-        self.defined = defaultdict(list)  # register -> instructions that write it
-        for instr in program.instrs:
-            for name in targets(instr) if instr is not None else ():
-                for known in {name, name.partition("#")[0]}:
-                    self.defined[known].append(instr)
+        self.instrs, self.rows = program.instrs, definitions(program)
+
+    def _writers(self, operand) -> list[Instr]:
+        """The instructions that write a register; none for another operand."""
+        rows = self.rows.get(operand.name, ()) if isinstance(operand, Reg) else ()
+        return [self.instrs[row] for row in rows]
 
     def of(self, operand, depth: int = 0, seen: frozenset = frozenset()) -> set[int]:
         """Window offsets that an operand may hold; empty if the text does not determine them."""
@@ -125,28 +132,28 @@ class Values:
         if not isinstance(operand, Reg) or depth > _DEPTH or operand.name in seen:
             return set()
         found: set[int] = set()
-        for instr in self.defined[operand.name][:8]:
-            found |= self._defined_by(instr, depth + 1, seen | {operand.name})
+        for instr in self._writers(operand)[:8]:
+            found |= self._written_by(instr, depth + 1, seen | {operand.name})
         return found
 
     def rank(self, operand, depth: int = 0) -> int | None:
         """The CTA rank that mapa mapped an address to, if it is a constant; None: unknown, or not mapped."""
-        defined = self.defined[operand.name] if isinstance(operand, Reg) and depth < _DEPTH else []
-        if len(defined) != 1 or defined[0].op not in {*_PASS, "add"}:
+        writers = self._writers(operand) if depth < _DEPTH else []
+        if len(writers) != 1 or writers[0].op not in {*_PASS, "add"}:
             return None
-        if defined[0].op != "mapa":
-            return self.rank(defined[0].operands[1], depth + 1)
-        return self._number(defined[0].operands[2])
+        if writers[0].op != "mapa":
+            return self.rank(writers[0].operands[1], depth + 1)
+        return self._number(writers[0].operands[2])
 
     def _number(self, operand, depth: int = 0) -> int | None:
         if isinstance(operand, Imm):
             return operand.bits
-        defined = self.defined[operand.name] if isinstance(operand, Reg) and depth < _DEPTH else []
-        if len(defined) != 1 or defined[0].op not in ("mov", "cvt"):
+        writers = self._writers(operand) if depth < _DEPTH else []
+        if len(writers) != 1 or writers[0].op not in ("mov", "cvt"):
             return None
-        return self._number(defined[0].operands[1], depth + 1)
+        return self._number(writers[0].operands[1], depth + 1)
 
-    def _defined_by(self, instr: Instr, depth: int, seen: frozenset) -> set[int]:
+    def _written_by(self, instr: Instr, depth: int, seen: frozenset) -> set[int]:
         sources = instr.operands[1:]
         if instr.op in _PASS:
             return self.of(sources[0], depth, seen)
@@ -164,10 +171,9 @@ class Values:
     def _constant(self, operand, depth: int) -> int:
         if isinstance(operand, Imm):
             return operand.bits if operand.bits < 1 << 31 else operand.bits - (1 << 32)
-        if isinstance(operand, Reg) and len(self.defined[operand.name]) == 1:
-            instr = self.defined[operand.name][0]
-            if instr.op == "mov" and isinstance(instr.operands[1], Imm):
-                return self._constant(instr.operands[1], depth)
+        writers = self._writers(operand)
+        if len(writers) == 1 and writers[0].op == "mov" and isinstance(writers[0].operands[1], Imm):
+            return self._constant(writers[0].operands[1], depth)
         return self.unknown
 
 
@@ -215,11 +221,12 @@ def targets(instr: Instr) -> list[str]:
 
 @functools.lru_cache(maxsize=16)
 def definitions(program) -> dict[str, list[int]]:
-    """Register -> rows that write it."""
+    """Register -> rows that write it; a name that stands for one of its values counts as the register too."""
     found = defaultdict(list)
     for row, instr in enumerate(program.instrs):
         for name in targets(instr) if instr is not None else ():
-            found[name].append(row)
+            for known in {name, name.partition("#")[0]}:
+                found[known].append(row)
     return found
 
 
