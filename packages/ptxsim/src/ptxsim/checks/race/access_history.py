@@ -12,6 +12,7 @@ from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.data_loads import data_loads
 from ptxsim.checks.race.deferred_reads import HELD, DeferredReads
 from ptxsim.checks.race.other_clusters import OtherClusters
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.shadow_access import COMPLETE, NEEDS_READS, touch_log, touch_spans
 from ptxsim.checks.race.shadow_bytes import MEMORY, PAGE, SHARED, cleared, grown, new_shadow
 from ptxsim.checks.race.shadow_order import (
@@ -50,7 +51,6 @@ from ptxsim.checks.race.shadow_words import (
     describe,
 )
 from ptxsim.checks.static_flow import definitions
-from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Imm, Reg, Vec
 from ptxsim.isa.memory_access import Ordering, ordering
@@ -60,13 +60,14 @@ from ptxsim.machine.tensor_map import MAP_BYTES
 _NOTHING = np.zeros(0, np.int32)
 
 
-class AccessHistory(Observer):
+class AccessHistory(Part):
     """Part of the RaceDetector, and the last to start: the access history of a launch. That of global
     memory lasts until the launch ends, that of shared memory as long as a cluster runs.
     """
 
     def __init__(self, races):
-        self.races, launch = races, races.launch
+        super().__init__(races)
+        launch = races.launch
         self.reads = DeferredReads(launch.memory)
         clusters = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
         self.memory = new_shadow(self.reads.size)

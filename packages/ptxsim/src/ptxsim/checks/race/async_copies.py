@@ -10,10 +10,10 @@ import numpy as np
 
 from ptxsim.checks.phrases import load_unit
 from ptxsim.checks.race.async_work import Issued, byte_ranges
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import STRONG
 from ptxsim.checks.race.vector_clocks import Stamp
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, CopyArrival, Place, SharedSpan
 from ptxsim.events.views import Cluster, Split
 from ptxsim.jit.bytecode import LOG_THREAD
@@ -23,11 +23,12 @@ _NOTHING = np.zeros(0, np.int32)
 _REMEMBERED = 64  # cp.async instructions per warp whose sources are kept
 
 
-class BulkCopyOrder(Observer):
+class BulkCopyOrder(Part):
     """Part of the RaceDetector: accesses and order of TMA, cp.async.bulk and st.async."""
 
     def __init__(self, races):
-        self.races, self.history = races, races.history
+        super().__init__(races)
+        self.history = races.history
         self.known: dict[SharedSpan, np.ndarray] = {}  # -> byte ranges in the shadow
 
     def start(self, cluster: Cluster) -> None:
@@ -171,14 +172,14 @@ class Copies(Brought):
     queues: int  # the queue of agent 0
 
 
-class ThreadCopies(Observer):
+class ThreadCopies(Part):
     """Part of the RaceDetector: accesses and order of cp.async."""
 
     def __init__(self, races):
-        self.races, self.history = races, races.history
+        super().__init__(races)
+        self.history = races.history
 
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.latest: dict[int, deque[Brought]] = {}  # first agent of a warp -> its last copies
         self.told: dict[tuple, deque] = {}  # (agent, place) -> (epoch, stamp brought) of pending arrivals
         self.last = np.zeros(self.clocks.threads, np.int32)  # epoch of each agent's last copy

@@ -6,23 +6,19 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.phrases import source_line
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.wording import line_text
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, Fence, PhaseWait
 from ptxsim.events.views import Cluster, Split
 from ptxsim.report.findings import Finding
 
 
-class BarrierInit(Observer):
+class BarrierInit(Part):
     """Part of the RaceDetector. Comes before Synchronization: a use is checked against what was known
     before it.
     """
 
-    def __init__(self, races):
-        self.races = races
-
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.ordered: dict[tuple, int] = {}  # (place, warp) -> lanes that come after the barrier's init
         self.unfenced: dict[tuple, int] = {}  # barriers -> agent of an init that no fence has followed yet
         # barriers that no hardware unit has used and their thread has not fenced -> threads that have fenced
@@ -79,7 +75,9 @@ class BarrierInit(Observer):
         """Records fence.proxy.async in a cluster of one CTA by threads that come after an init."""
         agents = self.clocks.agents(split)
         for place in list(self.bare):
-            agent, epoch = self.clocks.signals[place].initialised
+            by = self.clocks.signals[place].initialised
+            assert by is not None  # by whom: an init put the barrier here
+            agent, epoch = by
             if agent in agents:
                 del self.bare[place]
             else:

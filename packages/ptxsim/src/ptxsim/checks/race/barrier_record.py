@@ -7,7 +7,8 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from ptxsim.events.observer import Observer, observer_of
+from ptxsim.checks.race.part import Part
+from ptxsim.events.observer import observer_of
 from ptxsim.events.records import Arrival, BarArrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Split
 
@@ -68,11 +69,11 @@ class Outlook(NamedTuple):
     by_luck: BarrierStep | None = None  # if all end: a wait whose phase depends on the interleaving
 
 
-class BarrierRecord(Observer):
+class BarrierRecord(Part):
     """Part of the RaceDetector. `clocks.steps` is the record; asynchronous work notes its length at issue."""
 
     def __init__(self, races):
-        self.races = races
+        super().__init__(races)
         self.searched: dict[tuple, Outlook] = {}  # what short_records.py found, of all clusters
 
     def start(self, cluster: Cluster) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.cta_barriers import cta_barriers
 from ptxsim.checks.race.clock_rows import rows_of
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.short_records import ends_in_every_order
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import BarArrival
 from ptxsim.events.views import Cluster, Split
 from ptxsim.report.findings import Finding
@@ -43,14 +43,10 @@ def _arrives_without_a_wait(program) -> bool:
     return any("arrive" in mods and "cluster" not in mods for mods in used)
 
 
-class CtaBarrierPhases(Observer):
+class CtaBarrierPhases(Part):
     """Part of the RaceDetector, before Synchronization: it needs the clocks that an arrival releases."""
 
-    def __init__(self, races):
-        self.races = races
-
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.arrived: dict[tuple, int] = {}  # (CTA, number) -> arrivals of warps so far
         self.open: dict[tuple, list[Waiting]] = {}  # (CTA, number) -> waits not judged yet
         self.left: dict[tuple, tuple[Waiting, int]] = {}  # (CTA, number) -> the first wait left over, count

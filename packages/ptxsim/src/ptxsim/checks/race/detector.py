@@ -21,6 +21,7 @@ from ptxsim.checks.race.handshakes import Handshakes
 from ptxsim.checks.race.idle_loads import IdleLoads
 from ptxsim.checks.race.idle_results import IdleResults
 from ptxsim.checks.race.missed_phases import MissedPhases
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.proxy_fences import ProxyFences
 from ptxsim.checks.race.synchronization import Synchronization
 from ptxsim.checks.race.tensor_core import Tcgen05, Wgmma
@@ -48,7 +49,7 @@ class RaceDetector(Observer):
         self.copies = ThreadCopies(self)
         self.idle_loads, self.results = IdleLoads(self), IdleResults(self)
         self.wgmma = Wgmma(self)
-        self.parts = (
+        self.parts: tuple[Part, ...] = (
             self.barrier_init, self.handshakes, CtaBarrierPhases(self), LoadUses(self), self.synchronization,
             MissedPhases(self), EarlyCopies(self), self.fences, self.threads,
             self.bulk, self.copies, self.tensor_memory, Tcgen05(self), self.wgmma, self.record,
@@ -56,9 +57,11 @@ class RaceDetector(Observer):
         )  # fmt: skip
 
     def start(self, cluster: Cluster) -> None:
-        """Runs before the parts start, because they take the clocks of this cluster from here."""
+        """Runs before the parts start, which use the clocks of this cluster."""
         self.cluster = cluster
         self.clocks = VectorClocks(cluster)
+        for part in self.parts:
+            part.clocks = self.clocks
         if self.clocks.threads_per_agent > 1:
             message = (
                 f"the cluster has {cluster.warps * 32} threads; above {MAX_THREADS}, the lanes of a warp are "

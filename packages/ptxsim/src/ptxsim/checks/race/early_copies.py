@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.events.observer import Observer
+from ptxsim.checks.race.part import Part
 from ptxsim.events.records import BulkCopy, Place
 from ptxsim.events.views import Cluster, Split
 
@@ -24,11 +24,8 @@ class UnderWay:
     where: Split
 
 
-class EarlyCopies(Observer):
+class EarlyCopies(Part):
     """Part of the RaceDetector, after Synchronization."""
-
-    def __init__(self, races):
-        self.races = races
 
     def start(self, cluster: Cluster) -> None:
         self.with_bytes: dict[Place, int] = {}  # phases up to the last one that got bytes from copies

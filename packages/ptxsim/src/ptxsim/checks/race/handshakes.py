@@ -12,9 +12,9 @@ import numpy as np
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.clock_rows import most
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.told_by_exchange import before_meeting
 from ptxsim.checks.static_flow import way_without_barrier
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.register_files import WHOLE_WARP
@@ -32,16 +32,12 @@ class Handed:
     reached: np.ndarray  # epochs of all agents of the warp until then
 
 
-class Handshakes(Observer):
+class Handshakes(Part):
     """Part of the RaceDetector. Comes before Synchronization, because it needs the epochs before an
     arrival ends them.
     """
 
-    def __init__(self, races):
-        self.races = races
-
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.tick = 0
         self.handed: dict[int, dict[Place, Handed]] = {}
         self.waited: dict[int, int] = {}  # warp -> tick of its last wait

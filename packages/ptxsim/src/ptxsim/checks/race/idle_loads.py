@@ -11,8 +11,8 @@ import functools
 
 import numpy as np
 
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.static_flow import follow, targets
-from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Instr, registers_of
 from ptxsim.isa.address_map import GLOBAL_BASE
@@ -22,11 +22,11 @@ from ptxsim.jit.bytecode import CALL, COLD, FIRST_SCALAR, LOG_ROW, LOG_THREAD, O
 _TOLD = {"global", "shared", "shared::cta"}  # spaces where every store of a thread is logged
 
 
-class IdleLoads(Observer):
+class IdleLoads(Part):
     """Part of the RaceDetector: which loads have been of no use to their threads."""
 
     def __init__(self, races):
-        self.races = races
+        super().__init__(races)
         # stores to variables of the module are not logged
         rows, program = races.launch.memory.rows, races.launch.program
         variables = any(base >= GLOBAL_BASE and not logged for base, _, _, logged in rows)

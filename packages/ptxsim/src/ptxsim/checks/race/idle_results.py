@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.static_flow import targets
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import Footprint, SharedSpan, TmemCells
 from ptxsim.events.views import Cluster, Split
 from ptxsim.frontend.ast import registers_of
@@ -23,11 +23,8 @@ from ptxsim.units.tcgen05_product import Product, elements_fed
 _ALL: frozenset[str] = frozenset()  # registers: all of the instruction's results
 
 
-class IdleResults(Observer):
+class IdleResults(Part):
     """Part of the RaceDetector: where results go."""
-
-    def __init__(self, races):
-        self.races = races
 
     def start(self, cluster: Cluster) -> None:
         self.loads: dict[tuple[int, int], set[TmemCells]] = {}  # (row, warp) of tcgen05.ld

@@ -16,8 +16,8 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.barrier_record import BarrierStep
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.short_records import ends_in_every_order, outlook
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.endless import only_asks
@@ -59,14 +59,10 @@ class Free:
     settled: bool = False
 
 
-class MissedPhases(Observer):
+class MissedPhases(Part):
     """Part of the RaceDetector, after Synchronization. A warp's waits are a queue of thread_clock."""
 
-    def __init__(self, races):
-        self.races = races
-
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.passed: dict[tuple, dict[int, Passed]] = {}  # place -> warp -> its wait in the current phase
         self.behind: dict[
             tuple, list[Passed]

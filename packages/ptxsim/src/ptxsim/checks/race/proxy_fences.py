@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.shadow_bytes import MEMORY, SHARED
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
 from ptxsim.events.views import Cluster, Split
 from ptxsim.jit.compiled import compiled
@@ -40,14 +40,10 @@ class Executed:
         return self.at <= clock[self.agents]
 
 
-class ProxyFences(Observer):
+class ProxyFences(Part):
     """Part of the RaceDetector: the proxy fences of one cluster, by state space."""
 
-    def __init__(self, races):
-        self.races = races
-
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         threads = self.clocks.threads
         self.epochs: dict[str, np.ndarray] = {
             space: np.zeros((threads, _ROOM), np.int32) for space in (SHARED, MEMORY)

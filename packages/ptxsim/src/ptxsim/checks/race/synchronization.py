@@ -7,9 +7,9 @@ import numpy as np
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.race.clock_rows import rows_of, with_epoch
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.thread_phases import ThreadPhases, come_after
 from ptxsim.checks.race.vector_clocks import Signal, Stamp
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import Arrival, BarArrival, PhaseWait
 from ptxsim.events.views import Cluster, Scheduled, Split
 from ptxsim.machine.register_files import WHOLE_WARP
@@ -22,14 +22,10 @@ _COUNT = (
 _LEFT_OVER = CAUSES["left-over"].hint
 
 
-class Synchronization(Observer):
+class Synchronization(Part):
     """Part of the RaceDetector: every event that orders threads, except accesses to memory."""
 
-    def __init__(self, races):
-        self.races = races
-
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.meetings: dict[object, list] = {}
         self.own: dict[object, dict[int, int]] = {}  # mbarrier -> warp -> arrivals by a single lane
         self.made: dict[object, ThreadPhases] = {}  # mbarrier -> its phases by threads alone

@@ -8,11 +8,11 @@ import numpy as np
 
 from ptxsim.checks.race.async_work import Issued, byte_ranges, spans_of
 from ptxsim.checks.race.clock_rows import joined, most, with_epoch
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.checks.race.shadow_order import SERIAL
 from ptxsim.checks.race.shadow_tmem import rectangle
 from ptxsim.checks.race.vector_clocks import Stamp
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import Commit, Footprint, Rectangle, SharedSpan
 from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
@@ -22,13 +22,14 @@ _SHARES = 256  # wgmma instructions of a warpgroup whose operands are remembered
 _NOTHING = np.zeros(0, np.int32)
 
 
-class Tcgen05(Observer):
+class Tcgen05(Part):
     """Part of the RaceDetector: what tensor cores execute in the order of the issuing thread, and
     tcgen05.commit.
     """
 
     def __init__(self, races):
-        self.races, self.history, self.tmem = races, races.history, races.tensor_memory
+        super().__init__(races)
+        self.history, self.tmem = races.history, races.tensor_memory
         self.operands: dict[tuple, np.ndarray] = {}  # footprints -> byte ranges of shared memory
         self.cells: dict[tuple, np.ndarray] = {}  # rectangles -> cells of the shadow
 
@@ -145,17 +146,17 @@ def _alike(first: Issued, other: Issued) -> bool:
     return first.clock is other.clock or same and int(np.count_nonzero(first.clock != other.clock)) <= 1
 
 
-class Wgmma(Observer):
+class Wgmma(Part):
     """Part of the RaceDetector. Each warp of a warpgroup issues its share; wgmma-groups, and so completion,
     belong to the warpgroup (PTX ISA 9.7.15.7.2): the shares of one instruction are one epoch of one queue.
     """
 
     def __init__(self, races):
-        self.races, self.history = races, races.history
+        super().__init__(races)
+        self.history = races.history
         self.spans: dict[SharedSpan, np.ndarray] = {}  # -> byte ranges in the shadow
 
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.issued: dict[int, int] = {}  # warp -> wgmma instructions issued
         self.reached: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> thread_clock of those who issued it
         self.known: dict[tuple, np.ndarray] = {}  # (queue, epoch) -> their clock

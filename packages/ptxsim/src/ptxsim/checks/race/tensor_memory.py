@@ -13,8 +13,8 @@ from ptxsim.checks.lifecycle.early_register_reads import (
 )
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.clock_rows import most
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Split
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
@@ -24,15 +24,14 @@ from ptxsim.machine.tensor_memory import COLUMNS, LANES
 _NOTHING = np.zeros(0, np.int32)
 
 
-class TensorMemoryAccesses(Observer):
+class TensorMemoryAccesses(Part):
     """Part of the RaceDetector. The tensor cores report their own accesses through `touch` and `result`."""
 
     def __init__(self, races):
-        self.races = races
+        super().__init__(races)
         self.cells: dict[TmemCells, np.ndarray] = {}  # -> cells of the shadow
 
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.shadow = TmemShadow(cluster.ctas)
         self.pending: dict[tuple, deque] = {}
         self.latest: dict[tuple, Issued] = {}
@@ -182,13 +181,10 @@ class TensorMemoryAccesses(Observer):
         ]
 
 
-class LoadUses(Observer):
+class LoadUses(Part):
     """Part of the RaceDetector, before Synchronization: what a warp signals covers the loads whose
     registers it has read (PTX ISA 9.7.16.6.4.5).
     """
-
-    def __init__(self, races):
-        self.races = races
 
     def bar_arrive(self, cluster: Cluster, split: Split, arrival) -> None:
         self.races.tensor_memory.tells(cluster, split)

@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 
+from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.released_places import ReleasedPlaces
-from ptxsim.events.observer import Observer
 from ptxsim.events.records import Fence
 from ptxsim.events.views import Cluster, Split
 from ptxsim.isa.address_map import is_global
@@ -29,16 +29,16 @@ def hands_over(program) -> bool:
     return any(i.op in _ORDERING or "async" in i.mods for i in instrs)
 
 
-class ThreadAccesses(Observer):
+class ThreadAccesses(Part):
     """Part of the RaceDetector: accesses of threads to shared and global memory."""
 
     def __init__(self, races):
-        self.races, self.history = races, races.history
+        super().__init__(races)
+        self.history = races.history
         self.others = races.history.others
         self.synchronises = bool(self.history.strong.any()) and hands_over(races.launch.program)
 
     def start(self, cluster: Cluster) -> None:
-        self.clocks = self.races.clocks
         self.released = ReleasedPlaces(self.clocks)
 
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
