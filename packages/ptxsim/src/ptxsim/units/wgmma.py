@@ -263,7 +263,7 @@ def _multiply(cluster: Cluster, parts: list[WgmmaPart]) -> None:
         a, a_files = 0, np.array([address_in_host(part.a) for part in parts], np.int64)
     window, limit = int(cluster.cta_table[rank, bytecode.CT_SHARED]), cluster.launch.shared_end
     a_bits, b_bits = _signed(a), _signed(parts[0].b)
-    at = [address_in_host(x) for x in (a_files, files, indices, found)]
+    at = address_in_host(a_files), address_in_host(files), address_in_host(indices), address_in_host(found)
     if not multiply_now(block, window, limit, a_bits, b_bits, *at, accumulate):
         for part in parts:
             part.accumulator.values *= np.uint64(part.accumulate)  # as if the product were zero
