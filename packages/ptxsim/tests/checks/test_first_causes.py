@@ -90,3 +90,9 @@ def test_unrolled_reads_are_one_finding():
     )
     (found,) = run_rule(Rule("twice", twice), twice.replace("cp.async.wait_group 0;", ""), "program").findings
     assert found.count == 2 * 64
+
+
+def test_who_never_waits_is_told_before_what_comes_of_it():
+    text, rule = MAIL.replace(f"\n{wait('%x2')}\n", "\n"), Rule("alone", MAIL, threads=96)
+    first = run_rule(rule, text, 7).findings[0]
+    assert first.evidence["cause"] == "never-waits" and "warp 2 did not wait" in first.message, first

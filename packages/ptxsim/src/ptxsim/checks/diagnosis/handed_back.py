@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import history_of
+from dataclasses import replace
+
+from ptxsim.causes.catalogue import CAUSES
+from ptxsim.checks.barrier_history import history_of, ring_of
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.out_of_step import hands_back_more, newest_wait
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -80,8 +83,12 @@ def handed_to_others(races, pair: AccessPair) -> Reason | None:
     flow, histories = data_flow(pair), history_of(races.cluster)
     if flow is None or not flow[0].kind == flow[1].kind == "thread":
         return None
-    told = {w for warp, p in pair.seen if warp == flow[1].warp(races) for w in histories[p].signallers}
+    by = {w for warp, p in pair.seen if warp == flow[1].warp(races) for w in histories[p].signallers}
     places = sorted(own_signals(races, flow[0]) & histories.keys())
-    apart = (place for place in places if not told & histories[place].waits.keys())
-    found = (others_waited(races, pair, place) for place in apart)
-    return next((edge for edge in found if edge is not None), None)
+    apart = (place for place in places if not by & histories[place].waits.keys())
+    told = next(((edge, p) for p in apart if (edge := others_waited(races, pair, p)) is not None), None)
+    if told is None:
+        return None
+    ring = ring_of(histories, told[1], races.reporter.shared_array)
+    waits = any(flow[1].warp(races) in histories[p].waits for p in ring)
+    return told[0] if waits else replace(told[0], cause=CAUSES["never-waits"])
