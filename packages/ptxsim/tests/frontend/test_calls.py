@@ -122,6 +122,8 @@ typedef int (*Op)(int, int);
 __device__ int add(int a, int b) { return a + b; }
 __device__ int mul(int a, int b) { return a * b; }
 __device__ Op ops[] = {add, mul, nullptr};
+__device__ long long other(long long a, int b) { return a / b; }
+__device__ long long (*unlike)(long long, int) = other;
 __device__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 __device__ __noinline__ int odd(int n);
 __device__ __noinline__ int even(int n) { return n == 0 ? 1 : odd(n - 1); }
@@ -150,6 +152,12 @@ def test_functions_through_pointers_and_recursion():
     assert out.tolist() == expected
     (null,) = module.launch("k", block=32, args=[memory, out, 20, 2]).findings
     assert null.severity == "error" and "address of no function" in null.message
+    listed = f"""{HEAD}.func (.reg .u32 r) one() {{ mov.u32 r, 1; ret; }}
+    .func (.reg .u32 r) two() {{ mov.u32 r, 2; ret; }}
+    .visible .entry k(.param .u64 out) {{ .reg .u64 %f<2>; .reg .u32 %r; mov.u64 %f0, two;
+    ld.param.u64 %f1, [out]; T: .calltargets one, two; call (%r), %f0, T; st.global.u32 [%f1], %r; ret; }}"""
+    ptxsim.load(listed).launch("k", args=[out])
+    assert out[0] == 2
     text = f"""{HEAD}.func (.reg .u32 r) f(.reg .u32 n) {{ add.u32 n, n, -1; call (r), f, (n); ret; }}
     .visible .entry k() {{ .reg .u32 %r<2>; mov.u32 %r1, 9; call (%r0), f, (%r1); ret; }}"""
     endless = ptxsim.load(text).launch("k", block=32, args=[])

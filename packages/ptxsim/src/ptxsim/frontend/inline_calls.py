@@ -120,7 +120,7 @@ class _Expander:
         if call.pred is not None:
             skip = Pred(call.pred.reg, not call.pred.negated)
             self.out.body.append(_made(call, "bra", (Label(end.name),), pred=skip))
-        for callee in self._meant(call):
+        for callee in self._meant(call, stack[-1]):
             other = LabelDef(f"call.{callee.name}@{number}", call.line)
             test = _made(call, "setp", (equal, target, Sym(callee.name)), ("eq", "u64"))
             operands = tuple(Sym(callee.name) if o is target else o for o in call.operands)
@@ -129,15 +129,13 @@ class _Expander:
             self.out.body += [_made(call, "bra", (Label(end.name),)), other]
         self.out.body += [_made(call, "call", (Sym(NO_FUNCTION),)), end]
 
-    def _meant(self, call: Instr) -> list[Function]:
-        """The functions with as many parameters and results whose address the module uses."""
-        counts = [len(o.items) for o in call.operands if isinstance(o, Paren)]
-        results, *given = counts if isinstance(call.operands[0], Paren) else (0, *counts)
-        every = (self.module.functions[name] for name in self._taken if name in self.module.functions)
-        return [
-            f for f in every
-            if not f.extern and (len(f.params), len(f.returns)) == (sum(given), results)
-        ]  # fmt: skip
+    def _meant(self, call: Instr, caller: str) -> list[Function]:
+        """The functions that .calltargets lists, or those of its prototype whose address the module uses."""
+        name, source = getattr(call.operands[-1], "name", ""), self.module.functions[caller]
+        prototype, targets = source.prototypes.get(name), source.calltargets.get(name, ())
+        names = [target.name for target in targets] or self._taken
+        every = (self.module.functions[name] for name in names if name in self.module.functions)
+        return [f for f in every if not f.extern and (prototype is None or _sizes(f) == _sizes(prototype))]
 
     @functools.cached_property
     def _taken(self) -> dict[str, None]:
@@ -275,6 +273,10 @@ class _Copy:
         if isinstance(o, Pred):
             return Pred(self._operand(o.reg), o.negated)
         return o
+
+
+def _sizes(function: Function) -> tuple[list[int], list[int]]:
+    return [var.size for var in function.params], [var.size for var in function.returns]
 
 
 def _made(
