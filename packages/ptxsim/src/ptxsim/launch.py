@@ -31,7 +31,14 @@ from ptxsim.lowering.emit import Program
 from ptxsim.lowering.programs import Programs
 from ptxsim.machine.blas import one_thread
 from ptxsim.machine.cluster import Cluster
-from ptxsim.machine.global_memory import MAX_LOCAL, RESERVED_SMEM, Before, GlobalMemory, shared_layout
+from ptxsim.machine.global_memory import (
+    MAX_LOCAL,
+    RESERVED_SMEM,
+    Before,
+    GlobalMemory,
+    shared_layout,
+    shared_variables,
+)
 from ptxsim.machine.late_operations import Order
 from ptxsim.machine.launch_queue import LaunchQueue
 from ptxsim.machine.lazy import cached_property
@@ -226,11 +233,9 @@ class Launch:
         self.symbols |= Arguments(self).bind(args)
 
     def shared_variables(self) -> list[Var]:
-        """The kernel's own shared variables, and the module's shared variables that the kernel names."""
-        named = self.program.slots.named
-        used = [v for v in self.module.vars.values() if v.space == "shared" and v.name in named]
-        used += [RESERVED_SMEM] * (RESERVED_SMEM.name in named)
-        return used + [v for v in self.program.function.vars if v.space == "shared"]
+        """The shared variables that the kernel names."""
+        reserved = [RESERVED_SMEM] * (RESERVED_SMEM.name in self.program.slots.named)
+        return shared_variables(self.program, self.module) + reserved
 
     # ---- clusters ----
 

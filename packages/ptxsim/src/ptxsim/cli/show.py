@@ -35,7 +35,7 @@ def command(
 def kernel_lines(loaded, name: str) -> list[str]:
     """The lines that describe a kernel."""
     import ptxsim
-    from ptxsim.driver.device import shared_variables
+    from ptxsim.machine.global_memory import shared_variables
 
     function = loaded.module.functions[name]
     lines = [f"kernel {readable(name)}"]

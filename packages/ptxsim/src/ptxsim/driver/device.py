@@ -15,8 +15,7 @@ from ptxsim.driver import fatbin
 from ptxsim.driver.arena import Arena
 from ptxsim.driver.chips import ChipProperties
 from ptxsim.driver.repeats import Repeats
-from ptxsim.frontend.ast import Var
-from ptxsim.machine.global_memory import shared_layout
+from ptxsim.machine.global_memory import shared_layout, shared_variables
 from ptxsim.report.findings import Finding
 
 # CUresult
@@ -225,15 +224,11 @@ def printed_text(result) -> str:
     return "".join(getattr(line, "raw", f"{line}\n") for line in result.printed)
 
 
-def shared_variables(program, module) -> list[Var]:
-    """The shared variables of a module that a kernel names, then the kernel's own."""
-    named = [v for v in module.vars.values() if v.name in program.slots.named]
-    return [v for v in (*named, *program.function.vars) if v.space == "shared"]
-
-
 def static_shared(program, module) -> int:
-    """Bytes of static shared memory that a kernel uses."""
-    return shared_layout(shared_variables(program, module), 0)[2] - shared_layout([], 0)[2]
+    """Bytes of static shared memory that a kernel gets, with those that it declares and does not name."""
+    variables = shared_variables(program, module)
+    over = [v for v in program.function.vars if v.space == "shared" and v not in variables]
+    return shared_layout([*variables, *over], 0)[2] - shared_layout([], 0)[2]
 
 
 def code(findings: list[Finding]) -> int:

@@ -11,7 +11,7 @@ from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SH
 from ptxsim.jit.host import address_in_host
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access does not hit a neighbour
-SHARED_ALIGN = 1024
+LEAST_ALIGN = 16  # bytes, of dynamic shared memory
 MAX_LOCAL = 512 * 1024  # bytes of a thread (the same guide)
 MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
 RESERVED_SMEM = Var("%reserved_smem", "shared", "b8", 32, 512, 512)  # cooperative_groups takes 288 B of it
@@ -167,25 +167,35 @@ def _past(name: str, distance: int, straddles: bool, shape: tuple[int, ...], siz
     return f"row {shape[0] + distance // (shape[1] * size)} of {name}, which has {shape[0]} rows ({where})"
 
 
+def shared_variables(program, module) -> list[Var]:
+    """The shared variables of a kernel in the order in which ptxas 13.0 lays them out: what it names, its own
+    before the module's, then what it declares and does not name. Dynamic shared memory lies over the latter.
+    """
+    own = [var for var in program.function.vars if var.space == "shared"]
+    known = [*own, *(var for var in module.vars.values() if var.space == "shared")]
+    named = [var for var in known if var.name in program.slots.named]
+    over = any(var.extern for var in named)
+    return named if over else named + [var for var in own if var not in named]
+
+
 def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], int, int]:
-    """Window offsets of shared variables: static ones first, then the dynamic part, 1024-aligned.
+    """Window offsets of shared variables, as ptxas 13.0 lays them out: static ones in this order, then the
+    dynamic part, which is aligned as the external ones ask, and no better.
 
     Returns (offset per name, offset of the dynamic part, end of the window). Raises ValueError if the total
     is too large.
     """
     offsets, end = {}, SHARED_START
-    for var in variables:
-        if not var.extern:
-            align = max(var.align or 1, 1)
-            end = -(-end // align) * align
-            offsets[var.name] = end
-            end += var.size
-    dynamic = -(-end // SHARED_ALIGN) * SHARED_ALIGN
-    for var in variables:
-        if var.extern:
-            offsets[var.name] = dynamic
-    own = RESERVED_SMEM.size if RESERVED_SMEM in variables else 0
-    total = end - SHARED_START + dynamic_bytes - own
-    if total > MAX_SHARED:
-        raise ValueError(f"{total} B of shared memory; a CTA has at most {MAX_SHARED}")
-    return offsets, dynamic, dynamic + dynamic_bytes if dynamic_bytes else end
+    for var in sorted(variables, key=lambda var: var.extern):
+        if var is not RESERVED_SMEM:
+            align = max(var.align or 1, LEAST_ALIGN if var.extern else 1)
+            offsets[var.name] = end = -(-end // align) * align
+            end += 0 if var.extern else var.size
+    dynamic = -(-end // LEAST_ALIGN) * LEAST_ALIGN
+    end = dynamic + dynamic_bytes if dynamic_bytes else end
+    if end - SHARED_START > MAX_SHARED:
+        raise ValueError(f"{end - SHARED_START} B of shared memory; a CTA has at most {MAX_SHARED}")
+    if RESERVED_SMEM in variables:  # lies below the others on a chip
+        offsets[RESERVED_SMEM.name] = end = -(-end // RESERVED_SMEM.align) * RESERVED_SMEM.align
+        end += RESERVED_SMEM.size
+    return offsets, dynamic, end
