@@ -20,7 +20,7 @@ from research.grammar.cases import Case, cases
 from research.grammar.operands import REGISTERS
 
 TARGETS = ("sm_100a", "sm_103a", "sm_90a", "sm_80", "sm_120a")
-HEAD = ".version 9.2\n.target {target}\n.address_size 64\n"
+HEAD = ".version 9.0\n.target {target}\n.address_size 64\n"
 KERNEL = f".visible .entry k{{number}}() {{{{ {REGISTERS}\n{{text}}\nEND: ret; }}}}\n"
 AT_ONCE = 100  # kernels per module
 

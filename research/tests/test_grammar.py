@@ -1,5 +1,6 @@
 """The instructions that research/grammar tests, and its comparison with ptxas if that is installed."""
 
+import re
 import shutil
 from collections import Counter
 
@@ -21,7 +22,10 @@ def test_a_seed_gives_the_same_cases_of_every_kind_and_family():
     assert len({one.text for one in first}) == len(first)
 
 
-LEGAL = [one for one in cases(SEED, 1) if one.change == "legal"]
+LATER = re.compile(  # than PTX ISA 9.0, which ptxas 13.0 knows
+    r"\.cp_mask|\.ignore_oob|cvt\.rn\.satfinite.*\.(e(4m3|5m2)x2\.bf16x2|e(2m1|2m3|3m2)x2\.b?f16x2) "
+)
+LEGAL = [one for one in cases(SEED, 1) if one.change == "legal" and not LATER.search(one.text)]
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")

@@ -163,6 +163,7 @@ def statement(name: str, op: scalar.ScalarOp) -> str:
 
 BEYOND_PTXAS = re.compile(  # in the syntax box of PTX ISA 9.0, or of 9.2; not in ptxas 13.0
     r"cvt\.\w+\.([us]8\.bf16|bf16\.[us]8)$|cvt\.rn.*\.bf16x2\.e\dm\dx2$"
+    r"|cvt\.rn\.satfinite.*\.(e(4m3|5m2)x2\.bf16x2|e(2m1|2m3|3m2)x2\.b?f16x2)$"
 )
 
 
