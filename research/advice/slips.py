@@ -65,8 +65,8 @@ def edited(match: re.Match, new: str) -> str:
     return either.sub(lambda m: both[m[0]], match[0])
 
 
-def slips(source: Source) -> Iterator[Mistake]:
-    """Every slip at every place of the source's builder."""
+def slips(source: Source, wanted: tuple[str, ...] = ("",)) -> Iterator[Mistake]:
+    """Every slip at every place of the source's builder. wanted: how their words begin."""
     text = source.text()
     start = text.index(f"def {source.builder}(")
     body = _BLOCK.match(text, start)[0]
@@ -74,7 +74,7 @@ def slips(source: Source) -> Iterator[Mistake]:
     code, line = _code(body), text.count("\n", 0, start) + 1
     missing = [name for name in NAMES if name not in body]
     for slip in SLIPS:
-        if not source.name.startswith(slip.of):
+        if not source.name.startswith(slip.of) or not slip.what.startswith(wanted):
             continue
         (pattern, new), *others = slip.edits
         places = list(_pattern(pattern).finditer(body))

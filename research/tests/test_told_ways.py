@@ -56,7 +56,6 @@ def _processes(monkeypatch):
 
 @pytest.mark.parametrize("what", TOLD)
 def test_the_way_of_a_wrong_element_names_the_place(what):
-    planted = (slip for source in SOURCES for slip in slips(source))
-    slip = next(slip for slip in planted if slip.what.startswith(what))
+    slip = next(slip for source in SOURCES for slip in slips(source, (what,)))
     said = row_of(slip, wall=0)["message"]
     assert re.search(TOLD[what], said, re.DOTALL), said

@@ -140,7 +140,10 @@ class OtherClusters:
     def _learn(self, clocks: VectorClocks, agent: int, rows: Rows, acquired: bool) -> None:
         told, epoch = self.learnt.setdefault(agent, {}), clocks.epoch(agent)
         for tag, row in rows.items():
-            more = told.setdefault((acquired, tag), _Learnt()).add(epoch, row)
+            known = told.get((acquired, tag))
+            if known is None:
+                known = told[acquired, tag] = _Learnt()
+            more = known.add(epoch, row)
             if more is None:
                 continue
             if self.used == len(self.events):
