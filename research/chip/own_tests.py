@@ -4,7 +4,8 @@
     python -m research.chip.run SET                     on a GPU: compares bytes
 
 Kept is each launch of PTX text that ends clean and whose arguments are arrays, tiled tensor maps and scalars.
-PTX for a later chip becomes sm_90a's; the driver refuses what that has not.
+At most 40 of a test function are kept, of 1 MB each, and none that uses module variables. PTX for a later
+chip becomes sm_90a's; the driver refuses what sm_90a does not have.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam, Ten
 
 MOST_BYTES = 1 << 20  # of a launch's arrays
 ALIKE = 40  # launches kept of one test function
+SCALARS = {"int32", "uint32", "int64", "uint64", "float32", "float64"}
 PLAIN = {"grid", "block", "cluster", "shared_bytes", "args", "order", "jobs"}  # what a launch may be given
 
 
@@ -122,7 +124,7 @@ def _param(value, buffer: str) -> TensorMapParam | BufferParam | ScalarParam | N
         return TensorMapParam(buffer=buffer, dtype=value.dtype.name, **given)
     if buffer:
         return BufferParam(buffer) if value.flags.c_contiguous else None
-    if isinstance(value, np.generic) and value.dtype.name.lstrip("uint").isdigit():
+    if isinstance(value, np.generic) and value.dtype.name in SCALARS:
         return ScalarParam("scalar", value.dtype.name, value.item())
     return None  # of unknown width
 

@@ -340,4 +340,4 @@ LEGAL = (
 RULES = PROXIES + GROUPS + CP_ASYNC + WGMMA
 
 
-test_kept, test_broken = kept_and_broken(RULES + LEGAL)
+test_kept, test_broken = kept_and_broken(RULES, LEGAL)

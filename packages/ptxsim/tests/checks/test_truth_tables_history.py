@@ -186,4 +186,4 @@ LEGAL = (
 )
 
 
-test_kept, test_broken = kept_and_broken(RULES + LEGAL)
+test_kept, test_broken = kept_and_broken(RULES, LEGAL)

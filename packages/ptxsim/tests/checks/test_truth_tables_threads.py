@@ -275,7 +275,7 @@ LEGAL = (
 RULES = BARRIERS + MEMORY + FLAGS + CLUSTERS
 
 
-test_kept, test_broken = kept_and_broken(RULES + LEGAL)
+test_kept, test_broken = kept_and_broken(RULES, LEGAL)
 
 
 @pytest.mark.parametrize("order", ["program", "adverse"])

@@ -363,7 +363,7 @@ LEGAL = (
 RULES = LIFE + ORDER + MMAS
 
 
-test_kept, test_broken = kept_and_broken(RULES + LEGAL)
+test_kept, test_broken = kept_and_broken(RULES, LEGAL)
 
 
 # warp 1 omits the fence for more cells than a look-up records; warp 2 reads others

@@ -103,16 +103,16 @@ def each(rules: tuple[Rule, ...]):
     return _cases((rule, order) for rule in rules for order in ORDERS)
 
 
-def kept_and_broken(rules: tuple[Rule, ...]):
-    """The tests of a table: `test_kept` under every order, and `test_broken` of the rules with a change under
-    the orders that show it.
+def kept_and_broken(rules: tuple[Rule, ...], legal: tuple[Rule, ...] = ()):
+    """The tests of a table: `test_kept` under every order, and `test_broken` of the rules that are not always
+    legal under the orders that show it.
     """
 
-    @each(rules)
+    @each((*rules, *legal))
     def test_kept(rule, order):
         check_kept(rule, order)
 
-    @_cases((rule, order) for rule in rules if rule.change != Rule.change for order in rule.orders)
+    @_cases((rule, order) for rule in rules for order in rule.orders)
     def test_broken(rule, order):
         check_broken(rule, order)
 

@@ -164,6 +164,26 @@ def test_functions_through_pointers_and_recursion():
     assert endless.verdict == "incomplete" and "not modelled: f" in endless.findings[0].message
 
 
+TABLE = """
+__device__ int even(int n);
+__device__ int odd(int n);
+__device__ int (*table[2])(int) = {even, odd};
+__device__ __noinline__ int even(int n) { return n ? 1 + table[n & 1](n - 1) : 0; }
+__device__ __noinline__ int odd(int n) { return n ? 2 + table[n & 1](n - 1) : 0; }
+extern "C" __global__ void k(int* out) { out[threadIdx.x] = table[1](threadIdx.x % 6); }"""
+
+
+def test_functions_that_call_each_other_through_a_table():
+    out = np.zeros(32, np.int32)
+    result = ptxsim.load(compile_ptx(TABLE, "sm_90a")).launch("k", block=32, args=[out])
+
+    def odd(n: int, first: bool = True) -> int:
+        step = 2 if first or (n + 1) % 2 else 1
+        return step + odd(n - 1, False) if n else 0
+
+    assert result.verdict == "clean" and out.tolist() == [odd(t % 6) for t in range(32)]
+
+
 HEAP = """
 struct Node { int value; Node* next; };
 extern "C" __global__ void make(Node** heads) {
@@ -176,6 +196,11 @@ extern "C" __global__ void k(Node** heads, int* out) {
   for (Node* n = heads[threadIdx.x]; n; n = n->next) sum += n->value;
   out[threadIdx.x] = sum;
 }
+__device__ char device_heap[16];
+extern "C" __global__ void full(int* out) {
+  char* kept = (char*)malloc(6 << 20);
+  out[0] = kept && !malloc(6 << 20) && malloc(1 << 20) && !malloc(~size_t(0)) && !device_heap[threadIdx.x];
+}
 extern "C" __global__ void again() { for (int i = 0; i < 10; i++) free(malloc(1 << 20)); }"""
 
 
@@ -185,6 +210,9 @@ def test_malloc_and_free():
     module.launch("make", block=64, args=[heads])
     assert module.launch("k", block=64, args=[heads, out]).verdict == "clean"
     assert out.tolist() == [3 * t + 3 for t in range(64)] and len(set(heads)) == 64
+    full = np.zeros(1, np.int32)
+    again = ptxsim.load(compile_ptx(HEAP, "sm_90a"))
+    assert again.launch("full", args=[full]).verdict == "clean" and full[0] == 1
     result = module.launch("again", block=1, args=[])
     assert result.verdict == "incomplete" and "heap is used up" in result.findings[0].message
 

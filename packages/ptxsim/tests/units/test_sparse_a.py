@@ -39,10 +39,10 @@ def compressed(rng, rows: int, k: int, kind: str):
     return a, stored, pairs[..., 0] + 4 * pairs[..., 1]
 
 
-def metadata(indices: np.ndarray, bits: int, selector: int, filler: int = 0) -> np.ndarray:
+def metadata(indices: np.ndarray, bits: int, selector: int) -> np.ndarray:
     """uint32 (32,) of a warp: 16-bit halves of rows g and g + 8, or of smaller types, one row per thread."""
     rows, chunks = indices.shape
-    out = np.full(32, filler, np.uint32)
+    out = np.zeros(32, np.uint32)
     first = selector * chunks // 4
     for lane in range(32):
         g, t = lane // 4, lane % 4 - first

@@ -96,6 +96,26 @@ def test_64_bytes_hold_all_but_extents_and_strides():
     assert out[0] == data[1, 64:68].view(np.uint32)[0]
 
 
+CHANGE = "mov.u32 %x, {}; tensormap.replace.tile.global_dim.global.b1024.b32 [%m], 0, %x;\n"
+OTHER = "mov.u32 %x, %cluster_ctarank; setp.eq.u32 %p, %x, 1; @%p bra GO;\n"
+ALL = "GO: barrier.cluster.arrive; barrier.cluster.wait;\n"
+ACQUIRE = "fence.proxy.tensormap::generic.acquire.cluster [%m], 128;\n"
+
+
+def test_each_cta_acquires_for_itself():
+    """Whoever comes second is asked too, whether or not the first one has acquired the map."""
+    data, out = matrix(), np.zeros(1, np.uint32)
+    opaque = np.frombuffer(encoded(TensorMap(data, (16, 4)), MEMORY), np.uint8).copy()
+    memory = {MEMORY: data, MEMORY + 0x10000: opaque, MEMORY + 0x20000: out}
+    text = FROM_MEMORY.replace(
+        "mbarrier.init", OTHER + CHANGE.format(128) + ACQUIRE + ALL + "mbarrier.init", 1
+    )
+    result = ptxsim.load(text).launch(
+        "k", grid=2, cluster=2, args=[MEMORY + 0x10000, MEMORY + 0x20000], memory=memory
+    )
+    assert [f.severity for f in result.findings if "acquire" in f.message] == ["review"]
+
+
 @pytest.mark.parametrize("before, fence, severity", [
     (False, True, None), (False, False, "review"), (True, True, None), (True, False, "error"),
 ])  # fmt: skip
@@ -105,6 +125,7 @@ def test_a_changed_map_is_acquired_before_a_copy_uses_it(before, fence, severity
     memory = {MEMORY: data, MEMORY + 0x10000: opaque, MEMORY + 0x20000: out}
     text = FROM_MEMORY.replace("%m, %o;", "%m, %o, %s;", 1)
     change = REPLACE.removesuffix("mbarrier.init").replace("%x, 256", "%x, 128")
+    change = CHANGE.format(64) + change  # and back to what it was
     change = change if fence else change.partition("fence")[0]
     if before:  # a copy, the change, the same copy again
         start = text.index("mbarrier.arrive")

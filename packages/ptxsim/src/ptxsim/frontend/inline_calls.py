@@ -3,7 +3,8 @@
 Each call site gets its own copy of the callee, with its own names; formal parameters become the caller's
 .param variables, and `ret` becomes a jump past the copy (PTX ISA 7.1, 9.7.12.5). A call through a register
 becomes a chain of comparisons with the functions of this prototype whose address is taken somewhere. A
-function that calls itself is copied as deep as a limit of instructions allows; deeper calls end the run.
+function that calls itself is copied up to 48 deep, less if that makes too many instructions; deeper calls end
+the run.
 """
 
 from __future__ import annotations
@@ -105,11 +106,20 @@ class _Expander:
             raise _TooLongError
         if len(self.out.body) > _MOST:
             raise PtxError(f"calls expand to more than {_MOST} instructions", call.line, call.text)
-        calls = sum(isinstance(item, Instr) and item.op == "call" for item in callee.body)
-        if stack.count(callee.name) >= (self.depth if calls > 1 else _DEPTHS[-1]):
+        again = len(stack) - len(set(stack)) + 1 if callee.name in stack else 0
+        if again >= (self.depth if self._calls(callee) > 1 else _DEPTHS[-1]):
             self.out.body.append(_made(call, "call", (Sym(TOO_DEEP), Sym(callee.name)), pred=call.pred))
         else:
             self._call(call, callee, (*stack, callee.name))
+
+    def _calls(self, function: Function) -> int:
+        """The calls in a function; one through a register counts once for each function that may be meant."""
+        calls = [item for item in function.body if isinstance(item, Instr) and item.op == "call"]
+        known = (any(isinstance(operand, Reg) for operand in call.operands) for call in calls)
+        return sum(
+            len(self._meant(call, function.name)) if through else 1
+            for call, through in zip(calls, known, strict=True)
+        )
 
     def _through_register(self, call: Instr, target: Reg, stack: tuple[str, ...]) -> None:
         """A call of each function that may be meant, if the register holds its address."""

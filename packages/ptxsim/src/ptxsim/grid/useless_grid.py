@@ -1,5 +1,5 @@
 """Detects grids that are far too large: many clusters in a row compute for a while but change nothing, or
-leave the tensors so often that each of them may.
+each of them leaves the tensors.
 
 A chip finishes such a grid in milliseconds. The simulator would take hours: a grid counted in elements
 instead of tiles of 128 x 128 has 16,384 times as many CTAs, nearly all of them outside the tensors.
@@ -24,17 +24,22 @@ class UselessGrid:
     def __init__(self, runner: Runner, count: int):
         """count: number of clusters that this process has to run."""
         self.runner, self.count, self.next = runner, count, IN_A_ROW
-        self.work, self.memory, self.outside = self._seen() if count > LEFT else (0, 0, 0)
+        self.work, self.memory = self._seen() if count > LEFT else (0, 0)
+        self.done, self.outside, self.strays = 0, self._outside(), 0  # strays: clusters that left the tensors
 
     def give_up(self, done: int) -> bool:
         """Whether the clusters after the first `done` are not worth running; if so, adds the finding."""
-        if done < self.next or self.count - done < LEFT:
+        if self.count - done < LEFT:
             return False
-        before, memory, outside = self.work, self.memory, self.outside
-        self.work, self.memory, self.outside = self._seen()
-        strays = self.outside - outside >= IN_A_ROW
-        self.next = done + IN_A_ROW
-        if (self.memory != memory and not strays) or self.work - before < BUSY * IN_A_ROW:
+        before, self.outside = self.outside, self._outside()
+        self.strays += (done - self.done) * (self.outside > before)
+        self.done = done
+        if done < self.next:
+            return False
+        work, memory, strays = self.work, self.memory, self.strays >= IN_A_ROW
+        self.work, self.memory = self._seen()
+        self.next, self.strays = done + IN_A_ROW, 0
+        if (self.memory != memory and not strays) or self.work - work < BUSY * IN_A_ROW:
             return False
         cluster = self.runner.cluster
         launch = cluster.launch
@@ -48,10 +53,13 @@ class UselessGrid:
         cluster.reporter.add("deadlock", "incomplete", message, CAUSES["grid"], None, ("grid",))
         return True
 
-    def _seen(self) -> tuple[int, int, int]:
-        """The work so far, in instructions, a checksum of global memory, and errors outside of the arrays."""
+    def _outside(self) -> int:
+        """Accesses outside of the arrays so far."""
+        found = self.runner.cluster.reporter.by_identity.values()
+        return sum(f.count for f in found if (f.kind, f.severity) == ("out-of-bounds", "error"))
+
+    def _seen(self) -> tuple[int, int]:
+        """The work so far, in instructions, and a checksum of global memory."""
         cluster = self.runner.cluster
         work = cluster.executed() + BUSY * cluster.tensor_operations + cluster.tma_bytes
-        found = cluster.reporter.by_identity.values()
-        outside = sum(f.count for f in found if (f.kind, f.severity) == ("out-of-bounds", "error"))
-        return work, memory_of(cluster), outside
+        return work, memory_of(cluster)

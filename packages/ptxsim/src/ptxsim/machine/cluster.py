@@ -120,6 +120,7 @@ class Cluster(RegisterFiles):
         self.batched = not self.bus.heard and self.engine.random is None
         self.batch.start()
         self.late.start()
+        self.maps.begin()
         self.unit_state: dict[Any, Any] = {}  # bar, bulk groups, ...: state that units keep per cluster
         self.waiting: dict[tuple, list[int]] = {}
         self.waits: dict[int, Wait] = {}

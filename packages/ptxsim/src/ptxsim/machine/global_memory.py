@@ -186,7 +186,7 @@ def shared_layout(variables: list, dynamic_bytes: int) -> tuple[dict[str, int], 
     is too large.
     """
     offsets, end = {}, SHARED_START
-    for var in sorted(variables, key=lambda var: var.extern):
+    for var in sorted(variables, key=lambda var: var.extern):  # several external ones: each aligned by itself
         if var is not RESERVED_SMEM:
             align = max(var.align or 1, LEAST_ALIGN if var.extern else 1)
             offsets[var.name] = end = -(-end // align) * align

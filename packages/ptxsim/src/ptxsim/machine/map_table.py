@@ -18,6 +18,7 @@ from ptxsim.machine.tensor_map import MAP_BYTES, TensorMap
 
 ROOM = 32  # most maps, and most copies before Python must read the list
 MT_ADDRESS, MT_SEGMENT, MT_WORDS, MT_BYTES = range(4)  # columns; the 128 bytes, as words, come last
+NOWHERE = -1  # as an address: the row is free
 MT_COLUMNS = MT_BYTES + MAP_BYTES // 8
 CP_STORES, CP_MAP, CP_START = range(3)  # columns of a copy; the coordinates come last
 CP_COLUMNS = CP_START + 5
@@ -37,14 +38,20 @@ class MapTable:
 
     def start(self, launch: Launch) -> None:
         """Adds the maps in the parameters of a launch."""
-        self._memory = launch.memory
+        self._memory, self._given = launch.memory, list(launch.maps)  # addresses of maps in parameters
         for address, tmap in launch.maps.items():
             self.add(address, tmap)
+
+    def begin(self) -> None:
+        """Forgets the maps in memory, when a cluster starts: what it has used does not depend on others."""
+        rows = self._rows[: len(self._maps), MT_ADDRESS]
+        rows[~np.isin(rows, self._given)] = NOWHERE
 
     def let_go(self) -> None:
         """Forgets all maps."""
         self._maps: list[TensorMap] = []
         self._memory = GlobalMemory()
+        self._given = []
         self._control[bytecode.MAPS] = 0
 
     def add(self, address: int, tmap: TensorMap) -> None:
@@ -53,7 +60,7 @@ class MapTable:
         if data is None or tmap.packed > 1 or tmap.padded or isinstance(tmap, Im2colMap) or tmap.passes_end:
             return
         known = self._rows[: len(self._maps), MT_ADDRESS].tolist()
-        row = known.index(address) if address in known else len(known)
+        row = next((known.index(at) for at in (address, NOWHERE) if at in known), len(known))
         if row == ROOM:
             return
         self._maps[row:] = [tmap, *self._maps[row + 1 :]]
@@ -61,9 +68,10 @@ class MapTable:
         self._rows[row, MT_BYTES:] = np.frombuffer(data.tobytes(), np.int64)
         self._control[bytecode.MAPS] = len(self._maps)
 
-    def held(self, address: int) -> bool:
-        """Whether a map was added for an address, whatever memory holds there now."""
-        return address in self._rows[: len(self._maps), MT_ADDRESS]
+    def drop(self, address: int) -> None:
+        """Forgets the map of an address, which is about to change."""
+        rows = self._rows[: len(self._maps), MT_ADDRESS]
+        rows[rows == address] = NOWHERE
 
     def known(self, address: int) -> TensorMap | None:
         """The map that was added for an address, if memory there still holds the same bytes; else None."""

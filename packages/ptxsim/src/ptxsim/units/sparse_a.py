@@ -76,7 +76,7 @@ def expand(block, registers, stored, out, start, found):
     """Fills in a warp's rows of A in `out`, from element `start` on, from half as many stored elements.
 
     found: address of an int64 for each chunk of `out`, set where the index has no meaning, to the index plus
-    16, plus 32 if all stored elements are zero; or 0.
+    16, or plus 32 if all stored elements are zero; or 0.
     """
     width = word(block, WIDTH)
     part = max(width >> 2, 1)  # elements at one position

@@ -158,6 +158,7 @@ def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
     launch = cluster.launch
     known = launch.maps.get(address) or cluster.maps.known(address)
     if known is not None:
+        cluster.unit_state[_used(address)] = True
         return known
     data, why = launch.memory.view(address, MAP_BYTES), "holds no tensor map"
     try:
@@ -171,7 +172,12 @@ def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
         cluster.reporter.add("descriptor", "error", f"address {address:#x} {why}", hint, split, kills=True)
     else:
         _require_acquire(cluster, split, address)
-        cluster.maps.add(address, made)
+        cluster.unit_state[_used(address)] = True
+        waiting = cluster.unit_state.get(_changed(address))
+        if (
+            waiting is None or len(waiting) == cluster.ctas
+        ):  # else compiled copies of the others would not ask
+            cluster.maps.add(address, made)
         made.at = address if launch.memory.logged(address) else 0
     return made
 
@@ -181,12 +187,23 @@ def _changed(address: int) -> tuple[str, int]:
     return "map-changed", address
 
 
+def _used(address: int) -> tuple[str, int]:
+    """The key of whether a copy of the cluster has read a map here."""
+    return "map-used", address
+
+
+def _change(cluster: Cluster, address: int) -> None:
+    """A thread changes a map: whoever copies by it has to acquire it from now on."""
+    cluster.unit_state[_changed(address)] = set()
+    cluster.maps.drop(address)
+
+
 def _require_acquire(cluster: Cluster, split: Lanes, address: int) -> None:
     """A copy sees a changed map only after fence.proxy.tensormap::generic.acquire (PTX ISA 9.7.13.4)."""
     acquired = cluster.unit_state.get(_changed(address))
     if acquired is None or not cluster.bus.heard or split.cta in acquired:
         return
-    severity = "error" if cluster.maps.held(address) else "review"
+    severity = "error" if _used(address) in cluster.unit_state else "review"
     where = cluster.launch.memory.describe(address)
     message = (
         f"a copy uses the tensor map at {where}, which this kernel has changed, and no thread of its CTA"
@@ -224,7 +241,7 @@ def replace(instr):
                 return
             record = data[: RECORD.itemsize].view(RECORD)[0]
             record["mark"] = MARK
-            cluster.unit_state[_changed(address)] = set()
+            _change(cluster, address)
             value = int(cluster.read(split, args[-1])[lane])
             value &= (1 << 8 * RECORD[field].base.itemsize) - 1
             if ordinal:
@@ -249,4 +266,4 @@ def copy_and_fence(cluster: Cluster, split: Split, args):
     target = checked_view(cluster, split, lane, place, MAP_BYTES, "global", write=True)
     if origin is not None and target is not None:
         target[:] = origin
-        cluster.unit_state[_changed(place)] = set()
+        _change(cluster, place)

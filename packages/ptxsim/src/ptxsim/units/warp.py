@@ -345,7 +345,7 @@ _ENDS = {  # of threads that cannot go on: kind, severity, message, hint
     NO_FUNCTION: (
         "illegal", "error",
         "a call through a register that holds the address of no function with this prototype",
-        "is the pointer set, and by device code? A function's address on the host is another one",
+        "is the pointer set, and by device code? On the host, a function has another address",
     ),
     TOO_DEEP: ("unsupported", "incomplete", "deeper recursion is not modelled: ", ""),
     HEAP_FULL: (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import inspect as source_of
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,7 +109,7 @@ def build(rung: Rung, path: Path, size, **options) -> Function:
     m, n, k = size
     shapes = (m, k), (n, k) if rung.b_transposed else (k, n), (m, n)
     taken, given = made.artifact.buffers, options.get("dtype", "bfloat16")
-    if wrong := misfit(taken, shapes, (given, given, taken[-1].dtype)):
+    if wrong := misfit(taken, shapes, (given, given, taken[-1].dtype if taken else given)):
         typer.echo(f"rung {rung.number} at {size_text(size)}: {_kernel_of(make, path)}: {wrong}", err=True)
         raise typer.Exit(1)
     if not made.outputs:
@@ -122,7 +122,7 @@ def build(rung: Rung, path: Path, size, **options) -> Function:
 
 def _kernel_of(make: Callable, path: Path) -> str:
     """file:line of the kernel in a builder, else of the builder."""
-    first = source_of.unwrap(make).__code__.co_firstlineno
+    first = unwrap(make).__code__.co_firstlineno
     lines = enumerate(path.read_text(encoding="utf-8").splitlines()[first:], first + 1)
     line = next((n for n, text in lines if text.lstrip().startswith("@Tx.prim_func")), first)
     return f"{path.name}:{line}"

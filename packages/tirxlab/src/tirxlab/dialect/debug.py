@@ -27,7 +27,7 @@ def printf(fmt: str, *args):
     kinds = re.findall(r"%[-+ #0-9.]*[hlz]*([a-zA-Z])", fmt.replace("%%", ""))
     for kind, dtype in zip(kinds, dtypes, strict=False) if "*" not in fmt else ():
         if kind not in ("aefgAEFG" if "float" in dtype else "cdiopuxX"):
-            right = "%f" if "float" in dtype else "%d"
+            right = "%f" if "float" in dtype else "%lld" if "64" in dtype else "%d"
             raise TypeError(f"Tx.cuda.printf: %{kind} does not print {dtype}: write {right}")
     if places != len(values) and "*" not in fmt:
         raise TypeError(

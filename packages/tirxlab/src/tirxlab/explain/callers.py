@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 MOST = 3  # calls that are named
@@ -10,11 +11,7 @@ MOST = 3  # calls that are named
 
 def called_at(text: str, ptx: str, line: int) -> str:
     """`  # called at line 12`, for a line of an @Tx.inline function of the kernel with this PTX; else ""."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return ""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = _functions(text)
     around = sorted((f for f in functions if _holds(f, line)), key=lambda f: f.lineno)
     if not around or not any("inline" in ast.unparse(d) for d in around[-1].decorator_list):
         return ""
@@ -25,6 +22,14 @@ def called_at(text: str, ptx: str, line: int) -> str:
     if not 0 < len(lines) <= MOST:
         return ""
     return f"  # called at line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}"
+
+
+@functools.lru_cache(maxsize=4)
+def _functions(text: str) -> list[ast.FunctionDef]:
+    try:
+        return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    except SyntaxError:
+        return []
 
 
 def _holds(function: ast.FunctionDef, line: int) -> bool:

@@ -133,7 +133,7 @@ def product_unwaited(races, pair: AccessPair) -> Reason | None:
 
 
 def _by_threads(races, step) -> bool:
-    """Whether a step is a wait for threads that read what loads bring, too early as well."""
+    """Whether a step is a wait for threads that read loaded data, even if they read it too early."""
     if step.kind != "wait":
         return False
     lanes = history_of(races.cluster)[step.places[0]].arriving(("arrive",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
@@ -14,6 +15,7 @@ class Reason:
     text: str
     row: int | None = None  # program row to show, if the reason has one of its own
     warp: int | None = None  # the warp that is at this row
+    waiter: Any = None  # of a deadlock: the waiting group that it is about
 
 
 def reason(cause: str, row: int | None = None, warp: int | None = None, /, **facts) -> Reason:

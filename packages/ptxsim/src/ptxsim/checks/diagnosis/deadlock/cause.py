@@ -20,7 +20,7 @@ def stuck(name: str, waiter: Waiter, /, **facts) -> Reason:
 
 def of_waiter(cause: Cause, text: str, waiter: Waiter) -> Reason:
     """A cause in these words, at the place where a group waits."""
-    return Reason(cause, text, waiter.row, min(waiter.lanes))
+    return Reason(cause, text, waiter.row, min(waiter.lanes), waiter)
 
 
 def find_cycle(model: Model, start: Waiter | None = None) -> list[Waiter]:

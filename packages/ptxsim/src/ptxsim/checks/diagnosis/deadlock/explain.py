@@ -18,7 +18,7 @@ def explain(cluster: Cluster, reporter) -> Finding:
     if not model.waiters:
         return Finding("deadlock", "error", "no thread can run, and none waits for anything")
     reason = find_cause(model)
-    held = next(w for w in model.waiters if w.row == reason.row and reason.warp in w.lanes)
+    held = reason.waiter
     cycle = find_cycle(model)
     lines = [reason.text]
     first = [held, *(w for w in model.waiters if w in cycle and w is not held)]

@@ -111,9 +111,8 @@ def signals_less(model: Model, waiter: Waiter) -> Reason | None:
         answers = ring_of(model.histories, other.place, model.array) if other.kind == "mbarrier" else []
         if not ring or len(answers) != len(ring) or set(answers) & set(ring):
             continue
-        alone = [
-            w for w in other.lanes if times_signalled(model.histories, ring, w)
-        ]  # they may do so for all
+        # one warp may signal for the whole group
+        alone = [w for w in other.lanes if times_signalled(model.histories, ring, w)]
         loads = {w for p in ring for w in model.histories[p].loaders}
         for warp in alone or other.lanes.keys() - loads:
             waits = [w for p in answers if (w := model.histories[p].waits.get(warp)) is not None]
