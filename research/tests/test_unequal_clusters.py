@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ptxsim.timing import spread as spreading
@@ -29,12 +29,15 @@ def test_clusters_that_do_not_hinder_each_other_go_to_whoever_is_free(lengths, g
 
 
 @given(LENGTHS, st.integers(1, 20), st.integers(1, 4))
-def test_no_grid_is_faster_than_its_work_or_slower_than_the_longest_in_every_turn(lengths, groups, slots):
+@example([2, 23, 23, 24, 24, 24], 2, 2)  # takes longer than six of 24: the last one meets another SM
+def test_no_grid_is_faster_than_its_work_or_slower_than_that_and_one_turn(lengths, groups, slots):
+    """All SMs work until the last cluster starts."""
     paces = [float(max(1, n)) for n in range(slots + 1)]  # the clusters of an SM share one pipe
-    found = makespan(lengths, groups, slots, paces)
-    assert found >= max(sum(lengths) / groups, max(lengths)) - 1e-9
-    shares = [length / max(lengths) for length in lengths]
-    assert stretch(shares, groups, slots, lambda n: paces[n]) <= 1.0 + 1e-9
+    found, longest = makespan(lengths, groups, slots, paces), max(lengths)
+    least, most = max(sum(lengths) / groups, longest), sum(lengths) / groups + slots * longest
+    assert least - 1e-9 <= found <= most + 1e-9
+    shares, equal = [length / longest for length in lengths], max(len(lengths) / groups, 1)
+    assert stretch(shares, groups, slots, lambda n: paces[n]) <= most / longest / equal + 1e-9
 
 
 @given(st.integers(1, 500), st.integers(1, 150), st.integers(1, 8))
