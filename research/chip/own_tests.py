@@ -21,6 +21,7 @@ import pytest
 
 import ptxsim
 from ptxsim.launch import LoadedModule
+from ptxsim.launch_config import extents
 from research import store
 from research.chip.case import save_set
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam, TensorMapParam
@@ -61,12 +62,7 @@ class Recorder:
         self.test = item.nodeid
 
     def pytest_configure(self) -> None:
-        load, launch = ptxsim.load, LoadedModule.launch
-
-        def loaded(text, *args, **given):
-            module = load(text, *args, **given)
-            module.text = text
-            return module
+        launch = LoadedModule.launch
 
         def launched(module, name, **given):
             case = self.case_of(module, name, given)
@@ -76,12 +72,12 @@ class Recorder:
                 self.cases.append((case, dict(zip(case.arrays, after, strict=True))))
             return result
 
-        ptxsim.load, LoadedModule.launch = loaded, launched
+        LoadedModule.launch = launched
 
     def case_of(self, module, name: str, given: dict) -> Case | None:
         """What is to be launched; None if it cannot be handed to a driver as it is."""
-        text, args, function = getattr(module, "text", ""), given.get("args"), self.test.partition("[")[0]
-        if not isinstance(text, str) or not text or not isinstance(args, (list, tuple)):
+        text, args, function = module.module.text, given.get("args"), self.test.partition("[")[0]
+        if not isinstance(args, (list, tuple)):
             return None
         params = _params(args)
         arrays = {f"a{n}": array.copy() for n, array in enumerate(_arrays(args))}
@@ -92,7 +88,7 @@ class Recorder:
         self.alike[function] += 1
         if self.alike[function] > ALIKE:
             return None
-        grid, block, cluster = (_three(given.get(key, 1)) for key in ("grid", "block", "cluster"))
+        grid, block, cluster = (extents(given.get(key, 1)) for key in ("grid", "block", "cluster"))
         buffers = (BufferInfo(n, array.shape, str(array.dtype), "inout") for n, array in arrays.items())
         text = re.sub(r"\.target\s+sm_1\w+", ".target sm_90a", text)
         where = re.sub(r"\W+", "-", function.rpartition("/")[2])
@@ -127,11 +123,6 @@ def _param(value, buffer: str) -> TensorMapParam | BufferParam | ScalarParam | N
     if isinstance(value, np.generic) and value.dtype.name in SCALARS:
         return ScalarParam("scalar", value.dtype.name, value.item())
     return None  # of unknown width
-
-
-def _three(shape) -> tuple[int, int, int]:
-    x, y, z = (*((shape,) if isinstance(shape, int) else shape), 1, 1)[:3]
-    return int(x), int(y), int(z)
 
 
 def main() -> None:

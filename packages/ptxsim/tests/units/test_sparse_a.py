@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from test_mma import bits_of, pack, parts, random_matrix, unpack
-from test_wgmma import A_AT, B_AT, FENCE, FILL, NUMPY, SHARED, START, image, layout
+from test_wgmma import A_AT, B_AT, FENCE, FILL, SHARED, START, d_of, image, layout
 from test_wgmma import tail as tail_of
 from warp_kernels import register_kernel, vector
 
 import ptxsim
 from ptxsim.isa.layouts.descriptors import encode_matrix_descriptor
-from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d, wgmma_a, wgmma_d
+from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d, wgmma_a
 
 PAIRS = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
 FORMS = [
@@ -141,12 +141,4 @@ def test_wgmma(kinds, mn, swizzle, registers, order):
     {vector("o", 0, count)}, {operand}, %y3, %r0, {selector}, {last};
     wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"""
     given = np.concatenate([memory.view(np.uint32).reshape(-1, 128), *data])
-    ptx = register_kernel(text, given.shape[0] - SHARED // 512, count, shared=SHARED).replace(
-        "ld.global.b32 %r0", f"add.u64 %in, %in, {SHARED}; ld.global.b32 %r0"
-    )
-    out = np.zeros((count, 128), np.uint32)
-    result = ptxsim.load(ptx).launch("k", block=128, args=[given, out], order=order)
-    assert result.verdict == "clean", result.findings
-    d = np.zeros((64, n), np.int64 if d_kind == "s32" else float)
-    d[wgmma_d(n)] = np.ascontiguousarray(out.T).view(NUMPY[d_kind])
-    assert np.array_equal(d, a @ b.T)
+    assert np.array_equal(d_of(text, given, n, d_kind, order), a @ b.T)

@@ -87,15 +87,21 @@ def product(
     registers_in[: SHARED // 512] = memory.view(np.uint32).reshape(-1, 128)
     if c is not None:
         registers_in[SHARED // 512 :] = pack(c[wgmma_d(n)], d)
-    ptx = register_kernel(text, count, count, shared=SHARED).replace(
+    return d_of(text, registers_in, n, d, order), a, b
+
+
+def d_of(text: str, given: np.ndarray, n: int, kind: str, order) -> np.ndarray:
+    """D, (64, n), of a warpgroup that runs this text. given: the image of shared memory, then registers."""
+    count = n // (4 if kind == "f16" else 2)
+    ptx = register_kernel(text, given.shape[0] - SHARED // 512, count, shared=SHARED).replace(
         "ld.global.b32 %r0", f"add.u64 %in, %in, {SHARED}; ld.global.b32 %r0"
     )
     out = np.zeros((count, 128), np.uint32)
-    result = ptxsim.load(ptx).launch("k", block=128, args=[registers_in, out], order=order)
+    result = ptxsim.load(ptx).launch("k", block=128, args=[given, out], order=order)
     assert result.verdict == "clean", result.findings
-    values = np.zeros((64, n), np.int64 if d == "s32" else float)
-    values[wgmma_d(n)] = np.ascontiguousarray(out.T).view(NUMPY[d])
-    return values, a, b
+    values = np.zeros((64, n), np.int64 if kind == "s32" else float)
+    values[wgmma_d(n)] = np.ascontiguousarray(out.T).view(NUMPY[kind])
+    return values
 
 
 TYPES = [

@@ -173,10 +173,8 @@ def find_map(cluster: Cluster, split: Lanes, address: int) -> TensorMap | None:
     else:
         _require_acquire(cluster, split, address)
         cluster.unit_state[_used(address)] = True
-        waiting = cluster.unit_state.get(_changed(address))
-        if (
-            waiting is None or len(waiting) == cluster.ctas
-        ):  # else compiled copies of the others would not ask
+        acquired = cluster.unit_state.get(_changed(address))
+        if acquired is None or len(acquired) == cluster.ctas:  # compiled copies do not ask for it
             cluster.maps.add(address, made)
         made.at = address if launch.memory.logged(address) else 0
     return made
