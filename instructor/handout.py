@@ -9,6 +9,7 @@ replace ones of the project, the front page and the workflow, are in handout_fil
 from __future__ import annotations
 
 import contextlib
+import gzip
 import importlib.util
 import re
 import shutil
@@ -119,7 +120,7 @@ def leaks(folder: Path, built: Sequence[str] = ()) -> list[str]:
         if name in built:
             continue
         try:
-            text = path.read_text(encoding="utf-8")
+            text = (gzip.decompress if path.suffix == ".gz" else bytes)(path.read_bytes()).decode()
         except UnicodeDecodeError:
             found.append(f"{name}: not text, so nobody has looked into it")
             continue

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 from tirxlab.artifact import Artifact, ArtifactError
 from tirxlab.porting import PACKAGES, split
-from tirxlab.steps import SKELETON, StepError, sections
+from tirxlab.steps import StepError, read_skeleton, sections
 from tirxlab.toolchain.nvrtc import SOURCE_MARK
 
 RUN = 14  # tokens; `a.b.c` is one, so that names given to parts of it change nothing
@@ -296,7 +296,7 @@ def fingerprint(data: bytes) -> bytes:
 
 @functools.lru_cache
 def _given(bare: bool) -> set[int]:
-    return _runs(SKELETON.read_text(encoding="utf-8"), True, bare)
+    return _runs(read_skeleton(), True, bare)
 
 
 def _runs(text: str, gaps: bool = False, bare: bool = False) -> set[int]:

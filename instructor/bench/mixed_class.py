@@ -28,7 +28,7 @@ from kernel_variants import REFERENCE, file_with, moved, solved, variants  # noq
 from instructor.exploits.exploit import EXPLOITS, NOISE, SPEED, WORK, honest_step, kernels_file  # noqa: E402
 from tirxlab.cli.handin import write_tar  # noqa: E402
 from tirxlab.rubric import load_rubric  # noqa: E402
-from tirxlab.steps import SKELETON, sections  # noqa: E402
+from tirxlab.steps import read_skeleton, sections  # noqa: E402
 
 BUGS = [
     bug
@@ -90,7 +90,7 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], Made]]] = {  # name -> (ho
     "variant": (4, variant),
     "early": (3, early),
     "hostile": (12, hostile),
-    "empty": (6, lambda rng: (SKELETON.read_text(encoding="utf-8"), 0.0)),
+    "empty": (6, lambda rng: (read_skeleton(), 0.0)),
     "syntax": (5, lambda rng: (REFERENCE.replace("def ", "def (", rng.randint(1, 9)), 0.0)),
     "looping": (3, looping),
     "binary": (2, lambda rng: (rng.randbytes(1000), 0.0)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tirxlab.steps import SKELETON, sections
+from tirxlab.steps import read_skeleton, sections
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = (ROOT / "instructor" / "solutions" / "gemm_kernels.py").read_text(encoding="utf-8")
@@ -13,7 +13,7 @@ REFERENCE = (ROOT / "instructor" / "solutions" / "gemm_kernels.py").read_text(en
 
 def file_with(steps: dict[int, str], head: str | None = None) -> str:
     """A kernels file with these steps; the others are skeletons."""
-    parts = sections(SKELETON.read_text(encoding="utf-8"))
+    parts = sections(read_skeleton())
     return "".join({**parts, 0: head or sections(REFERENCE)[0], **steps}.values())
 
 

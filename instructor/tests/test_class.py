@@ -24,13 +24,13 @@ from instructor.formats import FORMATS
 from instructor.formats.summary import class_page, to_csv
 from tirxlab.artifact import Artifact
 from tirxlab.rubric import load_rubric
-from tirxlab.steps import SKELETON
+from tirxlab.steps import read_skeleton
 
 WRONG = solved(1).replace("accum=False", "accum=True")
 TEXTS = {
     "full": solved(1),
     "wrong": WRONG,
-    "empty": SKELETON.read_text(encoding="utf-8"),
+    "empty": read_skeleton(),
     "hostile": "import os\n\n\ndef hgemm_v1(M, N, K):\n    os._exit(0)\n",
     "broken": "def hgemm_v1(M, N, K:\n",
     "=cmd()": "",
@@ -264,7 +264,7 @@ def test_what_reads_alike_is_found_whatever_the_names_and_comments():
     own = "def hgemm_v1(M, N, K):\n" + "".join(f"    a{n} = [{n}, {n * n}, M % {n + 3}]\n" for n in range(60))
     (pair,) = similar({"a": REFERENCE, "b": other, "c": own})
     assert pair[:2] == ("a", "b") and pair[2] > 0.9
-    assert similar({"a": "(((", "b": "\0", "c": SKELETON.read_text()}) == []
+    assert similar({"a": "(((", "b": "\0", "c": read_skeleton()}) == []
 
 
 def evaded(text: str, rng: random.Random) -> str:

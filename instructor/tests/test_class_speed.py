@@ -19,14 +19,14 @@ from tirxlab.cli.common import UserError
 from tirxlab.cli.grade_all import measured_by
 from tirxlab.devices import DeviceError, get_device
 from tirxlab.rubric import load_rubric
-from tirxlab.steps import SKELETON
+from tirxlab.steps import read_skeleton
 
 (REFERENCE_MS,) = load_rubric().reference_ms[1].values()
 TEXTS = {
     "right": solved(1),
     "same": solved(1) + "\n",
     "wrong": solved(1).replace("accum=False", "accum=True"),
-    "empty": SKELETON.read_text(encoding="utf-8"),
+    "empty": read_skeleton(),
 }
 
 

@@ -27,7 +27,7 @@ from tirxlab.artifact import Artifact
 from tirxlab.cli.handin import write_tar
 from tirxlab.rubric import load_rubric
 from tirxlab.sandbox import Builder
-from tirxlab.steps import SKELETON, sections, size_text
+from tirxlab.steps import read_skeleton, sections, size_text
 from tirxlab.version import lab_version
 
 STEPS = tuple(range(1, 11))
@@ -51,7 +51,7 @@ def test_a_right_step_earns_what_was_measured_and_a_skeleton_nothing():
 
 
 def test_the_skeleton_earns_nothing():
-    assert {step.earned for step in graded(SKELETON.read_text()).values()} == {0}
+    assert {step.earned for step in graded(read_skeleton()).values()} == {0}
 
 
 @pytest.mark.parametrize("source, target, words", [(3, 4, "by TMA"), (4, 5, "one stage ahead")])

@@ -15,7 +15,7 @@ from instructor.autograder.submission import Submission
 from tirxlab.porting import port
 from tirxlab.salvage import runnable
 from tirxlab.sandbox import Builder
-from tirxlab.steps import SKELETON, sections
+from tirxlab.steps import read_skeleton, sections
 
 PARTS = sections(REFERENCE)
 HANDS = Path(__file__).parents[2] / "research/advice/other_hands"
@@ -112,7 +112,7 @@ def test_independent_work_is_not_alike():
 
 
 def test_what_all_have_at_the_head_of_a_file_is_no_likeness():
-    given = sections(SKELETON.read_text(encoding="utf-8"))
+    given = sections(read_skeleton())
     texts = {f"step {n}": "".join({**given, n: PARTS[n]}.values()) for n in (1, 4, 8)} | {"none": given[0]}
     assert similar(texts) == []
 
@@ -173,7 +173,7 @@ def test_a_copy_is_found_between_calls_that_build_nothing(how):
     dressed = ast.unparse(ast.fix_missing_locations(_Dressed(call).visit(ast.parse(PARTS[4]))))
     changed = re.sub(r"^ +Tx\.cuda\.cta_sync\(\)$", r"\g<0>\n\g<0>", dressed, count=1, flags=re.M)
     assert changed != dressed
-    given = sections(SKELETON.read_text(encoding="utf-8"))[0]
+    given = sections(read_skeleton())[0]
     ((_, _, part),) = similar({"copy": f"{given}{head}\n\n{changed}", "first": given + PARTS[4]})
     assert part > 0.9
 
@@ -217,7 +217,4 @@ def test_no_file_of_ours_hides_anything():
         r"from tirxlab import \(.*?\)", "from tvm.script import tirx as Tx", REFERENCE, count=1, flags=re.S
     )
     assert port(old)[1] == []
-    assert (
-        hiding({"reference": REFERENCE, "skeleton": SKELETON.read_text(encoding="utf-8"), "old": old})
-        == set()
-    )
+    assert hiding({"reference": REFERENCE, "skeleton": read_skeleton(), "old": old}) == set()

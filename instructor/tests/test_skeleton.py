@@ -10,7 +10,7 @@ from tirxlab.builders import builder
 from tirxlab.cli import app
 from tirxlab.cli.common import REFERENCE, STUDENT
 from tirxlab.cli.runs import Job, run_job
-from tirxlab.steps import SKELETON, STEPS, UntouchedStep, is_untouched, sections
+from tirxlab.steps import STEPS, UntouchedStep, is_untouched, read_skeleton, sections
 
 SOLUTIONS = REFERENCE.read_text()
 SMALL = {1: (128, 128, 64), 2: (128, 128, 192), 9: (256, 256, 192), 10: (512, 256, 192)}
@@ -23,13 +23,13 @@ def small(step: int) -> tuple[int, int, int]:
 
 def pasted(k: int) -> str:
     """A student's file in which steps 1..k are those of the solutions."""
-    mine, theirs = sections(SKELETON.read_text()), sections(SOLUTIONS)
+    mine, theirs = sections(read_skeleton()), sections(SOLUTIONS)
     return "".join(mine[0] if step == 0 else (theirs if step <= k else mine)[step] for step in (0, *STEPS))
 
 
 def test_generated_files_are_up_to_date():
     text = make_skeleton(SOLUTIONS)
-    assert SKELETON.read_text() == text, "run ./lab skeleton"
+    assert read_skeleton() == text, "run ./lab skeleton"
     if not is_student_at_work():
         assert STUDENT.read_text() == text, "run ./lab skeleton"
 
@@ -42,7 +42,7 @@ def is_student_at_work() -> bool:
 @pytest.mark.parametrize("step", STEPS)
 def test_a_skeleton_step_builds_runs_and_is_not_right(step, tmp_path):
     file = tmp_path / "gemm_kernels.py"
-    parts = sections(SKELETON.read_text())
+    parts = sections(read_skeleton())
     parts[step] = parts[step].replace('    """', '    """(touched) ', 1)
     file.write_text("".join(parts.values()))
     outcome = run_job(Job(file, step, small(step), "sim"))
@@ -68,7 +68,7 @@ def test_pasting_k_solutions_makes_exactly_k_steps_pass(k, tmp_path):
 
 
 def test_the_skeleton_has_no_marker_left_and_a_hint_for_each():
-    text = SKELETON.read_text()
+    text = read_skeleton()
     assert "TODO[" not in text and "# | " not in text
     assert text.count("# TODO: ") == SOLUTIONS.count("# TODO[begin]")
 
@@ -77,7 +77,7 @@ def test_the_skeleton_has_no_marker_left_and_a_hint_for_each():
     "given", ["mbarrier.init", "tcgen05.alloc", "tcgen05.dealloc", "pool.commit", "tmem = "]
 )
 def test_what_the_course_gives_is_kept(given):
-    mine, theirs = sections(SKELETON.read_text()), sections(SOLUTIONS)
+    mine, theirs = sections(read_skeleton()), sections(SOLUTIONS)
     for step in STEPS:
         assert mine[step].count(given) == theirs[step].count(given)
 
@@ -86,7 +86,7 @@ def test_what_the_course_gives_is_kept(given):
     "taken", ["gemm_async(", "Tx.copy_async(", "Tx.cast(", "try_wait(", ".wait(", ".arrive("]
 )
 def test_what_the_student_learns_is_taken_out(taken):
-    code = ast.unparse(ast.parse(SKELETON.read_text()))
+    code = ast.unparse(ast.parse(read_skeleton()))
     assert taken not in code
     assert taken in ast.unparse(ast.parse(SOLUTIONS))
 
@@ -125,9 +125,10 @@ def test_markers_that_are_wrong_are_named_by_line(text, words):
 def test_the_command_refuses_an_edited_file_and_checks_without_writing(tmp_path, monkeypatch, capsys):
     import tirxlab.cli.skeleton as command
 
-    student, pristine = tmp_path / "gemm_kernels.py", tmp_path / "gemm_kernels.skeleton"
+    student, pristine = tmp_path / "gemm_kernels.py", tmp_path / "gemm_kernels.skeleton.gz"
     monkeypatch.setattr(command, "STUDENT", student)
     monkeypatch.setattr(command, "SKELETON", pristine)
+    monkeypatch.setattr("tirxlab.steps.SKELETON", pristine)
     assert app.main(["skeleton", "--check"]) == 1 and not student.exists()
     assert app.main(["skeleton"]) == 0
     assert app.main(["skeleton", "--check"]) == 0

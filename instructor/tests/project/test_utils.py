@@ -14,6 +14,7 @@ from ptxsim import Finding
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam
 from tirxlab.devices import Run, sim
 from tirxlab.rubric import load_rubric
+from tirxlab.steps import read_skeleton
 
 ROOT = Path(__file__).resolve().parents[3]
 SOLUTIONS = ROOT / "instructor" / "solutions" / "gemm_kernels.py"
@@ -357,11 +358,8 @@ def test_large_sizes_need_full():
 
 
 def test_an_untouched_step_says_so(tmp_path):
-    skeleton = ROOT / "packages/tirxlab/src/tirxlab/data/gemm_kernels.skeleton"
-    if not skeleton.exists():
-        pytest.skip("the skeleton has not been generated")
     path = tmp_path / "gemm_kernels.py"
-    path.write_text(skeleton.read_text())
+    path.write_text(read_skeleton())
     status, text = run_tests("tests/test_step03.py", "tests/test_step05.py", "--kernels", path)
     assert status == 1 and "step 3 is not implemented yet" in text and "Traceback" not in text
     assert "2 errors" in text  # one for each step, whatever number of sizes it has

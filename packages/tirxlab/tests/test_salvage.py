@@ -6,9 +6,9 @@ import pytest
 
 from tirxlab.porting import port
 from tirxlab.salvage import runnable
-from tirxlab.steps import SKELETON, StepError, refuse_syntax_errors, sections
+from tirxlab.steps import StepError, read_skeleton, refuse_syntax_errors, sections
 
-TEXT = SKELETON.read_text()
+TEXT = read_skeleton()
 BREAKS = (
     "(",
     "[1,",

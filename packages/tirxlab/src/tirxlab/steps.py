@@ -6,6 +6,7 @@ A kernels file defines `hgemm_v1(M, N, K)` .. `hgemm_v10(M, N, K)`. The section 
 
 import ast
 import functools
+import gzip
 import linecache
 import re
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 STEPS = tuple(range(1, 11))
-SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton"
+SKELETON = Path(__file__).parent / "data" / "gemm_kernels.skeleton.gz"
 _DEF = re.compile(r"^def[ \t]+hgemm_v(\d{1,4})[ \t]*\(", re.MULTILINE)
 _OPENS = re.compile(r"#[^\n]*|\"\"\"|'''|[\"']")  # a comment or a string
 _ENDS = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in ('"""', "'''")}
@@ -58,6 +59,15 @@ def read_text(path: Path) -> str:
         raise StepError(f"{path}:{line}: this is not UTF-8 text; save the file as UTF-8") from None
     except OSError as error:
         raise StepError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def read_skeleton() -> str:
+    """gemm_kernels.py as it is handed out; "" where that file is missing."""
+    return gzip.decompress(SKELETON.read_bytes()).decode() if SKELETON.exists() else ""
+
+
+def write_skeleton(text: str) -> None:
+    SKELETON.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 @functools.lru_cache(maxsize=4)
@@ -127,8 +137,7 @@ def may_have(text: str, step: int) -> bool:
 
 def is_untouched(text: str, step: int) -> bool:
     """Whether the step still reads as its skeleton (empty lines and spaces at line ends do not count)."""
-    skeleton = SKELETON.read_text(encoding="utf-8") if SKELETON.exists() else ""
-    mine, original = sections(text).get(step), sections(skeleton).get(step)
+    mine, original = sections(text).get(step), sections(read_skeleton()).get(step)
     return mine is not None and original is not None and _squeezed(mine) == _squeezed(original)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from tirxlab.cli import app
 from tirxlab.cli.common import REFERENCE
-from tirxlab.steps import SKELETON, sections
+from tirxlab.steps import read_skeleton, sections
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def kernels(tmp_path):
     """Makes a kernels file: the skeleton with steps taken from the reference, edited."""
 
     def make(*steps: int, edit=("", ""), name="gemm_kernels.py"):
-        parts, theirs = sections(SKELETON.read_text()), sections(REFERENCE.read_text())
+        parts, theirs = sections(read_skeleton()), sections(REFERENCE.read_text())
         for step in steps:
             assert edit[0] in theirs[step]
             parts[step] = theirs[step].replace(*edit, 1)

@@ -7,7 +7,6 @@ import pytest
 
 from tirxlab.cli import app
 from tirxlab.cli.common import REFERENCE, ROOT, parse_steps
-from tirxlab.steps import SKELETON
 
 COMMANDS = [
     name
@@ -110,14 +109,8 @@ def test_another_python_is_told_in_one_line():
     assert "this is not the lab's Python; run `. .venv/bin/activate` first" in done.stderr
 
 
-def test_untouched_step_says_so(capsys):
-    status, _, err = run(
-        capsys,
-        "check",
-        "4",
-        "--kernels",
-        str(SKELETON),
-    )
+def test_untouched_step_says_so(capsys, kernels):
+    status, _, err = run(capsys, "check", "4", "--kernels", kernels())
     assert status == 1 and err.startswith("lab: step 4 is not implemented yet") and err.count("\n") == 1
 
 

@@ -8,14 +8,14 @@ import pytest
 from tirxlab.cli import app
 from tirxlab.cli.common import REFERENCE
 from tirxlab.porting import port
-from tirxlab.steps import SKELETON, STEPS, StepError, is_untouched, sections
+from tirxlab.steps import STEPS, StepError, is_untouched, read_skeleton, sections
 
 
 @pytest.fixture
 def mine(tmp_path):
     """A student's file: the skeleton with step 2 begun."""
     file = tmp_path / "gemm_kernels.py"
-    parts = sections(SKELETON.read_text())
+    parts = sections(read_skeleton())
     parts[2] = parts[2].replace("# TODO: ", "# done: ")
     file.write_text("".join(parts.values()))
     return file
@@ -74,7 +74,7 @@ def test_reset_changes_one_step_and_keeps_a_copy(mine):
     assert "# my note" in mine.read_text()
     assert mine.with_name("gemm_kernels.py.bak").read_text() == mixed
     assert app.main(["reset", "4", "--kernels", str(mine)]) == 0  # the note is before step 5
-    assert mine.read_text() == SKELETON.read_text()
+    assert mine.read_text() == read_skeleton()
     assert mine.with_name("gemm_kernels.py.bak2").exists()
 
 
@@ -84,7 +84,7 @@ def test_reset_brings_back_steps_that_were_deleted(mine, gone):
     assert app.main(["reset", ",".join(map(str, gone)), "--kernels", str(mine)]) == 0
     assert "# done: " in mine.read_text()  # existing steps are unchanged
     assert app.main(["reset", "2", "--kernels", str(mine)]) == 0
-    assert mine.read_text() == SKELETON.read_text()
+    assert mine.read_text() == read_skeleton()
 
 
 def test_reset_of_an_untouched_step_writes_nothing(mine, capsys):
@@ -96,7 +96,7 @@ def test_reset_of_an_untouched_step_writes_nothing(mine, capsys):
 def test_reset_works_on_a_file_that_does_not_parse(mine):
     mine.write_text(mine.read_text().replace("# done: ", "((( "))
     assert app.main(["reset", "2", "--kernels", str(mine)]) == 0
-    assert mine.read_text() == SKELETON.read_text()
+    assert mine.read_text() == read_skeleton()
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import time
 import pytest
 
 from tirxlab.cli.common import REFERENCE, ROOT
-from tirxlab.steps import SKELETON, StepError, may_have, parse_size, read_text, sections
+from tirxlab.steps import StepError, may_have, parse_size, read_skeleton, read_text, sections
 
 STEP_1 = sections(REFERENCE.read_text())[1]
-NOT_PYTHON = SKELETON.read_text().replace("with Tx.kernel():", "with Tx.kernel(:", 1)
-TWICE = SKELETON.read_text() + "\n\n" + STEP_1
+NOT_PYTHON = read_skeleton().replace("with Tx.kernel():", "with Tx.kernel(:", 1)
+TWICE = read_skeleton() + "\n\n" + STEP_1
 ON_A_FILE = [
     ["check", "1"],
     ["score"],
@@ -82,7 +82,7 @@ def test_reset_all_begins_anew_where_steps_are_lost(run, tmp_path, text):
     assert status == 2 and file.read_text() == text
     assert "begin anew with ./lab reset all" in err or "defined twice" in err
     assert run("reset", "all", "--kernels", str(file))[0] == 0
-    assert file.read_text() == SKELETON.read_text()
+    assert file.read_text() == read_skeleton()
     assert file.with_name("mine.py.bak").read_text() == text
 
 
@@ -115,7 +115,7 @@ def test_the_tests_tell_of_a_file_in_another_encoding_too(tmp_path):
     "head", ["def hgemm_v3 (M, N, K):", "def  hgemm_v3(M, N, K):", "def hgemm_v3(\n    M: int, N, K\n):"]
 )
 def test_a_step_is_found_however_its_head_is_spaced(head):
-    text = SKELETON.read_text().replace("def hgemm_v3(M, N, K):", head)
+    text = read_skeleton().replace("def hgemm_v3(M, N, K):", head)
     assert sections(text)[3].startswith(head) and list(sections(text)) == list(range(11))
 
 

@@ -17,7 +17,7 @@ from tirxlab.cli import common, outcomes, reset, watch
 from tirxlab.cli.common import REFERENCE, ROOT, UserError, left_out, steps_text, write_file
 from tirxlab.cli.runs import Outcome
 from tirxlab.cli.test import step_files
-from tirxlab.steps import SKELETON, todos
+from tirxlab.steps import read_skeleton, todos
 
 K = ["--kernels", str(REFERENCE)]
 LAB = [sys.executable, str(ROOT / "packages/tirxlab/src/tirxlab/cli" / "__main__.py")]
@@ -137,8 +137,8 @@ def test_bench_and_compare_run_what_is_written(run, kernels):
     assert status == 0 and "not run: step 1 (at 256x128x64: M must be 128 (got 256))" in out
 
 
-def test_of_a_file_without_a_written_step_the_commands_say_where_the_solutions_are(run):
-    status, out, err = run("check", "all", "--kernels", str(SKELETON))
+def test_of_a_file_without_a_written_step_the_commands_say_where_the_solutions_are(run, kernels):
+    status, out, err = run("check", "all", "--kernels", kernels())
     assert status == 1 and out == "" and err.count("\n") == 1
     assert "none of the steps 1-10 is implemented yet" in err
     assert "--kernels instructor/solutions/gemm_kernels.py" in err
@@ -166,7 +166,7 @@ def test_reset_writes_the_skeletons_anew_where_the_file_is_gone(run, tmp_path, m
     monkeypatch.setattr(reset, "STUDENT", tmp_path / "gemm_kernels.py")
     status, out, _ = run("reset", "3")
     assert status == 0 and "was missing" in out
-    assert (tmp_path / "gemm_kernels.py").read_text() == SKELETON.read_text()
+    assert (tmp_path / "gemm_kernels.py").read_text() == read_skeleton()
 
 
 def test_check_says_how_to_get_the_file_back_where_it_is_gone(run, tmp_path, monkeypatch):

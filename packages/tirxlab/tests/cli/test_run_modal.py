@@ -13,7 +13,7 @@ from processes import Signpost
 
 from tirxlab.cli.common import REFERENCE, ROOT
 from tirxlab.rubric import tomllib
-from tirxlab.steps import SKELETON, StepError, sections
+from tirxlab.steps import StepError, read_skeleton, sections
 
 pytest.importorskip("modal", reason="Modal is not installed")
 run_modal = importlib.import_module("run_modal")  # ends the process if Modal is missing
@@ -34,7 +34,7 @@ def test_a_passing_step_is_reported_with_its_counts():
 
 
 def test_a_failing_step_is_reported_with_the_end_of_its_output():
-    row = run_modal.run_step.local(2, SKELETON.read_text(), limit=280, device="sim", full=False)
+    row = run_modal.run_step.local(2, read_skeleton(), limit=280, device="sim", full=False)
     assert row["outcome"] == "failed" and row["counts"]["passed"] == 0
     assert "step 2 is not implemented yet" in row["output"]
 
@@ -99,7 +99,7 @@ def test_speeds_come_from_the_report_of_the_tests(tmp_path):
 
 
 def test_skeletons_stay_here_and_the_number_of_containers_is_capped(capsys):
-    parts, theirs = sections(SKELETON.read_text()), sections(SOLUTIONS)
+    parts, theirs = sections(read_skeleton()), sections(SOLUTIONS)
     text = "".join({**parts, **{step: theirs[step] for step in (1, 2, 4)}}.values())
     batches = []
 
@@ -115,7 +115,7 @@ def test_skeletons_stay_here_and_the_number_of_containers_is_capped(capsys):
     assert batches == [[1, 2], [4]]
     assert "step 3" in capsys.readouterr().out
     with pytest.raises(StepError, match="nothing was sent"):
-        run_modal.run_tests(given, SKELETON.read_text(), starmap)
+        run_modal.run_tests(given, read_skeleton(), starmap)
 
 
 @pytest.mark.parametrize(

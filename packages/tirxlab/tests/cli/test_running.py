@@ -8,7 +8,7 @@ from tirxlab.cli import doctor
 from tirxlab.cli.common import REFERENCE, output
 from tirxlab.cli.outcomes import table
 from tirxlab.cli.runs import Job, quick_or_all, run_jobs
-from tirxlab.steps import SKELETON, sections
+from tirxlab.steps import read_skeleton, sections
 
 K = ["--kernels", str(REFERENCE), "--device", "sim"]
 
@@ -73,7 +73,7 @@ def test_a_hang_is_a_finding(run, broken):
 
 
 def test_score_gives_points_for_right_steps_only(run, tmp_path):
-    parts, theirs = sections(SKELETON.read_text()), sections(REFERENCE.read_text())
+    parts, theirs = sections(read_skeleton()), sections(REFERENCE.read_text())
     parts[1], parts[2] = theirs[1], theirs[2].replace("phase_mma ^ 1", "phase_mma")
     file = tmp_path / "gemm_kernels.py"
     file.write_text("".join(parts.values()))
@@ -86,8 +86,8 @@ def test_score_gives_points_for_right_steps_only(run, tmp_path):
     assert said["steps"][1]["problems"]
 
 
-def test_score_of_a_file_without_one_finished_step_is_zero(run):
-    status, out, _ = run("score", "--kernels", str(SKELETON), "--device", "sim")
+def test_score_of_a_file_without_one_finished_step_is_zero(run, kernels):
+    status, out, _ = run("score", "--kernels", kernels(), "--device", "sim")
     assert status == 1 and "0 of 100 points" in out
 
 
@@ -123,13 +123,13 @@ def test_demo_covers_ten_steps_and_uneven_sizes():
     assert (8192, 8192, 8192) in quick_or_all(10, "sim", full=True)
 
 
-def test_demo_without_a_finished_step_says_what_to_do(run):
-    status, out, err = run("demo", "--kernels", str(SKELETON))
+def test_demo_without_a_finished_step_says_what_to_do(run, kernels):
+    status, out, err = run("demo", "--kernels", kernels())
     assert status == 1 and "no finished step" in err and out == ""
 
 
 def test_demo_of_finished_steps_prints_the_table(run, tmp_path):
-    parts, theirs = sections(SKELETON.read_text()), sections(REFERENCE.read_text())
+    parts, theirs = sections(read_skeleton()), sections(REFERENCE.read_text())
     file = tmp_path / "gemm_kernels.py"
     file.write_text("".join({**parts, 1: theirs[1]}.values()))
     status, out, _ = run("demo", "--kernels", str(file))

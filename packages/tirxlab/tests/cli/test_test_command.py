@@ -12,7 +12,7 @@ from tirxlab.cli import test as command
 from tirxlab.cli.common import ROOT, Paper, UserError, hang
 from tirxlab.cli.pytest_bar import cost_of
 from tirxlab.cli.runs import BUILD_COST
-from tirxlab.steps import SKELETON, UntouchedStep
+from tirxlab.steps import UntouchedStep
 
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
@@ -29,9 +29,9 @@ def test_a_test_that_is_named_is_run_whatever_is_written(kernels):
         assert command.written_first(Path(kernels(1)), ["-x", named]) == (["-x", named], {})
 
 
-def test_an_untouched_file_is_one_line():
+def test_an_untouched_file_is_one_line(kernels):
     with pytest.raises(UntouchedStep, match="none of the steps 1-10 is implemented yet"):
-        command.written_first(SKELETON, [])
+        command.written_first(Path(kernels()), [])
 
 
 @pytest.mark.parametrize("name", command.PARTS)

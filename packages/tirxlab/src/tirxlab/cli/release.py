@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tirxlab.cli.common import ROOT, STUDENT, UserError, output, read_text
-from tirxlab.steps import SKELETON
+from tirxlab.steps import read_skeleton
 
 
 def run(
@@ -25,7 +25,7 @@ def run(
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: is not empty; name a folder that does not exist yet")
-    if read_text(STUDENT) != read_text(SKELETON):
+    if read_text(STUDENT) != read_skeleton():
         raise UserError("gemm_kernels.py is not the skeleton: ./lab skeleton, or ./lab reset all")
     names = handout.files()
     with tempfile.TemporaryDirectory(dir=folder.parent if folder.parent.is_dir() else None) as scratch:

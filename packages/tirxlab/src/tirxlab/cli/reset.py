@@ -10,7 +10,7 @@ from tirxlab.cli.common import (
     shown,
     write_file,
 )
-from tirxlab.steps import SKELETON, STEPS, StepError, read_text, sections
+from tirxlab.steps import SKELETON, STEPS, StepError, read_skeleton, read_text, sections
 
 
 def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
@@ -19,14 +19,15 @@ def run(step: StepsArgument, kernels: KernelsOption = None) -> None:
     If gemm_kernels.py is missing, or with `all` a step has no def, all ten skeletons are written anew.
     """
     steps = parse_steps(step)
-    if not SKELETON.exists():
+    skeleton = read_skeleton()
+    if not skeleton:
         raise UserError(f"{SKELETON} is missing; get it again with git checkout, or run ./lab skeleton")
     if kernels is None and not STUDENT.exists():
-        write_file(STUDENT, read_text(SKELETON).encode())
+        write_file(STUDENT, skeleton.encode())
         print(f"{shown(STUDENT)} was missing: all ten steps are skeletons again")
         return
     path = kernels_file(kernels)
-    text, skeleton = read_text(path), read_text(SKELETON)
+    text = read_text(path)
     everything = len(steps) == len(STEPS) and not has_all_steps(text)
     restored = skeleton if everything else with_skeleton(text, skeleton, steps)
     if restored == text:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tirxlab.cli.common import REFERENCE, STUDENT, UserError
-from tirxlab.steps import SKELETON, read_text
+from tirxlab.steps import SKELETON, read_skeleton, read_text, write_skeleton
 
 
 def run(
@@ -18,8 +18,8 @@ def run(
         text = make_skeleton(read_text(REFERENCE))
     except (MarkerError, SyntaxError) as error:
         raise UserError(f"{REFERENCE.relative_to(STUDENT.parent)}: {error}") from None
-    files = [STUDENT, SKELETON]
-    stale = [path for path in files if not path.exists() or read_text(path) != text]
+    stale = [] if STUDENT.exists() and read_text(STUDENT) == text else [STUDENT]
+    stale += [] if read_skeleton() == text else [SKELETON]
     if check:
         for path in stale:
             print(f"{path.relative_to(STUDENT.parent)} is not what the solutions give; run ./lab skeleton")
@@ -27,7 +27,10 @@ def run(
     if STUDENT in stale and is_edited():
         raise UserError(f"{STUDENT.name} has been edited; move it away first, it would be overwritten")
     for path in stale:
-        path.write_text(text, encoding="utf-8")
+        if path == SKELETON:
+            write_skeleton(text)
+        else:
+            path.write_text(text, encoding="utf-8")
         print(f"wrote {path.relative_to(STUDENT.parent)}")
     if not stale:
         print("nothing to do: gemm_kernels.py is what the solutions give")
@@ -35,6 +38,4 @@ def run(
 
 def is_edited() -> bool:
     """Whether gemm_kernels.py is anything but the last skeleton that was generated."""
-    if not STUDENT.exists():
-        return False
-    return not SKELETON.exists() or read_text(STUDENT) != read_text(SKELETON)
+    return STUDENT.exists() and read_text(STUDENT) != read_skeleton()

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from tirxlab.steps import SKELETON, sections
+from tirxlab.steps import read_skeleton, sections
 
 Block = list[ast.stmt]
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -43,8 +43,7 @@ class Builder:
         self.tree = ast.parse(parts[step])
         self.own, self.header = parts[step], parts.get(0, "")
         self.earlier = [parts[number] for number in sorted(parts) if 0 < number < step]
-        handout = sections(SKELETON.read_text(encoding="utf-8")) if SKELETON.exists() else {}
-        self.handout = handout.get(step, "")  # the step's text in the handout
+        self.handout = sections(read_skeleton()).get(step, "")  # the step's text in the handout
         self.lines = self.own.splitlines(keepends=True)
         self.starts = [self.begin]
         for line in self.lines:
