@@ -11,6 +11,7 @@ from ptxsim.isa.layouts.descriptors import MatrixDescriptor, encode_matrix_descr
 from ptxsim.isa.layouts.fragments import mma_d, wgmma_d
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.units import mma
+from ptxsim.units.mma_form import MmaForm
 from ptxsim.units.wgmma_form import WgmmaForm
 from ptxsim.units.wgmma_product import block_of_registers, multiply_now
 from research.arithmetic.forms import BITS, Form, result
@@ -25,7 +26,7 @@ def product(form: Form, registers: list[np.ndarray], codes: tuple) -> np.ndarray
 
 def _warps(form: Form, given: list[np.ndarray]) -> np.ndarray:
     bitwise = form.last.split(".")[1] if form.last else ""
-    unit = mma.MmaForm(form.m, form.n, form.k, form.a, form.b, form.d, form.d, False, bitwise)
+    unit = MmaForm(form.m, form.n, form.k, form.a, form.b, form.d, form.d, False, bitwise)
     operands = mma._operand("a", form.m, form.k, form.a), mma._operand("b", form.n, form.k, form.b)
     ends = np.cumsum([len(given[2]), *map(len, given)])  # slots of D, A, B, C
     slots = [tuple(range(end - size, end)) for end, size in zip(ends, np.diff([0, *ends]), strict=True)]

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from ptxsim.driver import fatbin
-from ptxsim.driver.chips import CHIPS, LAYOUTS, properties
+from ptxsim.driver.chips import CHIPS, LAYOUTS, attributes, properties
 
 
 def text(target: str) -> str:
@@ -141,3 +141,10 @@ def test_properties_lie_where_programs_look(major, sms, optin):
     assert made.startswith(b"NVIDIA H200") and set(LAYOUTS) == {12, 13}
     assert struct.unpack_from("<i", made, sms)[0] == 132
     assert struct.unpack_from("<Q", made, optin)[0] == 227 * 1024
+
+
+def test_chips_of_the_rtx_series():
+    """`--chip auto`: PTX for sm_120a cannot run on a B200."""
+    chip = CHIPS["rtx5090"]
+    assert attributes(chip)[39] == 1536 and attributes(chip)[97] == 99 * 1024
+    assert fatbin.runs_on((120, "a"), chip.capability) and not fatbin.runs_on((100, "a"), chip.capability)

@@ -149,11 +149,6 @@ def test_product_by_fragments(m, k, bits):
     assert d[lane].tolist() == expected
 
 
-def test_volta_shape_is_refused():
-    with pytest.raises(ValueError, match="m8n8k4"):
-        mma_a(8, 4, 16)
-
-
 def test_tables_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
         mma_d(16, 8)[0][0, 0] = 1

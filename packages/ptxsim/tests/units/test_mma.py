@@ -134,11 +134,11 @@ def test_tf32_ignores_the_low_13_bits():
 
 
 @pytest.mark.parametrize("form, message", [
-    ("m8n8k4.row.col.f32.f16.f16.f32", "sm_70"),
+    ("m8n8k4.row.col.f32.f16.f16.f16", "no such form"),
     ("m16n8k16.row.col.f32.f16.bf16.f32", "not a modelled form of mma"),
     ("m16n8k16.row.col.f32.f16.f16.f16", "no such form"),
     ("m16n8k32.row.col.f32.bf16.bf16.f32", "no such form"),
-    ("m16n8k16.row.col.kind::mxf8f6f4.f32.e4m3.e4m3.f32", "not modelled"),
+    ("m16n8k16.row.col.kind::mxf8f6f4.f32.e4m3.e4m3.f32", "not a modelled form"),
 ])  # fmt: skip
 def test_refused(form, message):
     text = f"mma.sync.aligned.{form} {OPERANDS};"

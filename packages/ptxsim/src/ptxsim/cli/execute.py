@@ -17,7 +17,7 @@ def command(
     context: typer.Context,
     program: str = typer.Argument(..., help="The program, followed by its own arguments."),
     chip: str = typer.Option(
-        "auto", help="The chip that the program sees: a100, h200, b200; auto: as its PTX needs."
+        "auto", help="The chip that the program sees: a100, h200, b200, rtx5090; auto: as its PTX needs."
     ),
     order: str = ORDER,
     checks: bool = CHECKS,
@@ -101,7 +101,8 @@ def chip_for(program: Path) -> str:
     from ptxsim.driver.fatbin import PTX, inside
 
     targets = {i.target for i in inside(program.read_bytes()) if i.kind == PTX}
-    if any(arch >= 100 for arch, _ in targets):
-        return "b200"
+    newest = max((arch for arch, _ in targets), default=0)
+    if newest >= 100:
+        return "rtx5090" if newest >= 120 else "b200"
     special = {arch for arch, feature in targets if feature}
     return "a100" if special and max(special) < 90 else "h200"

@@ -13,7 +13,7 @@ from ptxsim.cli.common import Bad
 
 _CODE = re.compile(r"\b(code=)\[?([^\]]*)\]?")
 _SHORT = re.compile(r"(?:-arch|--gpu-architecture)=?(.*)")
-_CHIPS = {"a100": "80", "h200": "90a", "b200": "100a"}
+_CHIPS = {"a100": "80", "h200": "90a", "b200": "100a", "rtx5090": "120a"}
 
 
 def command(context: typer.Context) -> int:

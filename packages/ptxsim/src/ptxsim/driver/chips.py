@@ -23,6 +23,8 @@ class ChipProperties:
     shared_per_sm: int  # bytes
     l2: int  # bytes
     cluster: bool
+    threads_per_sm: int = 2048
+    ctas_per_sm: int = 32
 
     @property
     def shared_per_cta(self) -> int:
@@ -37,6 +39,9 @@ CHIPS = {
     "a100": ChipProperties("NVIDIA A100 (ptxsim)", 8, 0, 108, 80 * GB, 164 * KB, 40 << 20, False),
     "h200": ChipProperties("NVIDIA H200 (ptxsim)", 9, 0, 132, 141 * GB, 228 * KB, 50 << 20, True),
     "b200": ChipProperties("NVIDIA B200 (ptxsim)", 10, 0, 148, 180 * GB, 228 * KB, 126 << 20, True),
+    "rtx5090": ChipProperties(
+        "NVIDIA GeForce RTX 5090 (ptxsim)", 12, 0, 170, 32 * GB, 100 * KB, 96 << 20, True, 1536, 24
+    ),
 }
 
 
@@ -46,9 +51,26 @@ def attributes(chip: ChipProperties) -> dict[int, int]:
         **dict.fromkeys((1, 2, 3), 1024),  # threads of a block, and along x and y
         **{4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535, 8: 48 * KB, 9: 64 * KB, 10: 32, 11: 2**31 - 1},
         **{12: 65536, 14: 512, 15: 1, 16: chip.sms, 19: 1, 30: 512, 31: 1, 32: 1, 37: 5120, 38: chip.l2},
-        **{39: 2048, 40: 3, 41: 1, 51: 32, 75: chip.major, 76: chip.minor, 78: 1, 79: 1, 80: 1},
+        **{
+            39: chip.threads_per_sm,
+            40: 3,
+            41: 1,
+            51: 32,
+            75: chip.major,
+            76: chip.minor,
+            78: 1,
+            79: 1,
+            80: 1,
+        },
         **{81: chip.shared_per_sm, 82: 65536, 83: 1, 87: 2, 89: 1, 90: 1, 95: 1},
-        **{97: chip.shared_per_cta, 99: 1, 106: 32, 108: chip.l2 * 3 // 4, 109: 1 << 27, 111: KB},
+        **{
+            97: chip.shared_per_cta,
+            99: 1,
+            106: chip.ctas_per_sm,
+            108: chip.l2 * 3 // 4,
+            109: 1 << 27,
+            111: KB,
+        },
         **{115: 1, 120: int(chip.cluster)},
         **{127: int(chip.cluster), 129: 1, 134: -1, 131: -1},
     }

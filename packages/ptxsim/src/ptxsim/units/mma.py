@@ -1,24 +1,23 @@
 """mma.sync (PTX ISA 9.7.14.5): D = A * B + C by one warp, all four matrices in registers.
 
 Sums are computed in float64, which is exact, and rounded once to the type of D. A chip may round and order
-its sums differently (9.7.14.5.14). Block-scaled forms (sm_120a) and m8n8k4 of f16 (sm_70) are refused.
+its sums differently (9.7.14.5.14).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d
+from ptxsim.isa.layouts.fragments import mma_a, mma_b, mma_d, volta_ab, volta_d
 from ptxsim.isa.mathlib.floating import as_f32, as_f64, f32_result, f64_bits
 from ptxsim.isa.mathlib.inner import inner
 from ptxsim.isa.mathlib.integer import M16, M32
 from ptxsim.isa.mathlib.small_floats import f16_f32, f16_of
 from ptxsim.isa.mathlib.soft_float import RN
-from ptxsim.isa.number_formats import DECODERS
+from ptxsim.isa.number_formats import DECODERS, IN_TENSOR_MEMORY
 from ptxsim.jit import bytecode
 from ptxsim.jit.called import ParameterBlock, called
 from ptxsim.jit.compiled import compiled
@@ -27,87 +26,18 @@ from ptxsim.jit.intrinsics import column, lane_value, load32, set_lane_value
 from ptxsim.jit.loop_memory import set_word, word
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.registry import FastForm, refuse, slots_of, unit
+from ptxsim.units.mma_form import BITS, BOXES, PACKED, SETS, MmaForm, check_counts, decode_form
+from ptxsim.units.registry import FastForm, slots_of, unit
+from ptxsim.units.scaled_mma import SCALE_WORDS, apply_scales, scale_words
 from ptxsim.units.sparse_a import (
     ROWS,
     SPARSE_WORDS,
-    Sparse,
     all_defined,
-    decode_sparse,
     expand,
     report_undefined,
     sparse_words,
 )
 from ptxsim.units.warp import require_aligned, require_set
-
-_BYTES = {kind: DECODERS[kind].bytes for kind in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")}
-BITS = {**{kind: 8 * size for kind, size in _BYTES.items()}, "f64": 64, "s4": 4, "u4": 4, "b1": 1}
-# types of A and B -> (shapes, types of C and D)
-_INT4, _INT8, _FP8 = ("s4", "u4"), ("s8", "u8"), ("e4m3", "e5m2")
-_LEGAL = {
-    ("f16",): ({"m16n8k8", "m16n8k16"}, ("f16", "f32")),
-    ("bf16",): ({"m16n8k8", "m16n8k16"}, ("f32",)),
-    ("tf32",): ({"m16n8k4", "m16n8k8"}, ("f32",)),
-    ("f64",): ({"m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"}, ("f64",)),
-    _FP8: ({"m16n8k16", "m16n8k32"}, ("f16", "f32")),
-    _INT8: ({"m8n8k16", "m16n8k16", "m16n8k32"}, ("s32",)),
-    _INT4: ({"m8n8k32", "m16n8k32", "m16n8k64"}, ("s32",)),
-    ("b1",): ({"m8n8k128", "m16n8k128", "m16n8k256"}, ("s32",)),
-}
-_SPARSE = {
-    ("f16",): ({"m16n8k16", "m16n8k32"}, ("f16", "f32")),
-    ("bf16",): ({"m16n8k16", "m16n8k32"}, ("f32",)),
-    ("tf32",): ({"m16n8k8", "m16n8k16"}, ("f32",)),
-    _FP8: ({"m16n8k64"}, ("f16", "f32")),
-    _INT8: ({"m16n8k32", "m16n8k64"}, ("s32",)),
-    _INT4: ({"m16n8k64", "m16n8k128"}, ("s32",)),
-}
-SPARSE = ("sp", "sp::ordered_metadata")
-
-
-@dataclass(frozen=True)
-class MmaForm:
-    """The decoded modifiers of an MMA."""
-
-    m: int
-    n: int
-    k: int
-    a: str
-    b: str
-    c: str
-    d: str
-    saturate: bool
-    bitwise: str  # "xor" or "and" for b1, else ""
-    sparse: Sparse | None = None
-
-    @property
-    def stored(self) -> int:
-        """Elements of a row of A in registers."""
-        return self.k // 2 if self.sparse else self.k
-
-
-def sizes_of(instr) -> tuple[int, int, int]:
-    """(m, n, k) from the shape among the modifiers."""
-    shape = next(m for m in instr.mods if m[0] == "m" and m[1].isdigit())
-    m, n, k = shape[1:].replace("n", " ").replace("k", " ").split()
-    return int(m), int(n), int(k)
-
-
-def decode_form(instr) -> MmaForm:
-    """The form of an `mma.sync`; raises PtxError for one that does not exist or is not modelled."""
-    types = [m for m in instr.mods if m in BITS or m in ("f32", "s32")]
-    m, n, k = sizes_of(instr)
-    shape, (d, a, b, c) = f"m{m}n{n}k{k}", types
-    sparse = instr.mods[0] in SPARSE
-    for family, (shapes, results) in (_SPARSE if sparse else _LEGAL).items():
-        if a in family:
-            good = b in family and shape in shapes and c in results and d in results
-            if not good or c != d:
-                what = "sm_70's" if (shape, a) == ("m8n8k4", "f16") else "no such form, or"
-                raise refuse(instr, f"mma.{shape}.{'.'.join(types)}: {what} not modelled (PTX ISA 9.7.14.5)")
-    bitwise = next((x for x in ("xor", "and") if x in instr.mods), "")
-    made = decode_sparse(instr, k, BITS[a], instr.operands[5]) if sparse else None
-    return MmaForm(m, n, k, a, b, c, d, "satfinite" in instr.mods, bitwise, made)
 
 
 @lru_cache(maxsize=16)
@@ -117,9 +47,11 @@ def value_table(kind: str) -> np.ndarray:
     if bits > 16:
         return np.zeros(0, np.float32)
     codes = np.arange(1 << bits)
-    if kind in ("s4", "u4", "b1"):
+    if kind == PACKED:
+        return DECODERS["e2m1"].decode(codes)
+    if bits < 8:
         return (np.where(codes > 7, codes - 16, codes) if kind == "s4" else codes).astype(np.float32)
-    decoder = DECODERS[kind]
+    decoder = IN_TENSOR_MEMORY.get(kind) or DECODERS[kind]
     return decoder.decode(codes.astype(f"u{bits // 8}").view(decoder.raw))
 
 
@@ -153,8 +85,11 @@ def operand_of(place: np.ndarray, kind: str) -> Operand:
 
 # ---- the product, in compiled code; a ParameterBlock has these words, then those of A, then those of B ----
 
-QUIET, M, N, K, XOR, C_KIND, D_KIND, SATURATE, RESULTS, D_PLACES, C_SLOTS, D_SLOTS, METADATA = range(13)
-A_WORDS = METADATA + SPARSE_WORDS
+QUIET, M, N, K, XOR, C_KIND, D_KIND, SATURATE, RESULTS, D_PLACES, C_SLOTS, D_SLOTS, PRODUCTS, METADATA = (
+    range(14)
+)
+SCALES = METADATA + SPARSE_WORDS
+A_WORDS = SCALES + SCALE_WORDS
 BITS_EACH, TABLE, ELEMENTS, SLOTS, SHIFTS, PLACES, OPERAND_WORDS = range(7)
 F16, F32, S32, F64 = range(4)
 _RESULTS = {"f16": F16, "f32": F32, "s32": S32, "f64": F64}
@@ -235,7 +170,9 @@ def _rounded(kind, x, saturate):
 def multiply(block, registers, found):
     """D = A * B + C for a warp. registers: host address of its register file; found: see `expand`."""
     m, n, k, count = word(block, M), word(block, N), word(block, K), word(block, RESULTS)
-    a, b, d, out = np.empty(m * k), np.empty(n * k), np.empty(m * n), np.empty(32 * count)
+    products = word(block, PRODUCTS)
+    a, b, d = np.empty(products * m * k), np.empty(products * n * k), np.empty(products * m * n)
+    out = np.empty(32 * count)
     if word(block, METADATA) >= 0:
         stored = np.empty(m * k // 2)
         _decode(block + 8 * A_WORDS, registers, stored)
@@ -243,7 +180,11 @@ def multiply(block, registers, found):
     else:
         _decode(block + 8 * A_WORDS, registers, a)
     _decode(block + 8 * (A_WORDS + OPERAND_WORDS), registers, b)
-    _product(m, n, k, word(block, XOR), a, b, d)
+    if word(block, SCALES) > 0:
+        apply_scales(block + 8 * SCALES, registers, a, 0, m, k, k, 1)
+        apply_scales(block + 8 * SCALES, registers, b, 3, n, k, 1, n)
+    for p in range(products):
+        _product(m, n, k, word(block, XOR), a[p * m * k :], b[p * n * k :], d[p * m * n :])
     c_kind, d_kind = word(block, C_KIND), word(block, D_KIND)
     for e in range(count):
         slot = word(word(block, C_SLOTS), e)
@@ -298,35 +239,22 @@ def block_of(form: MmaForm, layout: Layout, args, quiet: bool) -> ParameterBlock
         *(quiet, form.m, form.n, form.k, form.bitwise == "xor"),
         *(_RESULTS[form.c], _RESULTS[form.d], form.saturate, len(halves)),
         *(np.ascontiguousarray((layout.row * form.n + layout.column).T), of_c, of_d),
+        form.products,
         *sparse_words(form.sparse, args[4] if form.sparse else -1),
+        *scale_words(form, args),
         *(oa.bits, oa.table, len(oa.shift), a[oa.register], oa.shift, oa.index),
         *(ob.bits, ob.table, len(ob.shift), b[ob.register], ob.shift, ob.index),
     )
 
 
-_RESULT_BITS = {"f16": 16, "f32": 32, "s32": 32, "f64": 64}
-
-
-_SETS: dict[str, Any] = {
-    "shape": " ".join(
-        sorted({shape for forms in (_LEGAL, _SPARSE) for s, _ in forms.values() for shape in s})
-    ),
-    "d": "f16 f32",
-    "half": "f16",
-    "wide": "bf16 tf32",
-    "eight": "e4m3 e5m2",
-    "int": "s8 u8 s4 u4",
-    "bits": "xor and",
-}
-_TYPES = (
-    ".d.half.half.d", ".f32.wide.wide.f32", ".d.eight.eight.d", "{.satfinite}.s32.int.int.s32",
-)  # fmt: skip
-_DENSE = "mma .sync.aligned.shape.row.col"
-
-
 def _layout(form: MmaForm) -> Layout:
-    operands = _operand("a", form.m, form.stored, form.a), _operand("b", form.n, form.k, form.b)
-    return Layout(*operands, *mma_d(form.m, form.n))
+    if form.products == 1:
+        operands = _operand("a", form.m, form.stored, form.a), _operand("b", form.n, form.k, form.b)
+        return Layout(*operands, *mma_d(form.m, form.n))
+    at, row, depth = volta_ab(form.sides[0] == "col")
+    _, column, along = volta_ab(form.sides[1] == "row")
+    operands = operand_of(at * 32 + row * 4 + depth, "f16"), operand_of(at * 32 + along * 8 + column, "f16")
+    return Layout(*operands, *volta_d(form.d == "f32"))
 
 
 def _fast_mma(instr, args: tuple, unset) -> ParameterBlock:
@@ -335,18 +263,15 @@ def _fast_mma(instr, args: tuple, unset) -> ParameterBlock:
 
 
 @unit(
-    *(f"{_DENSE}{types} d, a, b, c" for types in _TYPES),
-    f"{_DENSE}{{.rn}}.f64.f64.f64.f64 d, a, b, c",
-    f"{_DENSE}.s32.b1.b1.s32.bits.popc d, a, b, c",
-    *(f"mma.{s} .sync.aligned.shape.row.col{types} d, a, b, c, e, f" for types in _TYPES for s in SPARSE),
-    **_SETS,
+    *BOXES,
+    **SETS,
     writes=(0,),
     section="9.7.14.5",
     fast=FastForm(_fast_mma, called=multiply_warp, unheard=True),
 )
 def mma(instr):
     form = decode_form(instr)
-    _check_counts(instr, form)
+    check_counts(instr, form)
     return multiplier(form, _layout(form))
 
 
@@ -374,26 +299,5 @@ def multiplier(form: MmaForm, layout: Layout):
 
 
 def suspects(args, unset) -> list[int]:
-    """Slots of A, B and C that the kernel may read before it writes them."""
-    return [slot for operand in args[1:4] for slot in slots_of(operand) if slot in unset]
-
-
-def _check_counts(instr, form: MmaForm) -> None:
-    """Raises PtxError for a wrong number of registers in an operand (PTX ISA 9.7.14.5.1 - 9.7.14.5.13)."""
-    needs = []
-    for elements, kind in (
-        (form.m * form.n, form.d),
-        (form.m * form.stored, form.a),
-        (form.k * form.n, form.b),
-        (form.m * form.n, form.c),
-    ):
-        bits = _RESULT_BITS.get(kind) or BITS[kind]
-        needs.append(max(1, elements * bits // 32 // max(32, bits)))
-    require_counts(instr, needs + [1, 1] * bool(form.sparse))
-
-
-def require_counts(instr, needs: list[int]) -> None:
-    """Raises PtxError unless the operands have these numbers of registers."""
-    sizes = [len(o.items) if hasattr(o, "items") else 1 for o in instr.operands]
-    if sizes != needs:
-        raise refuse(instr, f"the operands D, A, B, C, .. take {needs} registers, not {sizes}")
+    """Slots of the sources that the kernel may read before it writes them."""
+    return [slot for operand in args[1:] for slot in slots_of(operand) if slot in unset]

@@ -66,7 +66,8 @@ class UnitSpec:
         return conform(instr, self.forms, self.section)
 
 
-_ANY_ORDER = {"vote", "shfl", "match", "redux"}  # ptxas accepts .sync anywhere in them, and CUB puts it last
+# ptxas accepts .sync and .sp anywhere in them: CUB puts .sync last, CUTLASS .sp behind .kind
+_ANY_ORDER = {"vote", "shfl", "match", "redux", "mma"}
 UNITS: dict[str, UnitSpec] = {}
 FAST_FORMS: list[tuple[FastForm, str]] = []  # (form, name of the module with its compiled functions)
 
@@ -122,12 +123,13 @@ def unit(
 def find_unit(instr: Instr) -> UnitSpec | None:
     """The unit whose name is the longest dotted prefix of the opcode."""
     parts = (instr.op, *instr.mods)
+    if instr.op in _ANY_ORDER:
+        named = [spec for spec in UNITS.values() if set(spec.name.split(".")) <= set(parts)]
+        return max(named, key=lambda spec: len(spec.name), default=None)
     for length in range(len(parts), 0, -1):
         spec = UNITS.get(".".join(parts[:length]))
         if spec is not None:
             return spec
-    if instr.op in _ANY_ORDER:
-        return next((s for s in UNITS.values() if set(s.name.split(".")) <= set(parts)), None)
     return None
 
 

@@ -22,7 +22,8 @@ from ptxsim.jit.compiled import compiled
 from ptxsim.jit.intrinsics import lane_value, load8, load32, set_lane_value
 from ptxsim.jit.loop_memory import word
 from ptxsim.jit.simd_matrix import decode_bf16, decode_f16, lane_products
-from ptxsim.units.mma import BITS, value_table
+from ptxsim.units.mma import value_table
+from ptxsim.units.mma_form import BITS
 from ptxsim.units.sparse_a import SPARSE_WORDS, expand, sparse_words
 from ptxsim.units.wgmma_form import WgmmaForm
 

@@ -11,18 +11,8 @@ from functools import lru_cache
 
 from ptxsim.isa.layouts.wmma import wmma_fragment
 from ptxsim.jit.called import ParameterBlock
-from ptxsim.units.mma import (
-    BITS,
-    Layout,
-    MmaForm,
-    block_of,
-    multiplier,
-    multiply_warp,
-    operand_of,
-    require_counts,
-    sizes_of,
-    suspects,
-)
+from ptxsim.units.mma import Layout, block_of, multiplier, multiply_warp, operand_of, suspects
+from ptxsim.units.mma_form import BITS, MmaForm, require_counts, sizes_of
 from ptxsim.units.registry import FastForm, unit
 
 WIDE = "m16n16k16 m8n32k16 m32n8k16"

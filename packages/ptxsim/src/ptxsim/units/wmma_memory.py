@@ -24,7 +24,7 @@ from ptxsim.jit.translate import resolve
 from ptxsim.machine.checked_access import log_rows, own_offsets, tell_own
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.split import Split
-from ptxsim.units.mma import sizes_of
+from ptxsim.units.mma_form import sizes_of
 from ptxsim.units.registry import FastForm, refuse, slots_of, unit
 from ptxsim.units.warp import require_aligned, require_set
 from ptxsim.units.warp_matrices import load_rows, matrix_words, store_rows

@@ -25,9 +25,8 @@ def _lanes(elements: int, bits: int):
 def mma_a(m: int, k: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """(row, k) of matrix A (m x k) of mma.sync, m = 8 or 16: [32, m * k / 32]. PTX ISA 9.7.14.5.
 
-    All shapes but m8n8k4 of f16 (four matrices at once, sm_70), which raises ValueError.
+    All shapes but m8n8k4 of f16, for which see `volta_ab`.
     """
-    _refuse_volta(m, k, bits)
     group, thread, register, place, per = _lanes(m * k // 32, bits)
     halves = m // 8  # registers alternate between rows 0-7 and 8-15, then move on along k
     return table(group + 8 * (register % halves), thread * per + place + 4 * per * (register // halves))
@@ -36,7 +35,6 @@ def mma_a(m: int, k: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
 @lru_cache(maxsize=64)
 def mma_b(k: int, n: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """(k, column) of matrix B (k x n, n = 8) of mma.sync: [32, k * n / 32]."""
-    _refuse_volta(8, k, bits)
     group, thread, register, place, per = _lanes(k * n // 32, bits)
     return table(thread * per + place + 4 * per * register, group)
 
@@ -48,9 +46,25 @@ def mma_d(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return table(lane // 4 + 8 * (element // 2), lane % 4 * 2 + element % 2)
 
 
-def _refuse_volta(m: int, k: int, bits: int) -> None:
-    if (m, k, bits) == (8, 4, 16):
-        raise ValueError("mma.sync.m8n8k4 of f16 is not modelled (sm_70)")
+@lru_cache(maxsize=2)
+def volta_ab(across: bool) -> tuple[np.ndarray, ...]:
+    """(product, row of A or column of B, k) of m8n8k4 in f16, four products: [32, 4]. PTX ISA 9.7.14.5.1.
+
+    across: whether a thread's elements lie across K: A is .col, B is .row.
+    """
+    lane, i = np.arange(32)[:, None], np.arange(4)[None, :]
+    mine, other = (i, lane % 4) if across else (lane % 4, i)
+    return table(lane % 16 // 4, mine + lane // 16 * 4, other)
+
+
+@lru_cache(maxsize=2)
+def volta_d(wide: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(8 * product + row, column) of C and D of m8n8k4, which are f16 or (wide) f32: [32, 8]."""
+    lane, i = np.arange(32)[:, None], np.arange(8)[None, :]
+    row, column = (
+        (lane % 2 + i // 2 % 2 * 2, i // 4 * 4 + lane // 2 % 2 * 2 + i % 2) if wide else (lane % 4, i)
+    )
+    return table(8 * (lane % 16 // 4) + row + lane // 16 * 4, column)
 
 
 @lru_cache(maxsize=64)
