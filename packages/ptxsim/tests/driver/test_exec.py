@@ -188,7 +188,8 @@ def test_a_kernel_that_is_not_modelled_is_incomplete(program):
     "words, line",
     [
         (["exec", "./not-there"], "ptxsim: ./not-there does not exist or is not executable"),
-        (["exec", "--chip", "h1", "true"], "ptxsim: --chip must be one of a100, h200, b200, auto (got 'h1')"),
+        (["exec", "--chip", "h1", "true"],
+         "ptxsim: --chip must be one of a100, h200, b200, rtx5090, auto (got 'h1')"),
         (["exec", "--order", "x", "true"],
          "ptxsim: --order must be program, adverse or a seed such as 7 (got 'x')"),
         (["exec", "--frobnicate", "true"], "ptxsim: No such option: --frobnicate"),

@@ -173,6 +173,14 @@ def test_brx_idx():
     assert out[0].tolist() == expected
 
 
+def test_brx_idx_under_a_guard():
+    """Lanes for which it is false go on behind it."""
+    x = np.arange(64, dtype=np.uint32)[None].copy()
+    text = BRX.replace("brx.idx %x0, TABLE;", "setp.lt.u32 %p, %x0, 3; @!%p brx.idx %x0, TABLE; bra C;")
+    out = run_registers(register_kernel(text, 1, 1), x, 1)
+    assert out[0].tolist() == [(v + 7 if v % 4 == 3 else v * v) + 1 for v in x[0].tolist()]
+
+
 def test_brx_idx_outside_its_table_is_reported():
     text = BRX.replace("and.b32 %x0, %r0, 3", "mov.b32 %x0, %r0")
     x = np.full((1, 32), 9, np.uint32)

@@ -129,7 +129,8 @@ def test_128_bit_registers():
     .reg .b64 %in, %out, %a, %b, %off; .reg .b128 %q<3>; .reg .b32 %t;
     ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x; mul.wide.u32 %off, %t, 16;
     add.u64 %in, %in, %off; add.u64 %out, %out, %off;
-    ld.global.b128 %q0, [%in]; mov.b128 {{%a, %b}}, %q0; xor.b64 %a, %a, 255;
+    .reg .b32 %w<4>; ld.global.b128 %q0, [%in]; mov.b128 {{%w0, %w1, %w2, %w3}}, %q0;
+    mov.b128 %q1, {{%w0, %w1, %w2, %w3}}; mov.b128 {{%a, %b}}, %q1; xor.b64 %a, %a, 255;
     mov.b128 %q1, {{%b, %a}}; mov.b128 %q2, %q1; st.global.b128 [%out], %q2; ret; }}"""
     x = np.random.default_rng(1).integers(0, 2**63, (32, 2), dtype=np.uint64)
     out = np.zeros_like(x)
@@ -137,6 +138,16 @@ def test_128_bit_registers():
     assert np.array_equal(out, np.stack([x[:, 1], x[:, 0] ^ np.uint64(255)], 1))
     with pytest.raises(ptxsim.PtxError, match="128-bit operand of add"):
         ptxsim.load(ptx.replace("mov.b128 %q2, %q1", "add.b128 %q2, %q1, %q0"))
+
+
+def test_spaces_of_generic_addresses_and_volatile_local_variables():
+    text = """.reg .b32 %o; .local .b32 own; cvta.const.u64 %y0, table;
+    isspacep.const %p, %y0; isspacep.const %q, %in;
+    selp.b32 %o0, 1, 0, %p; selp.b32 %o1, 1, 0, %q; isspacep.param %q, %y0; selp.b32 %o2, 1, 0, %q;
+    st.volatile.local.u32 [own], %t; ld.volatile.local.u32 %o3, [own];"""
+    ptx = register_kernel(text, 1, 4).replace(".visible", ".const .b32 table;\n.visible", 1)
+    out = run_registers(ptx, np.zeros((1, 32), np.uint32), 4)
+    assert [x[5] for x in out.tolist()] == [1, 0, 0, 5]
 
 
 def test_cache_and_order_modifiers_change_nothing():

@@ -46,6 +46,8 @@ def launched(text: str, given):
         ("", "ld.param.u32 %r, [s+12];"),
         (CONVERTED, "ld.u32 %r, [%a+4];"),
         (CONVERTED, "isspacep.global %p, %a; @%p ld.u32 %r, [%a+4];"),
+        (CONVERTED, "isspacep.param::entry %p, %a; @%p ld.u32 %r, [%a+4];"),
+        (CONVERTED, "isspacep.const %p, %a; @!%p ld.u32 %r, [%a+4];"),
         (f"{CONVERTED} cvta.to.param.u64 %a, %a;", "ld.param.u32 %r, [%a+4];"),
     ],
 )

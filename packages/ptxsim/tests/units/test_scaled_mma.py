@@ -66,7 +66,7 @@ def test_kinds(kind, k, a_kind, b_kind, scale, count, sparse):
     second = len(data) - 8
     operands = [vector("o", 0, 4), vector("r", 0, 4), vector("r", 4, second), vector("r", 4 + second, 4)]
     if sparse:
-        operands += [f"%r{len(data)}", "0"]
+        operands += [f"{{%r{len(data)}}}", "0"]  # in braces, as CUTLASS writes it
         data.append(metadata(indices, 4 if packed else 8, 0))
     name = f"mma.sync.aligned.kind::{kind}{'.sp::ordered_metadata' * sparse}.m16n8k{width}.row.col"
     types = f"f32.{a_kind}.{b_kind}.f32"

@@ -15,6 +15,7 @@ from ptxsim.driver import fatbin
 from ptxsim.driver.arena import Arena
 from ptxsim.driver.chips import ChipProperties
 from ptxsim.driver.repeats import Repeats
+from ptxsim.driver.telling import short
 from ptxsim.machine.global_memory import shared_layout, shared_variables
 from ptxsim.report.findings import Finding
 
@@ -53,7 +54,7 @@ class Record:
     @classmethod
     def refused(cls, number: int, kernel: str, why: object) -> Record:
         """That a kernel cannot run."""
-        finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {kernel}: {why}")
+        finding = Finding("unsupported", "incomplete", f"ptxsim cannot run {short(kernel)}: {why}")
         none = (0, 0, 0)
         return cls(number, kernel, none, none, none, "incomplete", [finding], [], {})
 

@@ -12,6 +12,7 @@ SPACES = {  # spelling -> space; generic has no word; constants and parameters a
 # addresses are also valid as shared::cluster addresses; the system reserves the first 1 KB of the window.
 SHARED_BASE, SHARED_END = 1 << 40, (1 << 40) + (1 << 32)
 LOCAL_BASE, LOCAL_END = 1 << 41, (1 << 41) + (1 << 32)
+SHORT_BASE, SHORT_END = 1 << 30, 1 << 32  # parameters and constants: addresses fit LLVM's 32-bit pointers
 GLOBAL_BASE = 0x7000_0000_0000
 PARAM_WINDOW = 0x4000_0000_0000  # kernel parameters: cvta.param adds this to their address in .param space
 RANK_SHIFT = 24

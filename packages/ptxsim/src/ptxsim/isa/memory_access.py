@@ -100,7 +100,7 @@ def _misfit(instr: Instr) -> str:
     spaces = mods & ELSEWHERE
     if spaces and cached:
         return f".{min(cached)} is for global memory"
-    if spaces - _SHARED and STRONG & mods:
+    if spaces - _SHARED and STRONG & mods and not {"volatile", "local"} <= mods:  # CUDA 13.5 writes these
         return f".{min(spaces)} is visible to its own thread only"
     if mods & _OPERATORS and any("evict" in mod or "allocate" in mod for mod in cached):
         return "a cache operator excludes an eviction priority"

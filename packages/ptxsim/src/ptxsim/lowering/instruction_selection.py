@@ -151,8 +151,6 @@ def find_copies(rows: list[Row], blocks: list[cfg.Block]) -> None:
 
 def branch_table(function: Function, instr: Instr) -> list[Label]:
     """The targets of brx.idx."""
-    if instr.pred is not None:
-        raise PtxError("a guarded brx.idx is not modelled", instr.line, instr.text)
     return function.branchtargets[instr.operands[1].name]
 
 

@@ -34,6 +34,12 @@ def _names(operand) -> set[str]:
     return {i.name for i in operand.items if isinstance(i, Reg)} if isinstance(operand, Vec) else set()
 
 
+def _in_two(vector: Vec) -> tuple:
+    """The lower and the upper half of a vector of two or four."""
+    low, high = vector.items[: len(vector.items) // 2], vector.items[len(vector.items) // 2 :]
+    return (low[0], high[0]) if len(low) == 1 else (Vec(low), Vec(high))
+
+
 def _split(instr: Instr, wide: set[str]) -> list[Instr]:
     def halves(o):
         return _halves(o.name) if isinstance(o, Reg) and o.name in wide else o
@@ -45,6 +51,9 @@ def _split(instr: Instr, wide: set[str]) -> list[Instr]:
     if instr.op == "mov" and len(vectors) == len(operands):
         pairs = zip(vectors[0].items, vectors[1].items, strict=True)
         return [replace(instr, mods=("b64",), operands=pair) for pair in pairs]
+    if instr.op == "mov" and sorted(len(o.items) for o in operands if isinstance(o, Vec)) == [2, 4]:
+        parts = [_in_two(o) for o in operands if isinstance(o, Vec)]
+        return [replace(instr, mods=("b64",), operands=pair) for pair in zip(*parts, strict=True)]
     if instr.op in _AS_PAIR and all(isinstance(o, Mem | Vec | Reg) for o in operands):
         return [replace(instr, operands=operands)]
     raise PtxError(f"a 128-bit operand of {instr.op} is not modelled", instr.line, instr.text)

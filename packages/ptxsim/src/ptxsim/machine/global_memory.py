@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from ptxsim.frontend.ast import Var
-from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SHARED_START
+from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SHARED_START, SHORT_BASE
 from ptxsim.jit.host import address_in_host
 
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access does not hit a neighbour
@@ -15,7 +15,6 @@ LEAST_ALIGN = 16  # bytes, of dynamic shared memory
 MAX_LOCAL = 512 * 1024  # bytes of a thread (the same guide)
 MAX_SHARED = 227 * 1024  # bytes a CTA can have on sm_90 and sm_100 (CUDA C++ guide, compute capabilities)
 RESERVED_SMEM = Var("%reserved_smem", "shared", "b8", 32, 512, 512)  # cooperative_groups takes 288 B of it
-SHORT_BASE = 1 << 30  # of parameters and constants: their addresses must fit LLVM's 32-bit pointers
 
 
 class GlobalMemory:

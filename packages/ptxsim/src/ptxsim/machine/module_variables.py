@@ -12,7 +12,8 @@ import ml_dtypes
 import numpy as np
 
 from ptxsim.frontend.ast import Module, Var
-from ptxsim.machine.global_memory import SEGMENT_ALIGN, SHORT_BASE
+from ptxsim.isa.address_map import SHORT_BASE
+from ptxsim.machine.global_memory import SEGMENT_ALIGN
 
 VARIABLE_BASE = 0x7800_0000_0000  # above all arrays of a launch
 _DTYPES = {"f16": "f2", "f32": "f4", "f64": "f8", "bf16": ml_dtypes.bfloat16, "pred": "u1"}

@@ -240,7 +240,7 @@ def block_of(form: MmaForm, layout: Layout, args, quiet: bool) -> ParameterBlock
         *(_RESULTS[form.c], _RESULTS[form.d], form.saturate, len(halves)),
         *(np.ascontiguousarray((layout.row * form.n + layout.column).T), of_c, of_d),
         form.products,
-        *sparse_words(form.sparse, args[4] if form.sparse else -1),
+        *sparse_words(form.sparse, slots_of(args[4])[0] if form.sparse else -1),
         *scale_words(form, args),
         *(oa.bits, oa.table, len(oa.shift), a[oa.register], oa.shift, oa.index),
         *(ob.bits, ob.table, len(ob.shift), b[ob.register], ob.shift, ob.index),

@@ -14,6 +14,8 @@ from ptxsim.isa.address_map import (
     RANK_SHIFT,
     SHARED_BASE,
     SHARED_END,
+    SHORT_BASE,
+    SHORT_END,
 )
 from ptxsim.isa.scalar.forms import ScalarOp
 from ptxsim.isa.syntax import conform, syntax
@@ -31,11 +33,13 @@ _WINDOW = {
 _TESTS = {
     "global": f"a < np.uint64({SHARED_BASE}) or a >= np.uint64({PARAM_WINDOW})",  # parameters too: 6.4.1.1
     "shared": f"np.uint64({SHARED_BASE}) <= a and a < np.uint64({SHARED_END})",
+    "const": f"np.uint64({SHORT_BASE}) <= a and a < np.uint64({SHORT_END})",
+    "param": f"np.uint64({PARAM_WINDOW + SHORT_BASE}) <= a and a < np.uint64({PARAM_WINDOW + SHORT_END})",
     "local": f"np.uint64({LOCAL_BASE}) <= a and a < np.uint64({LOCAL_END})",
 }
 _SETS = {
     "any": "global const param param::entry shared shared::cta shared::cluster local",
-    "tested": "global shared shared::cta shared::cluster local",
+    "tested": "global const param param::entry shared shared::cta shared::cluster local",
     "size": "u32 u64",
     "bits": "b16 b32 b64 b128",
 }
