@@ -95,8 +95,11 @@ def load(ptx: str | bytes, refuse: bool = True) -> LoadedModule:
     return module
 
 
-def warm_up() -> None:
-    """Loads the compiled code that every checked launch needs, ahead of the first kernel (half a second)."""
+def warm_up(checks: bool = True) -> None:
+    """Loads the compiled code that every launch needs, ahead of the first kernel (half a second).
+
+    checks: whether launches with checks will follow; their code is loaded, too.
+    """
     import numpy as np
 
-    load(_SMALL).launch("small", block=(32, 1, 1), args=[np.zeros(32, np.uint32)])
+    load(_SMALL).launch("small", block=(32, 1, 1), args=[np.zeros(32, np.uint32)], checks=checks)

@@ -7,6 +7,7 @@ import pytest
 from ptx_samples import compile_ptx
 
 import ptxsim
+from ptxsim.checks.race.older_writes import MOST_CHECKED
 from ptxsim.grid import co_resident as resident
 
 BARRIER = r"""
@@ -131,7 +132,7 @@ def test_only_a_cooperative_launch_may_wait_for_later_clusters():
 
 
 def test_checks_say_what_they_did_not_see():
-    _, result = meet(SYNC, resident.MOST_CHECKED + 1)
+    _, result = meet(SYNC, MOST_CHECKED + 1)
     assert result.verdict == "incomplete" and "not checked" in result.findings[0].message
 
 

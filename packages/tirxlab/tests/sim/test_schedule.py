@@ -10,8 +10,9 @@ from ptx_samples import compile_ptx
 
 import ptxsim
 import utils
-from ptxsim.checks.all_checks import checking_bus
+from ptxsim.grid import late_checks
 from ptxsim.grid import processes as parallel
+from ptxsim.grid.late_checks import bus_for
 from ptxsim.trace.bands import rows
 from ptxsim.trace.schedule import COPIES, LOADS, STORES, TENSOR, UNITS, WAITS, Costs, Event, schedule, spans
 from tirxlab.builders import builder
@@ -239,7 +240,7 @@ def edited(folder, step, old, new):
 
 def test_nobody_watches_without_trace(monkeypatch):
     seen = []
-    monkeypatch.setattr(parallel, "checking_bus", lambda *args: seen.append(args) or checking_bus(*args))
+    monkeypatch.setattr(late_checks, "bus_for", lambda *args: seen.append(args) or bus_for(*args))
     for checks, trace in ((False, False), (True, False), (False, True)):
         result = launch(checks=checks, trace=trace)
         assert (result.trace is not None) == trace

@@ -58,14 +58,9 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
 )
 
 
-def checking_bus(
-    launch: Launch, reporter, checks: bool = True, extra: tuple[Observer, ...] = ()
-) -> Bus | Silent:
-    """An event bus with all checks of a launch (none with checks=False), then `extra`; SILENT if both are
-    empty.
-    """
-    listeners = [check(launch, reporter) for check in OBSERVERS if checks] + [*extra]
-    return Bus(listeners, in_place=bool(extra)) if listeners else SILENT
+def checking_bus(launch: Launch, reporter, extra: tuple[Observer, ...] = ()) -> Bus:
+    """An event bus with all checks of a launch, then `extra`."""
+    return Bus([*(check(launch, reporter) for check in OBSERVERS), *extra], in_place=bool(extra))
 
 
 def bus_beside(first: Bus | Silent, launch: Launch, reporter) -> Bus | Silent:

@@ -10,10 +10,8 @@ from __future__ import annotations
 import functools
 from collections import deque
 
-from ptxsim.checks.all_checks import bus_beside
-from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.race.older_writes import MOST_CHECKED
 from ptxsim.events.bus import SILENT
+from ptxsim.grid.late_checks import bus_beside, checked_together
 from ptxsim.isa.memory_access import ELSEWHERE, LOOKS
 from ptxsim.isa.special_registers import SMS
 from ptxsim.machine.cluster import Cluster
@@ -60,8 +58,8 @@ def get_on(first: Cluster) -> int:
 def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
     """Continues a cluster that polls, together with the clusters of `rest`.
 
-    Returns (all Cluster objects used, how many clusters ended). If there are more than MOST_CHECKED, the
-    clusters of `rest` are not checked; a finding says so.
+    Returns (all Cluster objects used, how many clusters ended). If there are too many to check
+    together, the clusters of `rest` are not checked; a finding says so.
     """
     together = Together(first, rest)
     together.run()
@@ -79,7 +77,7 @@ class Together:
         self.holding: deque[Cluster] = deque()  # those that wait until others have seen what they did
         self.idle: list[Cluster] = []  # that have ended
         self.used, self.done = [first], 0
-        self.checked = detector(first.bus) is not None and len(rest) < MOST_CHECKED
+        self.checked = checked_together(first.bus, len(rest))
         if first.bus.heard and rest:
             self._say_what_is_not_known(first)
         if self.checked:

@@ -10,10 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ptxsim.checks.all_checks import checking_bus
-from ptxsim.checks.race.across_processes import detector
-from ptxsim.checks.race.async_work import Issued
-from ptxsim.checks.race.shadow_bytes import SHARED
 from ptxsim.grid.cores import cores
 from ptxsim.grid.processes import can_fork
 from ptxsim.isa.address_map import SHARED_BASE, SHARED_START
@@ -53,6 +49,11 @@ def compile_checks(launch) -> None:
 
     The launch cannot be used afterwards.
     """
+    from ptxsim.checks.all_checks import checking_bus
+    from ptxsim.checks.race.across_processes import detector
+    from ptxsim.checks.race.async_work import Issued
+    from ptxsim.checks.race.shadow_bytes import SHARED
+
     vars(launch)["loop"] = None
     reporter = Reporter([], launch.memory, 0, "", launch)
     bus = checking_bus(launch, reporter)

@@ -25,13 +25,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptxsim.checks.all_checks import checking_bus
 from ptxsim.checks.barrier_arrays import barrier_arrays
-from ptxsim.checks.diagnosis.deadlock.explain import explain
-from ptxsim.checks.race import across_processes
 from ptxsim.events.bus import Bus, Silent
+from ptxsim.grid import late_checks
 from ptxsim.grid.co_resident import fit, run_together
-from ptxsim.grid.repeats.recording import Recordings
 from ptxsim.grid.repeats.runner import Doubtful, Runner, comparable
 from ptxsim.grid.useless_grid import UselessGrid
 from ptxsim.machine.cluster import Cluster
@@ -68,8 +65,8 @@ def run_clusters(
         launch.not_started.offer(chosen, base_of(order), fit(launch))
         arrays = barrier_arrays(launch)
         reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch, arrays)
-        bus = checking_bus(launch, reporter, checks, extra)
-        recordings = Recordings(bus) if compare and isinstance(bus, Bus) else None
+        bus = late_checks.bus_for(launch, reporter, checks, extra)
+        recordings = late_checks.recordings(bus) if compare and isinstance(bus, Bus) else None
         runner = Runner(functools.partial(_cluster, launch, order, reporter, bus), recordings)
         part = _run(runner, chosen, jobs, reporter)
         if not bus.heard and not reporter.by_identity:
@@ -95,8 +92,8 @@ def _cluster(launch: Launch, order, reporter: Reporter, bus: Bus | Silent) -> Cl
     """A Cluster for the launch: without observers, one kept from an earlier launch, if there is one."""
     kept = None if bus.heard else launch.program.kept_cluster.take(launch)
     if kept is None:
-        return Cluster(launch, order, reporter, bus, explain)
-    kept.belong_to(launch, order, reporter, bus, explain)
+        return Cluster(launch, order, reporter, bus, late_checks.explain)
+    kept.belong_to(launch, order, reporter, bus, late_checks.explain)
     return kept
 
 
@@ -209,7 +206,7 @@ def _fork(runner: Runner, rest: range, jobs: int) -> list[Part]:
     discard = True
     try:
         parts = _received([receiver for _, receiver in workers])
-        conflict = across_processes.conflict(cluster.bus, [part.touched for part in parts])
+        conflict = late_checks.conflict(cluster.bus, [part.touched for part in parts])
         discard = conflict or any(part.ordered for part in parts)
     finally:
         for process, _ in workers:
@@ -272,7 +269,7 @@ def _work(runner: Runner, mine, sender) -> None:
             done, busiest = done + ran, max(busiest, runner.cluster.tensor_operations - before)
             ended = useless.give_up(done) or _stuck(runner.cluster.reporter)
         cluster, reporter = runner.cluster, runner.cluster.reporter
-        touched = across_processes.summary(cluster.bus, mine[:done])
+        touched = late_checks.summary(cluster.bus, mine[:done])
         found = Reporter.of(reporter.by_identity, reporter.appeared)
         sender.send(Part(found, _stats(cluster, done, busiest), touched, ended or bool(reporter.printed)))
     except BaseException as error:

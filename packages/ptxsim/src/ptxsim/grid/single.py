@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.deadlock.explain import explain
 from ptxsim.events.bus import SILENT, Bus
 from ptxsim.events.observer import Observer
+from ptxsim.grid.late_checks import explain
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.launch_view import Launch
 from ptxsim.report.findings import Reporter

@@ -29,7 +29,7 @@ from tirxlab.cli.common import (
     usable_device,
 )
 from tirxlab.cli.pictures import check_target, write_picture
-from tirxlab.cli.predict import apart
+from tirxlab.cli.predict import replayer
 from tirxlab.cli.trace import environ_width
 from tirxlab.forecast import CHIPS, NoForecast
 from tirxlab.steps import StepError, parse_size, read_text, size_text
@@ -205,7 +205,8 @@ def of_kernel(artifact) -> dict:
 def predicted(artifact, size: tuple[int, int, int], chip: str) -> Measured:
     """The column and timeline that are predicted for a chip; nothing is measured."""
     try:
-        found, timeline = apart(artifact, chip, 2.0 * math.prod(size))
+        with replayer() as forecast:
+            found, timeline = forecast(artifact, chip, 2.0 * math.prod(size))
     except NoForecast as error:
         return Measured(of_kernel(artifact) | dict.fromkeys(OF_FORECAST, "-"), None, str(error))
     return Measured(of_kernel(artifact) | {name: read(found) for name, read in OF_FORECAST.items()}, timeline)

@@ -1,6 +1,9 @@
 """`./lab predict S [SIZE]`: a step's predicted time on a chip that is not here, and what it waits for."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -109,22 +112,39 @@ def of_step(text: str, words: list[str], chip: str, kernels: Path | None):
 
 def foreseen(path: Path, step: int, size: Size, chip: str) -> tuple[Forecast, Timeline]:
     """Builds a step in the confined child and replays it in a process of its own, as check does."""
-    with Builder(read_text(path), path.name) as builder:
-        built = builder.build(step, size)
-    if built.kind == "misfit":
-        raise UserError(built.message)
-    if built.kind == "file":
-        raise StepError(built.message)
-    if built.artifact is None:
-        raise NoForecast(built.message)
-    return apart(built.artifact, chip, 2.0 * size[0] * size[1] * size[2])
+    with replayer() as forecast:
+        with Builder(read_text(path), path.name) as builder:
+            built = builder.build(step, size)
+        if built.kind == "misfit":
+            raise UserError(built.message)
+        if built.kind == "file":
+            raise StepError(built.message)
+        if built.artifact is None:
+            raise NoForecast(built.message)
+        return forecast(built.artifact, chip, 2.0 * size[0] * size[1] * size[2])
 
 
-def apart(artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Timeline]:
-    """The forecast and its timeline, made in a separate process, which may be killed; NoForecast if none."""
+@contextmanager
+def replayer() -> Iterator[Callable[[Artifact, str, float], tuple[Forecast, Timeline]]]:
+    """`apart`, in a process that imports the simulator from now on, while the caller builds the kernel."""
     with Pool(1) as pool:
-        pool.submit("forecast", attempt, artifact, chip, flops)
-        ((_, found),) = pool.results()
+        pool.start(prepare)
+        yield partial(apart, pool)
+
+
+def prepare() -> None:
+    """Loads what `attempt` will need. Runs in a process of the pool."""
+    import ptxsim
+    import ptxsim.forecasting
+    import tirxlab.devices.sim  # noqa: F401
+
+    ptxsim.warm_up(checks=False)
+
+
+def apart(pool: Pool, artifact: Artifact, chip: str, flops: float) -> tuple[Forecast, Timeline]:
+    """The forecast and its timeline, made in a separate process, which may be killed; NoForecast if none."""
+    pool.submit("forecast", attempt, artifact, chip, flops)
+    ((_, found),) = pool.results()
     if isinstance(found, Failed):
         if found.memory:
             raise MemoryError(found.message)
@@ -150,8 +170,9 @@ def of_track(name: str, words: list[str], chip: str, kernels: Path | None):
     rung = tracks.one_rung(track, words[0] if words else None)
     size = parse_size(words[1]) if len(words) > 1 else SIZE
     path = tracks.source(track, rung, kernels)
-    artifact = tracks.build(rung, path, size).artifact
-    found = apart(artifact, chip, 2.0 * size[0] * size[1] * size[2])
+    with replayer() as forecast:
+        artifact = tracks.build(rung, path, size).artifact
+        found = forecast(artifact, chip, 2.0 * size[0] * size[1] * size[2])
     return f"{track.title} rung {rung.number}, {rung.title}", size, found, path
 
 

@@ -12,6 +12,11 @@ from collections.abc import Callable
 from ptxsim.events.bus import EVENTS, MAKE_TOKENS, written_out
 from ptxsim.machine.cluster import Cluster
 
+
+class Different(Exception):
+    """The cluster does something that no recorded one did at this point."""
+
+
 _PARTS = {  # parameter -> expression for the key; a parameter that is not listed is itself the expression
     "cluster": "",
     "fence": "",  # determined by the row

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ptxsim.checks.race.across_processes import detector
 from ptxsim.events.bus import Bus
-from ptxsim.grid.repeats.event_keys import COMPARE, OURS, RECORD, end, form, function, state
+from ptxsim.grid.repeats.event_keys import COMPARE, OURS, RECORD, Different, end, form, function, state
 from ptxsim.grid.repeats.footprint import ClusterFootprint
 from ptxsim.grid.repeats.global_rows import GlobalRows
 from ptxsim.machine.cluster import Cluster
@@ -26,10 +26,6 @@ from ptxsim.report.merging import absorb
 MOST_WAYS = 8  # most recordings, of distinct sequences of events, that are kept in a launch
 MOST_EVENTS = 400_000  # most events of a recording; with this many in all recordings, no more are made
 MOST_BYTES = 1 << 26  # the same for bytes of the threads' accesses
-
-
-class Different(Exception):
-    """The cluster does something that no recorded one did at this point."""
 
 
 class Known(NamedTuple):

@@ -9,10 +9,14 @@ all checks (`Doubtful`).
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
-from ptxsim.grid.repeats.recording import Different, Recordings
+from ptxsim.grid.repeats.event_keys import Different
 from ptxsim.machine.cluster_series import ClusterSeries, runs_in_series
 from ptxsim.machine.launch_view import Launch
+
+if TYPE_CHECKING:  # it imports the race detector
+    from ptxsim.grid.repeats.recording import Recordings
 
 MOST_LONGER, ENOUGH = 2, 100_000  # a compared cluster may run MOST_LONGER * longest + ENOUGH instructions
 MOST_MISSES = 3  # consecutive clusters that differ from all recordings, after which comparing does not pay
