@@ -45,6 +45,8 @@ ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "trace",
     "timing",
 )
+CHECKS = ("race", "diagnosis", "lifecycle")  # rooms of `checks`; the files beside them come before, but for
+ALL_CHECKS = "all_checks"  # this one
 # With `ptxsim` itself, everything that others may import.
 PUBLIC = ("tracing", "forecasting", "observing", "layouts", "rendering")
 FACE = tuple(  # on top of all rooms
@@ -165,6 +167,23 @@ def test_ptxsim_imports_point_down():
     ours = {file.relative_to(base("ptxsim")).as_posix(): tree_of(file) for file in files("ptxsim")}
     found = {path: climbing(path, tree) for path, tree in ours.items()}
     assert {path: wrong for path, wrong in found.items() if wrong} == {}
+
+
+def floor_of_check(name: str) -> int:
+    """Of a file's path without suffix, or of the full name of an import, its parts after `checks`."""
+    first = name.split("/")[0]
+    return len(CHECKS) if first == ALL_CHECKS else CHECKS.index(first) if first in CHECKS else -1
+
+
+def test_the_rooms_of_the_checks_import_only_those_below():
+    rooms = base("ptxsim") / "ptxsim" / "checks"
+    wrong = set()
+    for file in rooms.rglob("*.py"):
+        path = file.relative_to(rooms).with_suffix("").as_posix()
+        names = {n.split(".checks.")[1] for n in modules(tree_of(file)) if n.startswith("ptxsim.checks.")}
+        floor = floor_of_check(path)
+        wrong |= {(path, n) for n in names if floor_of_check(n.replace(".", "/")) > floor}
+    assert wrong == set()
 
 
 @pytest.mark.parametrize(

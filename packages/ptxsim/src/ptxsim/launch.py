@@ -12,10 +12,10 @@ import numpy as np
 
 from ptxsim.arguments import Arguments
 from ptxsim.causes.hints import CUDA, Hints
-from ptxsim.checks.lifecycle.early_register_reads import carried_away, early_uses
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import forget_noted, marked_arrays, report_unwritten
 from ptxsim.checks.only_read import only_read
+from ptxsim.checks.register_uses import carried_away, early_uses
 from ptxsim.frontend.ast import Module, Var
 from ptxsim.grid import processes as parallel
 from ptxsim.grid.co_resident import talks

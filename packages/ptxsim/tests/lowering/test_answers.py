@@ -3,7 +3,7 @@
 import pytest
 
 import ptxsim
-from ptxsim.checks.lifecycle.ignored_answers import ignored_questions
+from ptxsim.checks.static_flow import ignored_questions
 from ptxsim.lowering.answers import asked_again
 
 HEAD = """.version 9.0

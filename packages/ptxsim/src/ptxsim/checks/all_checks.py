@@ -11,6 +11,7 @@ from ptxsim.checks.barrier_history import History
 from ptxsim.checks.barrier_names import BarrierNames
 from ptxsim.checks.cta_barriers import CtaBarriers
 from ptxsim.checks.diagnosis.oddities import Oddities
+from ptxsim.checks.diagnosis.races import report
 from ptxsim.checks.diagnosis.seen import Seen
 from ptxsim.checks.lifecycle.adding_stores import AddingStores
 from ptxsim.checks.lifecycle.bulk_copies import BulkCopies
@@ -33,6 +34,11 @@ from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Launch
 
+
+def _race_detector(launch: Launch, reporter) -> RaceDetector:
+    return RaceDetector(launch, reporter, report)
+
+
 OBSERVERS: tuple[Callable[..., Observer], ...] = (
     BarrierNames,
     Barriers,
@@ -52,7 +58,7 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     AddingStores,
     UnsetStores,
     WmmaFragments,
-    RaceDetector,
+    _race_detector,
     Oddities,
     Seen,
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ptxsim.checks.lifecycle.ignored_answers import ignored_questions
+from ptxsim.checks.static_flow import ignored_questions
 from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
+from ptxsim.lowering.answers import PURE, questions
 from ptxsim.lowering.cfg import next_rows
 from ptxsim.units.registry import signalled
 
@@ -272,3 +273,18 @@ def _synchronises(instr) -> bool:
     if instr.op in ("bar", "barrier"):
         return "warp" not in instr.mods
     return waits_for_phase(instr)
+
+
+@functools.lru_cache(maxsize=16)
+def ignored_questions(program) -> frozenset[int]:
+    """Rows of try_wait whose result decides nothing: no branch, no guard, nothing stored."""
+    return frozenset(row for row in questions(program, {"try_wait"}) if _ignored(program, row))
+
+
+def _ignored(program, row: int) -> bool:
+    """Whether no register that depends on the result guards anything, or is used by anything but
+    arithmetic.
+    """
+    known = set(targets(program.instrs[row]))
+    users = (program.instrs[user] for user in follow(program, known))
+    return all(i.op in PURE and (i.pred is None or i.pred.reg.name not in known) for i in users)

@@ -12,6 +12,11 @@ from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
 
 
+def case_of(races) -> Case:
+    """The case of the cluster that a race detector has watched."""
+    return Case(races.cluster, races.reporter)
+
+
 class Case:
     def __init__(self, cluster: Cluster, reporter):
         self.cluster, self.reporter, self.program = cluster, reporter, cluster.program

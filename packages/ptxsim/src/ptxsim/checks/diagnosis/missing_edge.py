@@ -19,6 +19,7 @@ from ptxsim.checks.diagnosis.carriers import (
     own_signals,
     unawaited,
 )
+from ptxsim.checks.diagnosis.case import case_of
 from ptxsim.checks.diagnosis.handed_back import (
     freed_early,
     handed_back_early,
@@ -37,6 +38,7 @@ from ptxsim.checks.diagnosis.in_memory import (
 )
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
+from ptxsim.checks.diagnosis.missing_fence import missing_fence
 from ptxsim.checks.diagnosis.more_arrivals import let_in_by_excess, one_too_many
 from ptxsim.checks.diagnosis.old_phase import passed_again, passed_at_once
 from ptxsim.checks.diagnosis.other_arrivals import arrival_unwaited, by_thread, slot_by_cta, uncounted
@@ -74,9 +76,6 @@ from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair, has_waited
 from ptxsim.checks.race.guesses import guessed, tried
 from ptxsim.checks.race.shadow_order import (
-    NO_FENCE_READ,
-    NO_FENCE_WRITE,
-    NO_TCGEN05_FENCE,
     OPEN_READ,
     OPEN_WRITE,
     SAME_VALUE,
@@ -85,8 +84,7 @@ from ptxsim.checks.race.shadow_order import (
     WRITE_WRITE,
 )
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
-from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, threads_of, work_of
-from ptxsim.report.findings import lanes_text
+from ptxsim.checks.race.wording import barrier_of, line_text, threads_of, work_of
 
 _AWAITED_LATE = {"ld": "early", "st": "stored-early"}
 
@@ -94,9 +92,9 @@ _AWAITED_LATE = {"ld": "early", "st": "stored-early"}
 def missing(races, pair: AccessPair) -> Reason:
     """What would order the two accesses, with the hint that goes with it."""
     first = pair.first
-    text = _fence(races, pair)
-    if text:
-        return Reason(_cause(races, pair), text)
+    fence = missing_fence(races, pair)
+    if fence is not None:
+        return fence
     if pair.code in (SAME_VALUE, OPEN_WRITE, OPEN_READ) and not changed_by_many(races, pair):
         return _of_one_instruction(races, pair)
     if pair.code > UNACQUIRED:
@@ -209,33 +207,6 @@ def _unreleased(races, pair: AccessPair) -> Reason | None:
     return reason("arrival-weak", name=barrier_of(races, weak[0]), line=line_text(races, weak[1]))
 
 
-def _fence(races, pair: AccessPair) -> str:
-    first, second = pair.first, pair.second
-    if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
-        if pair.elsewhere is not None:
-            return "fence.proxy.async ran after the barrier; the writing threads must run it before"
-        where = "shared::cta" if pair.space == "shared" else "global"
-        if first.kind == "cp.async":
-            return f"no fence.proxy.async for .{where} after a wait for the copy"
-        return f"no fence.proxy.async for .{where} between the write and the barrier"
-    if pair.code != NO_TCGEN05_FENCE:
-        return ""
-    if first.kind == "ld" and not pair.waited:
-        return (
-            "its warp has not executed tcgen05.wait::ld; that a register was read orders no other access "
-            "(PTX ISA 9.7.16.6.4.5), though chips have read the columns by then"
-        )
-    if first.kind == "mma":  # its commit implies the other fence
-        later = UNITS.get(second.kind, "what comes later")
-        return f"no tcgen05.fence::after_thread_sync between the wait and {later}"
-    some = _fence_of_some_lanes(races, first)
-    if some:
-        return some
-    if second.kind == "thread":  # dealloc
-        return "no tcgen05.fence::before_thread_sync between that and the barrier"
-    return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
-
-
 def _wait(races, pair: AccessPair) -> Reason:
     """The missing wait on an mbarrier: left out, passed because of an old phase, or without effect."""
     found = (detect(races, pair) for detect in _DETECTORS)
@@ -257,7 +228,7 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Reason:
     """A barrier passes one access on, and the thread of the other access should have waited for it, even if
     its access came first in this run. Where memory is freed, perhaps no thread is left to wait.
     """
-    wrong = misnamed(races.case)
+    wrong = misnamed(case_of(races))
     if wrong is not None:
         return wrong
     name, first = barrier_of(races, place), pair.first
@@ -336,26 +307,8 @@ def _never_committed(races, pair: AccessPair) -> Reason | None:
     return Reason(CAUSES["by-thread"], f"no tcgen05.commit tells when this {work} is complete")
 
 
-def _fence_of_some_lanes(races, first: Access) -> str:
-    """Some lanes of a warp, but not all, have executed the fence after its tcgen05.ld or tcgen05.st."""
-    if first.kind not in ("ld", "st"):
-        return ""
-    _, lanes = races.synchronization.fenced.get(races.clocks.queue(first.agent).owner, ((), 0))
-    if not lanes:
-        return ""
-    who = f"lane{'s' * (lanes & (lanes - 1) > 0)} {lanes_text(lanes)}"
-    return (
-        f"{who} of its warp alone executed tcgen05.fence::before_thread_sync after it, which orders only the "
-        "thread that executes it: every lane that arrives needs one"
-    )
-
-
 def _cause(races, pair: AccessPair) -> Cause:
-    """What is missing if no record says more: the fence, or the wait before a read or a write."""
-    if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
-        return CAUSES["copy-fence" if pair.first.kind == "cp.async" else "proxy-fence"]
-    if pair.code == NO_TCGEN05_FENCE:
-        return CAUSES["tcgen05-fence"]
+    """What is missing if no record says more: the wait before a read or a write."""
     if pair.space == "tmem" and "thread" in (pair.first.kind, pair.second.kind):  # a dealloc
         return CAUSES["freed-in-use"]
     reads = pair.first.verb == "write" and pair.second.verb == "read"

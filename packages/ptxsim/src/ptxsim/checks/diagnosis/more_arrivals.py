@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
+from ptxsim.checks.diagnosis.case import case_of
 from ptxsim.checks.diagnosis.excess_arrivals import room_for_all, twice_in_a_row
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.running_ahead import why
@@ -21,7 +22,7 @@ def one_too_many(races, pair: AccessPair) -> Reason | None:
     for place in carriers(races, pair.first):
         if (warp, place) not in pair.seen:
             continue
-        turns = both_ways(races.case, place)
+        turns = both_ways(case_of(races), place)
         if turns is not None:
             return turns
         more = _more_than_counted(races, place)
@@ -36,7 +37,7 @@ def let_in_by_excess(races, pair: AccessPair) -> Reason | None:
         more = _more_than_counted(races, place)
         if more is not None:
             return more
-        found = twice_in_a_row(races.case, place) or why(races.case, place)
+        found = twice_in_a_row(case_of(races), place) or why(case_of(races), place)
         if found.cause.id in _SHOWN:
             name = barrier_of(races, place)
             return Reason(found.cause, f"{name}, which was waited for, is complete too early: {found.text}")

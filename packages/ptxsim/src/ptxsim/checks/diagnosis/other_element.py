@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
+from ptxsim.checks.diagnosis.case import case_of
 from ptxsim.checks.diagnosis.out_of_step import newest_wait, others_columns
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
@@ -41,7 +42,7 @@ def other_slot(races, pair: AccessPair) -> Reason | None:
             rest = other_buffer(races, pair, place, other)
             if rest:
                 return reason("buffer", buffer=pair.buffer, rest=rest, **names)
-            if races.case.never_waited():
+            if case_of(races).never_waited():
                 return None  # with a wait missing, who waits for which element is luck
             awaited = history_of(races.cluster)[place].waits  # else nothing shows that it is for a later load
             late = awaited and filled_before(races, pair, other)

@@ -13,6 +13,7 @@ from ptxsim.checks.barrier_history import (
     times_signalled,
     times_waited,
 )
+from ptxsim.checks.diagnosis.case import case_of
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.misnamed import missent
 from ptxsim.checks.diagnosis.number_agreement import agree, role
@@ -54,7 +55,7 @@ def committed_early(races, pair: AccessPair) -> Reason | None:
     ahead = begun and min(at for at, p in commits if p == place) < begun[0]  # the first commit covers no MMA
     if not ahead and any(early < at <= first.epoch for at in begun):
         return _too_early(races, place, _let_pass(races, pair))
-    wrong = missent(races.case)
+    wrong = missent(case_of(races))
     if wrong is not None:
         return wrong
     skipped = _skips_phases(races, pair, place)
@@ -228,7 +229,7 @@ def loaded_twice(races, pair: AccessPair) -> Reason | None:
     both = _one_box(*beside)  # parts of both tensors again: the next tile would share one
     again = _one_box(one.copy, other.copy) and (both or None in beside) and not _passed_twice(races, between)
     short = len(others) + 1 < len(ring) + both  # else the thread has gone round the ring
-    if not alone and again and short and not races.case.never_waited():
+    if not alone and again and short and not case_of(races).never_waited():
         return reason("loaded-again", lines=lines)
     if not alone or not ring:
         return None
@@ -295,7 +296,7 @@ def hands_back_more(
     other side reports that the buffer is full; in_advance: whether it may signal once before the first round.
     """
     histories = history_of(races.cluster)
-    array_of = array_names(races.case)
+    array_of = array_names(case_of(races))
     backs, readies = (_rings(histories, places, array_of) for places in ({back}, ready))
     waited = [p for p in readies if warp in histories[p].waits]
     if warp is None or not waited:

@@ -7,14 +7,11 @@ elsewhere by its end: CUTLASS's main loops look whether the next stage is there,
 
 from __future__ import annotations
 
-import functools
-
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.checks.static_flow import follow, targets
+from ptxsim.checks.static_flow import ignored_questions
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait
 from ptxsim.events.views import Cluster, Launch, Split
-from ptxsim.lowering.answers import PURE, questions
 
 
 class IgnoredAnswers(Observer):
@@ -43,18 +40,3 @@ class IgnoredAnswers(Observer):
         for (_, place, _), where in self.open.items():
             cause, name = CAUSES["ignored-answer"], self.reporter.shared_name(place[1])
             self.reporter.add("mbarrier", "review", cause.tell(name=name), cause, where, key="ignored answer")
-
-
-@functools.lru_cache(maxsize=16)
-def ignored_questions(program) -> frozenset[int]:
-    """Rows of try_wait whose result decides nothing: no branch, no guard, nothing stored."""
-    return frozenset(row for row in questions(program, {"try_wait"}) if _ignored(program, row))
-
-
-def _ignored(program, row: int) -> bool:
-    """Whether no register that depends on the result guards anything, or is used by anything but
-    arithmetic.
-    """
-    known = set(targets(program.instrs[row]))
-    users = (program.instrs[user] for user in follow(program, known))
-    return all(i.op in PURE and (i.pred is None or i.pred.reg.name not in known) for i in users)

@@ -3,18 +3,19 @@
 The parts of the detector observe the machine in the order of `RaceDetector.parts`. Some keep the vector
 clocks of threads (synchronization.py, proxy_fences.py, thread_accesses.py), some record what hardware units
 access, as agents of their own (async_copies.py, tensor_core.py, tensor_memory.py). access_history.py looks
-every access up and finds conflicts; report.py turns them into findings.
+every access up and finds conflicts; `report` turns them into findings (diagnosis/races.py).
 """
 
 from __future__ import annotations
 
-from ptxsim.checks.diagnosis.case import Case
-from ptxsim.checks.race import report
+from collections.abc import Callable
+
 from ptxsim.checks.race.access_history import AccessHistory
 from ptxsim.checks.race.async_copies import BulkCopyOrder, ThreadCopies
 from ptxsim.checks.race.async_work import Transfers
 from ptxsim.checks.race.barrier_init import BarrierInit
 from ptxsim.checks.race.barrier_record import BarrierRecord
+from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.cta_barrier_phases import CtaBarrierPhases
 from ptxsim.checks.race.early_copies import EarlyCopies
 from ptxsim.checks.race.handshakes import Handshakes
@@ -31,12 +32,17 @@ from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 
+Report = Callable[["RaceDetector", dict[tuple, AccessPair]], None]
+
 
 class RaceDetector(Observer):
-    """The race detector of a launch: creates its parts, fixes their order and holds the state they share."""
+    """The race detector of a launch: creates its parts, fixes their order and holds the state they share.
 
-    def __init__(self, launch: Launch, reporter):
-        self.launch, self.reporter = launch, reporter
+    report(detector, pairs): called at the end of a cluster with the pairs that nothing orders.
+    """
+
+    def __init__(self, launch: Launch, reporter, report: Report):
+        self.launch, self.reporter, self.report = launch, reporter, report
         self.history = AccessHistory(self)
         self.barrier_init = BarrierInit(self)
         self.handshakes = Handshakes(self)
@@ -70,10 +76,6 @@ class RaceDetector(Observer):
             self.reporter.add("unsupported", "incomplete", message, key=("lanes",))
         self.transfers = Transfers()
 
-    @property
-    def case(self) -> Case:
-        return Case(self.cluster, self.reporter)
-
     def finish(self, cluster: Cluster) -> None:
         self.record.close(cluster)
-        report.report(self, self.history.pairs)
+        self.report(self, self.history.pairs)

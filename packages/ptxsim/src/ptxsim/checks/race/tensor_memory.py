@@ -6,15 +6,15 @@ from collections import deque
 
 import numpy as np
 
-from ptxsim.checks.lifecycle.early_register_reads import (
-    never_read,
-    rows_before_use,
-    used_before_handed_over,
-)
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.clock_rows import most
 from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.shadow_tmem import TmemShadow, enter, rectangle, touch_cells
+from ptxsim.checks.register_uses import (
+    never_read,
+    rows_before_use,
+    used_before_handed_over,
+)
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Split
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE

@@ -11,8 +11,8 @@ import functools
 from collections.abc import Iterator
 
 from ptxsim.checks.cta_barriers import cta_barriers
-from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.register_uses import never_read
 from ptxsim.checks.static_flow import definitions, reads, targets
 from ptxsim.frontend.ast import Imm, Instr, Reg
 from ptxsim.isa.memory_access import ASKS

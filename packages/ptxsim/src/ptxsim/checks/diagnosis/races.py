@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from ptxsim.checks.diagnosis.missing_edge import missing
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.same_output import changed_by_many, read_before
 from ptxsim.checks.diagnosis.unseen_arrival import unwritten_reads
-from ptxsim.checks.lifecycle.early_register_reads import never_read
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.carried_values import carried, placed_by_data
 from ptxsim.checks.race.conflict import AccessPair
@@ -33,9 +33,21 @@ from ptxsim.checks.race.shadow_order import (
 from ptxsim.checks.race.told_by_exchange import told_by_exchange
 from ptxsim.checks.race.unused_loads import unused
 from ptxsim.checks.race.wording import instr_of, line_of, side_of, text_of
+from ptxsim.checks.register_uses import never_read
 from ptxsim.machine.register_files import WHOLE_WARP
 
 _RACES = (WRITE_WRITE, WRITE_READ, READ_WRITE)
+
+
+class _Verdict(NamedTuple):
+    """What is said about a pair."""
+
+    kind: str  # "race" or "proxy-fence"
+    severity: str
+    edge: Reason  # the cause, and what is missing between the two
+    guess: Access | None  # the load whose value is only a guess, if that is what the pair is about
+    harmless: str  # why the order of the two changes nothing; "" if it may
+    changed: bool  # whether several outputs depend on it
 
 
 def report(races, pairs: dict[tuple, AccessPair]) -> None:
@@ -45,40 +57,65 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
     for pair in sorted(pairs.values(), key=_weight):
         if _without_barrier(races, pair) or _told_otherwise(pairs, pair):
             continue
-        kind, severity = _class(pair)
-        unread = kind == "race" and _loads_for_nobody(races, pair)
-        guess, harmless = guessed(races, pair), _harmless(races, pair, kind)
-        told = kind == "race" and told_by_exchange(races, pair)
-        beside = kind == "race" and _multiplied_in_vain(races, pair)
-        severity = "review" if guess or harmless or told or beside else severity
-        many = severity == "error" or pair.code == SAME_VALUE
-        many = many and not told and changed_by_many(races, pair)
-        severity = "error" if many else severity
-        edge = reason("beside-tile") if beside else missing(races, pair)
-        earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
-        what = f"{pair.place}: {later} and {earlier} are not ordered: {edge.text}"
-        if kind == "proxy-fence":
-            verb = "may miss" if pair.code == NO_FENCE_READ else "may overtake"
-            what = f"{pair.place}: {later} {verb} {earlier}: {edge.text}"
-        elif severity == "review" or pair.code == OPEN_READ:
-            what = f"{pair.place}: {later} after {earlier}: {edge.text}"
-        what += harmless
-        sides = {"first": side_of(races, pair.first), "second": side_of(races, pair.second)}
-        evidence = {"place": pair.place, "missing": edge.text} | sides
-        if pair.code == SAME_VALUE and not many:
-            evidence["equal"] = pair.buffer
-        place = _split(races, pair.second)
-        if edge.warp is not None and edge.row is not None:
-            place = _standing(races, edge.warp, edge.row)
-        key = ("guess", line_of(races, guess.row), pair.buffer) if guess else _alike(races, pair, edge)
-        key = ("unordered", pair.buffer) if pair.code > UNORDERED else key
-        key = ("changed", pair.buffer, pair.key[2]) if many else key
-        finding = races.reporter.add(kind, severity, what, edge.cause, place, key, **evidence)
+        verdict = _verdict(races, pair)
+        kind, severity, edge = verdict[:3]
+        message, key = _message(races, pair, verdict), _key(races, pair, verdict)
+        place, evidence = _place(races, pair, edge), _evidence(races, pair, verdict)
+        finding = races.reporter.add(kind, severity, message, edge.cause, place, key, **evidence)
         finding.count += pair.count - 1
+        unread = kind == "race" and _loads_for_nobody(races, pair)
         if unread or (kind, severity) == ("race", "error") or pair.code > UNORDERED:
             said.update(unwritten_reads(races, pair))
     for identity in said:
         del races.reporter.by_identity[identity]
+
+
+def _verdict(races, pair: AccessPair) -> _Verdict:
+    kind, severity = _class(pair)
+    guess, harmless = guessed(races, pair), _harmless(races, pair, kind)
+    told = kind == "race" and told_by_exchange(races, pair)
+    beside = kind == "race" and _multiplied_in_vain(races, pair)
+    if guess or harmless or told or beside:
+        severity = "review"
+    changed = (severity == "error" or pair.code == SAME_VALUE) and not told and changed_by_many(races, pair)
+    edge = reason("beside-tile") if beside else missing(races, pair)
+    return _Verdict(kind, "error" if changed else severity, edge, guess, harmless, changed)
+
+
+def _message(races, pair: AccessPair, verdict: _Verdict) -> str:
+    earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
+    if verdict.kind == "proxy-fence":
+        verb = "may miss" if pair.code == NO_FENCE_READ else "may overtake"
+        what = f"{later} {verb} {earlier}"
+    elif verdict.severity == "review" or pair.code == OPEN_READ:
+        what = f"{later} after {earlier}"
+    else:
+        what = f"{later} and {earlier} are not ordered"
+    return f"{pair.place}: {what}: {verdict.edge.text}{verdict.harmless}"
+
+
+def _evidence(races, pair: AccessPair, verdict: _Verdict) -> dict:
+    sides = {"first": side_of(races, pair.first), "second": side_of(races, pair.second)}
+    equal = {"equal": pair.buffer} if pair.code == SAME_VALUE and not verdict.changed else {}
+    return {"place": pair.place, "missing": verdict.edge.text, **sides, **equal}
+
+
+def _place(races, pair: AccessPair, edge: Reason):
+    """Where the finding stands, in a form that a Reporter can place."""
+    if edge.warp is not None and edge.row is not None:
+        return _standing(races, edge.warp, edge.row)
+    return _split(races, pair.second)
+
+
+def _key(races, pair: AccessPair, verdict: _Verdict) -> tuple:
+    """What this pair has in common with others that its finding tells, too."""
+    if verdict.changed:
+        return "changed", pair.buffer, pair.key[2]
+    if pair.code > UNORDERED:
+        return "unordered", pair.buffer
+    if verdict.guess:
+        return "guess", line_of(races, verdict.guess.row), pair.buffer
+    return _alike(races, pair, verdict.edge)
 
 
 def _alike(races, pair: AccessPair, edge: Reason) -> tuple:
