@@ -160,6 +160,19 @@ def test_the_same_copy_twice_is_no_race(order):
             assert any(f.kind == "race" for f in run_rule(rule, rule.text, order).findings)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("source, severity", [("%in", "review"), ("%y1", "error")])
+def test_copies_of_all_lanes_to_one_place(source, severity, order):
+    """CuTe's tiled copies of fewer elements than threads do so (CUTLASS's example 87c)."""
+    text = lines(
+        f"mul.wide.u32 %y1, %t, 16; add.u64 %y1, %in, %y1; cp.async.ca.shared.global [%sm], [{source}], 16;",
+        "cp.async.wait_all;",
+    )
+    findings = run_rule(Rule("one", text), text, order).findings
+    assert [(f.kind, f.severity) for f in findings] == [("race", severity)]
+    assert severity == "error" or "both write the same value" in findings[0].message
+
+
 @pytest.mark.parametrize("more", [0, 10, 40])
 def test_another_threads_fence_is_remembered(more):
     """After the barrier it is a review, however many fences follow it."""

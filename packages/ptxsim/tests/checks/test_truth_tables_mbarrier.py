@@ -148,6 +148,7 @@ RULES = (
         lines(INIT_ALL, "// once", "bar.sync 0;", ARRIVE, wait(0)),
         ("// once", INIT_ALL),
         "mbarrier",
+        "review",
         words="init",
     ),
     Rule(
@@ -162,6 +163,7 @@ RULES = (
         lines(INIT, "@%lead mbarrier.inval.shared.b64 [%bar];", *ONE_PHASE),
         ("@%lead mbarrier.inval.shared.b64 [%bar];", ""),
         "mbarrier",
+        "review",
         words="init",
     ),
     Rule(

@@ -223,7 +223,7 @@ def test_remote_arrivals_and_bytes(order):
     ("@%p mbarrier.arrive.shared.b64 _, [%sm+8];", "mbarrier"),
     ("@%p mbarrier.arrive.shared.b64 _, [%sm], 3;", "mbarrier"),
     ("@%p mbarrier.arrive.noComplete.shared.b64 %y0, [%sm], 2;", "mbarrier"),
-    ("@%p mbarrier.init.shared.b64 [%sm], 2;", "mbarrier"),
+    ("@%p mbarrier.arrive.shared.b64 _, [%sm]; @%p mbarrier.init.shared.b64 [%sm], 2;", "mbarrier"),
     ("@%p mbarrier.init.shared.b64 [%sm+8], 0;", "mbarrier"),
     ("@%p mbarrier.init.shared.b64 [%sm+12], 1;", "misaligned"),
     ("@%p mbarrier.expect_tx.shared.b64 [%sm], 1048576;", "tx-count"),

@@ -165,12 +165,16 @@ def _init_one(cluster: Cluster, split: Split, lane: int, place: tuple[int, int],
     if place[1] % 8:
         cluster.reporter.add("misaligned", "error", f"mbarrier at {name} is not 8-byte aligned", split=split)
     if place in cluster.mbarriers:
-        # by another thread at this instruction, before any use: the barrier stays as it is
-        same = cluster.mbarriers.made_at.get(place, split.row) == split.row
-        same = same and cluster.mbarriers[place].maker != split.warp * 32 + lane
-        same = same and cluster.mbarriers[place].untouched(count)
+        known, row = cluster.mbarriers[place], cluster.mbarriers.made_at.get(place, split.row)
+        # before any use, by another thread at this instruction: the barrier stays as it is; or by the same
+        # thread: the later count holds
+        mine, unused = known.maker == split.warp * 32 + lane, known.untouched(known.expected)
+        same = row == split.row and not mine and known.untouched(count)
         how = "by several threads" if same else "twice without mbarrier.inval between"
-        severity, hint = "review" if same else "error", "one thread initialises each barrier once"
+        severity, hint = (
+            "review" if same or mine and unused else "error",
+            "one thread initialises each barrier once",
+        )
         hint += "" if same else "; does one of the two name a wrong barrier?"
         key, wrong = ("twice", same, place[1]), "" if same else name
         cluster.reporter.add(

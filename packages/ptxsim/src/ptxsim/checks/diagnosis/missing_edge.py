@@ -178,7 +178,7 @@ def _of_one_instruction(races, pair: AccessPair) -> Reason:
     """Lanes that store different values at once; or stores of the same bytes, by two instructions by luck."""
     if pair.code != SAME_VALUE:
         return reason("lanes-differ", line=line_text(races, pair.first.row))
-    if pair.first.kind == pair.second.kind == "thread" and pair.first.row == pair.second.row:
+    if pair.first.kind == pair.second.kind in ("thread", "cp.async") and pair.first.row == pair.second.row:
         return reason("all-write")
     without = missing(races, replace(pair, code=WRITE_WRITE))
     return replace(without, text=f"{without.text}, but both write the same value in this run")

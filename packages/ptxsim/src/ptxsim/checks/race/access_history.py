@@ -31,6 +31,7 @@ from ptxsim.checks.race.shadow_order import (
     POSITION,
     PREVIOUS,
     ROW,
+    SAME_VALUE,
     SERIAL,
     STORE,
     STRONG,
@@ -218,7 +219,9 @@ class AccessHistory(Part):
         known: dict[tuple, AccessPair] = {}
         for line in out[1 : 1 + min(int(out[0, 0]), MAX_CONFLICTS)].tolist():
             if line[CODE] == WRITE_WRITE and self._same_copy(line[PREVIOUS], line[AGENT], line[EPOCH]):
-                continue
+                if line[PREVIOUS] >> AGENT_SHIFT == line[AGENT]:
+                    continue  # one thread: either order is fine
+                line[CODE] = SAME_VALUE
             alike = (*line[:POSITION], *line[POSITION + 1 :]) if space == "tmem" else tuple(line)
             if alike not in known:
                 pair = AccessPair.of(self.races, line, space, clock, detail)
@@ -229,12 +232,12 @@ class AccessHistory(Part):
         out[0, 0] = 0
 
     def _same_copy(self, previous: int, agent: int, epoch: int) -> bool:
-        """Whether two cp.async of one thread copy the same bytes to the same place, so that either order
-        is fine.
-        """
-        same = agent == previous >> AGENT_SHIFT and self.races.clocks.kind_of(agent) == "cp.async"
-        before = (previous >> EPOCH_SHIFT) & EPOCH_MASK
-        return same and self.races.copies.same_twice(agent, before, epoch)
+        """Whether two cp.async copy the same bytes to the same place."""
+        both = ((previous >> AGENT_SHIFT, (previous >> EPOCH_SHIFT) & EPOCH_MASK), (agent, epoch))
+        if any(self.races.clocks.kind_of(queue) != "cp.async" for queue, _ in both):
+            return False
+        first, second = (self.races.copies.contents(*copy) for copy in both)
+        return first is not None and first == second
 
 
 @functools.lru_cache(maxsize=16)

@@ -198,12 +198,14 @@ class ThreadCopies(Part):
         latest.append(Brought(agents, token.epochs, token.logs))
         return token
 
-    def same_twice(self, agent: int, *epochs: int) -> bool:
-        """Whether two copies of one queue, known to write the same place, bring the same bytes."""
-        agent -= self.clocks.first_copy
+    def contents(self, queue: int, epoch: int) -> tuple | None:
+        """What a copy writes, in a form that is equal for copies of the same bytes to the same place; None if
+        it is not remembered.
+        """
+        agent = queue - self.clocks.first_copy
         first = self.clocks.first_agent(self.clocks.warp_of(agent))
-        known = [copies for copies in self.latest.get(first, ()) if copies.epoch_of.get(agent) in epochs]
-        return len(known) == 2 and known[0].contents(agent) == known[1].contents(agent)
+        known = (copies for copies in self.latest.get(first, ()) if copies.epoch_of.get(agent) == epoch)
+        return next((copies.contents(agent) for copies in known), None)
 
     def cp_async_copy(self, cluster: Cluster, token: Copies) -> None:
         for log in token.logs:
