@@ -25,12 +25,21 @@ KERNEL = f".visible .entry k{{number}}() {{{{ {REGISTERS}\n{{text}}\nEND: ret; }
 AT_ONCE = 100  # kernels per module
 
 
-def refused_by_ptxas(texts: list[str], target: str, ptxas: str) -> dict[str, str]:
+def refused_by_ptxas(texts: list[str], ptxas: str) -> dict[str, str]:
+    """Text -> the first target's error, of the texts that ptxas accepts for no target."""
+    refused = refused_for(TARGETS[0], texts, ptxas)
+    left = list(refused)
+    for target in TARGETS[1:]:
+        left = list(refused_for(target, left, ptxas))
+    return {text: refused[text] for text in left}
+
+
+def refused_for(target: str, texts: list[str], ptxas: str) -> dict[str, str]:
     """Text -> ptxas's error. It reports the errors of one pass only, so the rest is assembled again."""
     refused: dict[str, str] = {}
     if len(texts) > AT_ONCE:
         for at in range(0, len(texts), AT_ONCE):
-            refused |= refused_by_ptxas(texts[at : at + AT_ONCE], target, ptxas)
+            refused |= refused_for(target, texts[at : at + AT_ONCE], ptxas)
         return refused
     while asked := [text for text in texts if text not in refused]:
         told, passed = _assembled(asked, target, ptxas)
@@ -43,7 +52,7 @@ def refused_by_ptxas(texts: list[str], target: str, ptxas: str) -> dict[str, str
         else:
             half = len(asked) // 2
             for part in (asked[:half], asked[half:]):
-                refused |= refused_by_ptxas(part, target, ptxas)
+                refused |= refused_for(target, part, ptxas)
             break
     return refused
 
@@ -80,18 +89,18 @@ def main() -> int:
     parser.add_argument("--only", default="")
     given = parser.parse_args()
     asked = [one for one in cases(given.seed, given.each) if given.only in ("", one.family)]
-    there = [refused_by_ptxas([one.text for one in asked], target, given.ptxas) for target in TARGETS]
+    there = refused_by_ptxas([one.text for one in asked], given.ptxas)
     differ: dict[tuple[str, str], list[tuple[Case, str]]] = defaultdict(list)
     twice = 0
     for one in asked:
-        taken = any(one.text not in refused for refused in there)
+        taken = one.text not in there
         why = refused_here(one.text)
         if taken and "appears twice" in why:
             twice += 1
         elif taken and why:
             differ["refused here", one.family].append((one, why))
         elif not taken and not why:
-            differ["taken here", one.family].append((one, there[0][one.text]))
+            differ["taken here", one.family].append((one, there[one.text]))
     print(f"{len(asked)} instructions: {dict(Counter(one.change for one in asked))}")
     for (side, family), rows in sorted(differ.items()):
         print(f"{side}: {family} {len(rows)} {dict(Counter(one.change for one, _ in rows))}")
