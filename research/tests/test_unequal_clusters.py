@@ -11,10 +11,10 @@ from ptxsim.timing import spread as spreading
 from ptxsim.timing.chip import chip
 from ptxsim.timing.predict import predict, sample
 from ptxsim.timing.scheduling import makespan, stretch
-from research.time.run import SAVED, load
+from research.time import right
 from tirxlab.forecast import launch_of
 
-SMALL = {s.name: s for s in load(SAVED / "small-4")}
+SMALL = right.small(4)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=120)
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from research.time import drawn, right, time_groups
 from research.time.round import ROUNDS, kernels
-from research.time.run import SAVED, load
 
-SETS = {number: load(SAVED / f"small-{number}") for number in (4, 5)}
-SMALL = {s.name: s for kernels in SETS.values() for s in kernels}
+ROUNDS_RUN = (4, 5)
+SMALL = right.small(4) | right.small(5)
 
 
 @functools.cache
@@ -30,11 +29,11 @@ def test_a_wrong_result_is_seen(monkeypatch):
     assert right.wrong(SMALL[name], "program").startswith("out: off by 0.1")
 
 
-@pytest.mark.parametrize("number", SETS)
+@pytest.mark.parametrize("number", ROUNDS_RUN)
 def test_every_kind_of_a_round_has_a_small_kernel(number):
     rungs = ("hopper", "ampere")  # the tracks' own tests run these
     kinds = {right.kind_of(name) for name in names_of(number) if not name.startswith(rungs)}
-    assert kinds == {right.kind_of(s.name) for s in SETS[number]}
+    assert kinds == {right.kind_of(name) for name in right.small(number)}
 
 
 def test_no_kernel_is_in_two_rounds():

@@ -10,6 +10,7 @@ of kernels.tar.xz are those that the tests run.
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from research.time import references, references_fifth
-from research.time.run import Saved, load, save
+from research.time.run import SAVED, Saved, load, save
 from tirxlab.artifact import Artifact, ScalarParam
 from tirxlab.devices import sim
 
@@ -27,6 +28,12 @@ ORDERS = ("program", "adverse")
 CLOSE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-4}  # relative to the largest number of a result
 CLOSE |= {"int8": 8e-3, "int32": 0}
 CLOSE_TF32 = 4e-3
+
+
+@functools.cache
+def small(number: int) -> dict[str, Saved]:
+    """The small kernels of a round that the tests run, by name; reading them takes a second."""
+    return {saved.name: saved for saved in load(SAVED / f"small-{number}")}
 
 
 def kind_of(name: str) -> str:

@@ -56,6 +56,7 @@ def strongest() -> str:
     return next((level for level in SHUT_IN if works(level)), "limits")
 
 
+@functools.cache
 def works(level: str) -> bool:
     """Whether a process can be started with a level here."""
     if level == "bubblewrap" and not shutil.which("bwrap"):
