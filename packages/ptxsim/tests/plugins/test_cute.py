@@ -2,13 +2,12 @@
 
 import ctypes
 import platform
-import subprocess
-import sys
 
 import pytest
 
 from ptxsim.plugins.redirected import redirected
 
+PLUGIN, COMPILER = "cute", "cutlass"
 SCRIPT = """
 import cutlass, torch
 import cutlass.cute as cute
@@ -37,17 +36,6 @@ def turn_kernel(y: cute.Tensor, fenced: cutlass.Constexpr):
 def turn(y: cute.Tensor, fenced: cutlass.Constexpr):
     turn_kernel(y, fenced).launch(grid=[1, 1, 1], block=[64, 1, 1])
 """
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    pytest.importorskip("cutlass", reason="the extra [cute] is not installed")
-    pytest.importorskip("torch", reason="the extra [cute] is not installed")
-    folder = tmp_path_factory.mktemp("kernels")
-    (folder / "cute_kernels_for_test.py").write_text(SCRIPT)
-    sys.path.insert(0, str(folder))
-    yield __import__("cute_kernels_for_test")
-    sys.path.remove(str(folder))
 
 
 @pytest.mark.parametrize("order", ["program", "adverse"])
@@ -107,27 +95,16 @@ def test_outside_of_the_block_nothing_is_changed(kernels):
     assert things() == before
 
 
-def command(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "ptxsim", "cute", *words], capture_output=True, text=True)
-
-
-def test_the_command_runs_a_script(kernels, tmp_path):
+def test_the_command_runs_a_script(kernels, command, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         SCRIPT + "import sys\nx, y = torch.ones(64), torch.zeros(int(sys.argv[1]))\n"
         "scale(from_dlpack(x), from_dlpack(y), 2.0)\nprint(y.sum().item())\n"
     )
-    done = command(str(script), "64")
+    done = command(PLUGIN, str(script), "64")
     assert (done.returncode, done.stdout) == (0, "128.0\n") and "1 clean" in done.stderr
-    done = command(str(script), "32")
+    done = command(PLUGIN, str(script), "32")
     assert done.returncode == 1 and "1 error" in done.stderr and "typer" not in done.stderr
-
-
-@pytest.mark.parametrize("words", [["nowhere.py"], ["--chip", "v100", __file__], ["--order", "x", __file__]])
-def test_bad_input_gives_one_line(words):
-    done = command(*words)
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("ptxsim: ")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="host code is redirected on x86-64 only")

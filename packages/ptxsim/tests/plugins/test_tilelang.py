@@ -1,10 +1,8 @@
 """`ptxsim.tilelang()` and `ptxsim tilelang`: kernels on tensors of the CPU, a verdict for each launch."""
 
-import subprocess
-import sys
-
 import pytest
 
+PLUGIN, COMPILER = "tilelang", "tilelang"
 SCRIPT = """
 import tilelang, torch
 import tilelang.language as T
@@ -34,17 +32,6 @@ def product(m, n, k):
             T.copy(c_local, c[0, 0])
     return kernel
 """
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    pytest.importorskip("tilelang", reason="the extra [tilelang] is not installed")
-    pytest.importorskip("torch", reason="the extra [tilelang] is not installed")
-    folder = tmp_path_factory.mktemp("kernels")
-    (folder / "tilelang_kernels_for_test.py").write_text(SCRIPT)
-    sys.path.insert(0, str(folder))
-    yield __import__("tilelang_kernels_for_test")
-    sys.path.remove(str(folder))
 
 
 @pytest.mark.parametrize("order", ["program", "adverse"])
@@ -82,23 +69,10 @@ def test_a_fault_that_a_chip_reports_is_raised(kernels):
     assert session.verdict == "error"
 
 
-def command(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "ptxsim", "tilelang", *words], capture_output=True, text=True
-    )
-
-
-def test_the_command_runs_a_script(kernels, tmp_path):
+def test_the_command_runs_a_script(kernels, command, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         SCRIPT + "import sys\nprint(scale(64, 2.0)(torch.ones(int(sys.argv[1]))).sum().item())\n"
     )
-    done = command(str(script), "64")
+    done = command(PLUGIN, str(script), "64")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "128.0") and "1 clean" in done.stderr
-
-
-@pytest.mark.parametrize("words", [["nowhere.py"], ["--chip", "v100", __file__], ["--order", "x", __file__]])
-def test_bad_input_gives_one_line(words):
-    done = command(*words)
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("ptxsim: ")

@@ -1,10 +1,8 @@
 """`ptxsim.triton()` and `ptxsim triton`: kernels on tensors of the CPU, with a verdict for each launch."""
 
-import subprocess
-import sys
-
 import pytest
 
+PLUGIN, COMPILER = "triton", "triton"
 SCRIPT = """
 import torch, triton, triton.language as tl
 
@@ -30,17 +28,6 @@ def followed(addresses, y):
     x = tl.load(addresses).to(tl.pointer_type(tl.float32))
     tl.store(y + tl.arange(0, 32), tl.load(x + tl.arange(0, 32)))
 """
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    pytest.importorskip("triton", reason="the extra [triton] is not installed")
-    pytest.importorskip("torch", reason="the extra [triton] is not installed")
-    folder = tmp_path_factory.mktemp("kernels")
-    (folder / "triton_kernels_for_test.py").write_text(SCRIPT)
-    sys.path.insert(0, str(folder))
-    yield __import__("triton_kernels_for_test")
-    sys.path.remove(str(folder))
 
 
 @pytest.mark.parametrize("order", ["program", "adverse"])
@@ -122,11 +109,7 @@ def test_outside_of_the_block_nothing_is_changed(kernels):
     )
 
 
-def command(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "ptxsim", "triton", *words], capture_output=True, text=True)
-
-
-def test_the_command_runs_a_script_and_leaves_out_reports_of_speed(kernels, tmp_path):
+def test_the_command_runs_a_script_and_leaves_out_reports_of_speed(kernels, command, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         SCRIPT + "import sys\n"
@@ -135,16 +118,9 @@ def test_the_command_runs_a_script_and_leaves_out_reports_of_speed(kernels, tmp_
         "x, y = torch.ones(64), torch.zeros(int(sys.argv[1]))\n"
         "scale[(1,)](x, y, 64, 2.0, BLOCK=64)\nprint(y.sum().item())\nbench.run()\n"
     )
-    done = command(str(script), "64")
+    done = command(PLUGIN, str(script), "64")
     assert (done.returncode, done.stdout) == (0, "128.0\n")
     assert "not run, as speed is not measured here: speed" in done.stderr and "1 clean" in done.stderr
-    done = command(str(script), "32")
+    done = command(PLUGIN, str(script), "32")
     assert done.returncode == 1 and "1 error" in done.stderr
     assert "line 4, in <module>" not in done.stderr and "typer" not in done.stderr
-
-
-@pytest.mark.parametrize("words", [["nowhere.py"], ["--chip", "v100", __file__], ["--order", "x", __file__]])
-def test_bad_input_gives_one_line(words):
-    done = command(*words)
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("ptxsim: ")
