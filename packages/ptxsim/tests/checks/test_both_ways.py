@@ -30,7 +30,7 @@ def fake() -> tuple[SimpleNamespace, History, Reporter]:
     instrs = [Instr(None, "", (), (), 0, "", Location(10 + row)) for row in range(8)]
     cluster = SimpleNamespace(
         bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, mbarriers={},
-        program=SimpleNamespace(instrs=instrs, several_files=False),
+        program=SimpleNamespace(instrs=instrs, by_row=dict(enumerate(instrs)), several_files=False),
     )  # fmt: skip
     return cluster, history, reporter
 

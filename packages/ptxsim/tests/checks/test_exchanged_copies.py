@@ -25,7 +25,9 @@ def test_the_line_that_stores_is_one_of_the_same_file(stores_in, severity, monke
         SimpleNamespace(line=7 + row, src=3, at=SimpleNamespace(file=file))
         for row, file in enumerate(("copy.cuh", "gemm.cu"))
     ]
-    cluster = SimpleNamespace(program=SimpleNamespace(instrs=instrs, several_files=True))
+    cluster = SimpleNamespace(
+        program=SimpleNamespace(instrs=instrs, by_row=dict(enumerate(instrs)), several_files=True)
+    )
     monkeypatch.setattr(exchanged_copies, "_written", lambda cluster: {(stores_in, 3): "A"})
     load, said = _finding("review", buffer="tile"), []
     found = {1: _finding("error", buffer="tile"), 2: load}

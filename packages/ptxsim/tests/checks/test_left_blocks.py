@@ -23,7 +23,7 @@ def said(written, also: str = ""):
     output[written(rows, columns)] = 0
     if also:
         reporter.add("out-of-bounds", "review", "stores outside", "", key=also).evidence["cause"] = also
-    report_unwritten(marked, reporter, SimpleNamespace(instrs=[]))
+    report_unwritten(marked, reporter, SimpleNamespace(by_row={}))
     return next((f for f in reporter.by_identity.values() if f.kind == "uninitialized"), None)
 
 

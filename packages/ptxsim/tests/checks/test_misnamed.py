@@ -19,7 +19,7 @@ LOADS, MULTIPLIES, STORES = 0, 1, 2
 NAMES = ["full", "free", "done", "back"]
 SIGNALS = {"full": LOADS, "free": MULTIPLIES, "done": MULTIPLIES, "back": STORES}
 WAITS = {"full": MULTIPLIES, "free": LOADS, "done": STORES, "back": MULTIPLIES}
-TEXT = type("Text", (), {"instrs": ()})  # contains no further signal
+TEXT = type("Text", (), {"by_row": {}, "instrs": ()})  # contains no further signal
 ROW = {name: 10 + row for row, name in enumerate(NAMES)}  # row of the wait that is meant for it
 
 

@@ -37,8 +37,8 @@ def record(depth: int, signals: list[int], waits: list[int], count: int = 1, thr
     instrs = [Instr(None, "", (), (), 0, "", Location(10 + row)) for row in range(8)]
     cluster = SimpleNamespace(
         bus=SimpleNamespace(observers=[history]), warps_per_cta=4, ctas=1, waits={}, mbarriers={},
-        program=SimpleNamespace(instrs=instrs, several_files=False),
-        launch=SimpleNamespace(program=type("Text", (), {"instrs": ()}), shared_offsets={}),
+        program=SimpleNamespace(instrs=instrs, by_row=dict(enumerate(instrs)), several_files=False),
+        launch=SimpleNamespace(program=type("Text", (), {"by_row": {}, "instrs": ()}), shared_offsets={}),
     )  # fmt: skip
     return Case(cluster, reporter)
 

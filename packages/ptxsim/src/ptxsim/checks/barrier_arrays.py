@@ -59,9 +59,8 @@ def _arrays(program, variables: list[tuple[str, int, int]]) -> frozenset[str]:
 
 def _accesses(program) -> Iterator[tuple[int, Mem, bool]]:
     """(row, operand in memory, whether it is an mbarrier)."""
-    for row, instr in enumerate(program.instrs):
-        if instr is not None:
-            yield from ((row, o, _is_barrier(instr, o)) for o in instr.operands if isinstance(o, Mem))
+    for row, instr in program.by_row.items():
+        yield from ((row, o, _is_barrier(instr, o)) for o in instr.operands if isinstance(o, Mem))
 
 
 def _is_barrier(instr: Instr, operand: Mem) -> bool:

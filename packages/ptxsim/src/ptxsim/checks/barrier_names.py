@@ -47,9 +47,7 @@ class BarrierNames(Observer):
     @functools.cached_property
     def _tells_apart(self) -> bool:
         """Whether the text says of each init from where it was called."""
-        inits = (
-            i for i in self.program.instrs if i is not None and i.op == "mbarrier" and i.mods[0] == "init"
-        )
+        inits = (i for i in self.program.by_row.values() if i.op == "mbarrier" and i.mods[0] == "init")
         return not any(instr.at.unsure for instr in inits)
 
     def _is_declared(self, offset: int) -> bool:

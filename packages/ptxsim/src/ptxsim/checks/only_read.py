@@ -30,7 +30,7 @@ def only_read(module: Module, program: Program, names: Collection[str]) -> set[s
 @functools.lru_cache(maxsize=64)
 def handed_on(program, names: frozenset[str]) -> set[str]:
     """Variables whose addresses the program uses for anything other than loads, or may pass on."""
-    left = [(instr, _held(instr)) for instr in program.instrs if instr is not None and not _asks(instr)]
+    left = [(instr, _held(instr)) for instr in program.by_row.values() if not _asks(instr)]
     holds: defaultdict[str, set[str]] = defaultdict(set)  # register or call parameter -> variables
     holds.update({name: {name} for name in names})
     given: set[str] = set()

@@ -23,7 +23,7 @@ def source_line(program, row: int) -> str:
 
 def line_at(program, where: dict) -> SourceLine:
     """The line by which messages name the place of a finding, which has a line."""
-    rows = (row for row, i in enumerate(program.instrs) if i is not None and i.line == where["ptx_line"])
+    rows = (row for row, i in program.by_row.items() if i.line == where["ptx_line"])
     return line_of(program, next(rows))
 
 
@@ -43,7 +43,7 @@ def spot(program, row: int) -> tuple[Hashable, ...]:
 def copies_of(program, row: int) -> set[int]:
     """The rows that unrolling made of one instruction of a source line, with this one."""
     name, at = program.instrs[row].name, spot(program, row)
-    alike = (r for r, i in enumerate(program.instrs) if i is not None and i.name == name)
+    alike = (r for r, i in program.by_row.items() if i.name == name)
     return {r for r in alike if spot(program, r) == at}
 
 

@@ -19,8 +19,8 @@ _MANY = 8  # groups in flight that are counted; no wait_group has a larger opera
 def early_uses(program) -> dict[int, int]:
     """Row of a tcgen05.ld or wgmma -> first row found that reads one of its registers without a wait."""
     found = {}
-    for row, instr in enumerate(program.instrs):
-        if instr is None or (instr.op, instr.mods[:1]) not in _SOURCES:
+    for row, instr in program.by_row.items():
+        if (instr.op, instr.mods[:1]) not in _SOURCES:
             continue
         use = _first(program, row, frozenset(targets(instr)), _read)
         if use is not None:
@@ -32,8 +32,8 @@ def early_uses(program) -> dict[int, int]:
 def early_writes(program) -> dict[int, int]:
     """Row of a wgmma that has A in registers -> first row found that writes one of them without a wait."""
     found = {}
-    for row, instr in enumerate(program.instrs):
-        if instr is None or (instr.op, instr.mods[:1]) != ("wgmma", ("mma_async",)):
+    for row, instr in program.by_row.items():
+        if (instr.op, instr.mods[:1]) != ("wgmma", ("mma_async",)):
             continue
         if isinstance(instr.operands[1], Vec):
             write = _first(program, row, frozenset(registers_of(instr.operands[1:2])), _written)
@@ -49,8 +49,8 @@ def carried_away(program) -> frozenset[int]:
     """
     heads = {after for row in jumps_of(program) for after in (*next_rows(program, row), row + 1)}
     found = set()
-    for row, instr in enumerate(program.instrs):
-        if instr is not None and (instr.op, instr.mods[:1]) == ("tcgen05", ("ld",)):
+    for row, instr in program.by_row.items():
+        if (instr.op, instr.mods[:1]) == ("tcgen05", ("ld",)):
             end = next((r for r in range(row + 1, len(program.instrs)) if r in heads), row + 1)
             block = {id(i) for i in program.instrs[row:end]}
             follows = functools.partial(_followed, block, frozenset(targets(instr)))

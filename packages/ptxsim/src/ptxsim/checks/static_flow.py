@@ -36,8 +36,8 @@ def signal_ranks(launch: Launch) -> dict[int, int]:
     """
     values = Values(launch.program, launch.shared_offsets)
     found = {}
-    for row, instr in enumerate(launch.program.instrs):
-        operand = signalled(instr) if instr is not None else None
+    for row, instr in launch.program.by_row.items():
+        operand = signalled(instr)
         rank = values.rank(operand.base) if operand is not None else None
         if rank is not None:
             found[row] = rank
@@ -65,8 +65,8 @@ def _rows_of(program, offsets: frozenset, barrier_of: Callable[[Instr], Mem | No
     named = _one_name_a_value(program)
     values = Values(named, dict(offsets))
     found = {}
-    for row, instr in enumerate(named.instrs):
-        operand = barrier_of(instr) if instr is not None else None
+    for row, instr in named.by_row.items():
+        operand = barrier_of(instr)
         if operand is not None:
             found[row] = {v + operand.offset for v in values.of(operand.base)}
     return {row: offsets for row, offsets in found.items() if offsets}
@@ -76,7 +76,7 @@ def _rows_of(program, offsets: frozenset, barrier_of: Callable[[Instr], Mem | No
 class _Renamed:
     """A program whose registers have other names."""
 
-    instrs: list[Instr | None]
+    by_row: dict[int, Instr]
 
 
 @functools.lru_cache(maxsize=4)
@@ -84,11 +84,11 @@ def _one_name_a_value(program):
     """The program's instructions, with a name of its own for each value that is set and used in one block, if
     its register holds several: so hand-written PTX computes addresses.
     """
-    sets = Counter(name for i in program.instrs if i is not None for name in targets(i))
+    sets = Counter(name for i in program.by_row.values() for name in targets(i))
     if max(sets.values(), default=0) < 2:
         return program
     starts = {to for row in range(len(program.code)) for to in next_rows(program, row) if to != row + 1}
-    found, now = [], dict[str, Reg]()
+    found, now = {}, dict[str, Reg]()
     for row, instr in enumerate(program.instrs):
         now = {} if row in starts else now
         if instr is not None and instr.operands:
@@ -102,7 +102,8 @@ def _one_name_a_value(program):
                     sources[0] = now[name] = Reg(f"{name}#{row}")
             if any(new is not old for new, old in zip(sources, instr.operands, strict=True)):
                 instr = replace(instr, operands=tuple(sources))
-        found.append(instr)
+        if instr is not None:
+            found[row] = instr
     return _Renamed(found)
 
 
@@ -118,12 +119,12 @@ class Values:
 
     def __init__(self, program, offsets: dict[str, int], unknown: int = 0):
         self.offsets, self.unknown = offsets, unknown
-        self.instrs, self.rows = program.instrs, definitions(program)
+        self.by_row, self.rows = program.by_row, definitions(program)
 
     def _writers(self, operand) -> list[Instr]:
         """The instructions that write a register; none for another operand."""
         rows = self.rows.get(operand.name, ()) if isinstance(operand, Reg) else ()
-        return [self.instrs[row] for row in rows]
+        return [self.by_row[row] for row in rows]
 
     def of(self, operand, depth: int = 0, seen: frozenset = frozenset()) -> set[int]:
         """Window offsets that an operand may hold; empty if the text does not determine them."""
@@ -197,11 +198,7 @@ def reachable(program, row: int, decide=None, stops=None) -> set[int]:
 
 def unwaited_arrival(program, *rows: int) -> int | None:
     """A barrier.cluster.arrive from which control can get to one of these rows without its wait."""
-    arrivals = [
-        row
-        for row, instr in enumerate(program.instrs)
-        if instr is not None and instr.name.startswith("barrier.cluster.arrive")
-    ]
+    arrivals = [r for r, i in program.by_row.items() if i.name.startswith("barrier.cluster.arrive")]
     ends = (reachable(program, r, stops=_awaits_cluster) for r in arrivals)
     return next((r for r, end in zip(arrivals, ends, strict=True) if end.intersection(rows)), None)
 
@@ -224,8 +221,8 @@ def targets(instr: Instr) -> list[str]:
 def definitions(program) -> dict[str, list[int]]:
     """Register -> rows that write it; a name that stands for one of its values counts as the register too."""
     found = defaultdict(list)
-    for row, instr in enumerate(program.instrs):
-        for name in targets(instr) if instr is not None else ():
+    for row, instr in program.by_row.items():
+        for name in targets(instr):
             for known in {name, name.partition("#")[0]}:
                 found[known].append(row)
     return found
@@ -255,10 +252,9 @@ def follow(program, known: set[str], computes: Callable[[int], bool] = lambda ro
 def _readers(program) -> dict[str, list[int]]:
     """Register -> rows that read it, as a guard too."""
     found: dict[str, list[int]] = {}
-    for row, instr in enumerate(program.instrs):
-        if instr is not None:
-            for name in reads(instr) | ({instr.pred.reg.name} if instr.pred else set()):
-                found.setdefault(name, []).append(row)
+    for row, instr in program.by_row.items():
+        for name in reads(instr) | ({instr.pred.reg.name} if instr.pred else set()):
+            found.setdefault(name, []).append(row)
     return found
 
 

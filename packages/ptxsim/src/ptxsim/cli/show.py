@@ -55,12 +55,12 @@ def kernel_lines(loaded, name: str) -> list[str]:
     static = sum(v.size for v in shared if not v.extern)
     dynamic = " and a dynamic part" if any(v.extern for v in shared) else ""
     lines.append(f"  shared memory: {static} B{dynamic}; local memory: {program.local_bytes} B a thread")
-    families = Counter(family(i) for i in program.instrs if i is not None)
+    families = Counter(family(i) for i in program.by_row.values())
     told = ", ".join(f"{word} {count}" for word, count in families.most_common(_MOST))
     rest = f" and {len(families) - _MOST} other families" if len(families) > _MOST else ""
     lines.append(f"  {sum(families.values())} instructions: {told}{rest}")
     known = loaded.module.files
-    files = sorted({known[i.at.loc[0]] for i in program.instrs if i and i.at.loc and i.at.loc[0] in known})
+    files = sorted({known[i.at.loc[0]] for i in program.by_row.values() if i.at.loc and i.at.loc[0] in known})
     if files:
         lines.append(f"  from: {', '.join(files)}")
     return lines

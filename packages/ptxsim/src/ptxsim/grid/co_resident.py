@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections import deque
+from collections.abc import Iterable
 
 from ptxsim.events.bus import SILENT
+from ptxsim.frontend.ast import Instr
 from ptxsim.grid.late_checks import bus_beside, checked_together
 from ptxsim.isa.memory_access import ELSEWHERE, LOOKS
 from ptxsim.isa.special_registers import SMS
@@ -25,11 +27,11 @@ from ptxsim.machine.tensor_memory import COLUMNS
 @functools.lru_cache(maxsize=16)
 def talks(program) -> bool:
     """Whether CTAs may communicate through global memory: by atomics, reductions or strong loads."""
-    return any_talks(program.instrs)
+    return any_talks(program.by_row.values())
 
 
-def any_talks(instrs: list) -> bool:
-    return any(_talks(instr.op, set(instr.mods)) for instr in instrs if instr is not None)
+def any_talks(instrs: Iterable[Instr]) -> bool:
+    return any(_talks(instr.op, set(instr.mods)) for instr in instrs)
 
 
 def _talks(op: str, mods: set[str]) -> bool:

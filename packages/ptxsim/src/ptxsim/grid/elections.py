@@ -18,8 +18,8 @@ from ptxsim.report.findings import Finding
 
 def run_elections(launch: Launch, run: Callable, order: Order):
     """Runs the launch, if need be twice; returns a Part. run(order) runs it once and returns its Part."""
-    instrs = launch.program.instrs if choices(launch, base_of(order)).elected else ()
-    if not any(instr is not None and instr.op == "elect" for instr in instrs):
+    elects = any(instr.op == "elect" for instr in launch.program.by_row.values())
+    if not (elects and choices(launch, base_of(order)).elected):
         return run(order)
     before = launch.memory.copies()
     another = run(order)

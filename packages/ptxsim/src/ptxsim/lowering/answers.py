@@ -16,8 +16,7 @@ def asked_again(program) -> frozenset[int]:
 
 def questions(program, forms=ASKS) -> list[int]:
     """Rows of mbarrier waits of these forms."""
-    asks = (i is not None and i.op == "mbarrier" and i.mods[0] in forms for i in program.instrs)
-    return [row for row, one in enumerate(asks) if one]
+    return [row for row, i in program.by_row.items() if i.op == "mbarrier" and i.mods[0] in forms]
 
 
 def _comes_back(program, row: int) -> bool:

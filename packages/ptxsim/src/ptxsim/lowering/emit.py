@@ -98,6 +98,11 @@ class Program:
                 self.code[row, columns] = kind, address_of(form.called), block.address, form.unheard
 
     @functools.cached_property
+    def by_row(self) -> dict[int, Instr]:
+        """Row -> its instruction; not the rows that lowering has added."""
+        return {row: instr for row, instr in enumerate(self.instrs) if instr is not None}
+
+    @functools.cached_property
     def gathers(self) -> list[bool]:
         """Per row: whether the main loop does it for several warps at once."""
         kinds = self.code[:, OP].tolist()
@@ -111,11 +116,11 @@ class Program:
     @functools.cached_property
     def several_files(self) -> bool:
         """Whether messages name lines of more than one file."""
-        return len({i.at.file for i in self.instrs if i is not None and i.src}) > 1
+        return len({i.at.file for i in self.by_row.values() if i.src}) > 1
 
     @functools.cached_property
     def uses_tmem(self) -> bool:
-        return any(i is not None and i.op == "tcgen05" for i in self.instrs)
+        return any(i.op == "tcgen05" for i in self.by_row.values())
 
     @functools.cached_property
     def is_mma(self) -> list[bool]:
@@ -130,8 +135,7 @@ class Program:
     @functools.cached_property
     def plain_loads(self) -> set[int]:
         """Rows of loads that are not strong operations (PTX ISA 8.4)."""
-        loads = ((row, i) for row, i in enumerate(self.instrs) if i is not None and i.op == "ld")
-        return {row for row, i in loads if not STRONG & set(i.mods)}
+        return {row for row, i in self.by_row.items() if i.op == "ld" and not STRONG & set(i.mods)}
 
     @functools.cached_property
     def whole_warp(self) -> list[bool]:

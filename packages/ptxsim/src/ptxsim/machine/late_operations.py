@@ -49,7 +49,7 @@ def hangs_on_order(program) -> bool:
     """Whether threads can see which one came first, other than by waiting: by results of atomics, polls of
     memory, or waits that may time out.
     """
-    return any(_tells(instr) for instr in program.instrs if instr is not None)
+    return any(map(_tells, program.by_row.values()))
 
 
 def _tells(instr) -> bool:

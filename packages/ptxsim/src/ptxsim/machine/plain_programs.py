@@ -10,7 +10,7 @@ _KEEP_STATE = {"mbarrier", "tcgen05", "wgmma", "clusterlaunchcontrol"}
 @functools.lru_cache(maxsize=64)
 def is_plain(program) -> bool:
     """Whether the program uses no unit whose state Python must clear for each cluster."""
-    return not any(instr is not None and _keeps_state(instr) for instr in program.instrs)
+    return not any(map(_keeps_state, program.by_row.values()))
 
 
 def _keeps_state(instr) -> bool:

@@ -14,7 +14,7 @@ def listens(program) -> bool:
     """Whether a program reads from global memory what another cluster may just have written."""
     if not talks(program):
         return False
-    rows = [(i, describe(i)) for i in program.instrs if i is not None]
+    rows = [(i, describe(i)) for i in program.by_row.values()]
     read = {name for _, row in rows for name in row.reads}
     asking = [i for i, row in rows if i.op == "ld" or i.op == "atom" and read.intersection(row.writes)]
     return any_talks(asking)

@@ -322,7 +322,7 @@ class Recorder(Observer):
         """The events, scheduled with these costs."""
         ticks = schedule(self.events, costs)
         lanes = [summarise(self.events, ticks, lane) for lane in self.lanes()]
-        own = any(i is not None and i.name.startswith(("mma.", "wmma.mma")) for i in self.program.instrs)
+        own = any(i.name.startswith(("mma.", "wmma.mma")) for i in self.program.by_row.values())
         notes = [_NO_MMA_SYNC] if own else []
         notes += [_POLLS] if talks(self.program) else []
         return Timeline(self.events, lanes, ticks, costs, self.finished, self.index, notes)

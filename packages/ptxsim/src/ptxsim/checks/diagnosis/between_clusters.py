@@ -81,7 +81,7 @@ def _in_global(instr: Instr | None) -> bool:
 
 def _near(program) -> str:
     """Names a scope that does not reach other clusters, if the program uses one in global memory."""
-    instrs = [i for i in program.instrs if i is not None and i.op in ("fence", "membar")]
+    instrs = [i for i in program.by_row.values() if i.op in ("fence", "membar")]
     near = any(meaning(i.mods).near for i in instrs)
     near = near or any(ordering(i).near and _in_global(i) for i in program.instrs)
     return ", or only at the scope of a CTA or cluster (.cta, __threadfence_block)" if near else ""
@@ -89,7 +89,7 @@ def _near(program) -> str:
 
 def _weak(program) -> str:
     """Says that fences of other threads than the releasing one must be .sc, if the program has any other."""
-    instrs = [i for i in program.instrs if i is not None and i.op == "fence"]
+    instrs = [i for i in program.by_row.values() if i.op == "fence"]
     weak = any(fence.threads and not fence.sc for fence in (meaning(i.mods) for i in instrs))
     return ", whose own fence counts only as fence.sc" if weak else ""
 

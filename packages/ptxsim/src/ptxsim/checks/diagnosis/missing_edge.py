@@ -300,7 +300,7 @@ def _one_group(races, first: Access, second: Access) -> bool:
 def _never_committed(races, pair: AccessPair) -> Reason | None:
     """The program issues MMAs and has no tcgen05.commit."""
     works = [access for access in (pair.first, pair.second) if access.kind == "mma"]
-    instrs = (i for i in races.launch.program.instrs if i is not None and i.op == "tcgen05")
+    instrs = (i for i in races.launch.program.by_row.values() if i.op == "tcgen05")
     if not works or any(i.mods[0] == "commit" for i in instrs):
         return None
     work = work_of(races, works[0].row)

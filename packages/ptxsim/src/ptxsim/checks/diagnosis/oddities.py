@@ -337,4 +337,4 @@ def _mma_matters(reporter) -> bool:
 
 def _mma_row(cluster: Cluster) -> int | None:
     """The first tcgen05.mma in the program's text."""
-    return next((r for r, i in enumerate(cluster.program.instrs) if i and (i.op, i.mods[:1]) == _MMA), None)
+    return next((r for r, i in cluster.program.by_row.items() if (i.op, i.mods[:1]) == _MMA), None)

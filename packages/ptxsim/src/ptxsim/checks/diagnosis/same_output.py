@@ -65,8 +65,7 @@ def changed_by_many(races, pair: AccessPair) -> bool:
 @functools.lru_cache(maxsize=64)
 def _stores_at(program, line: SourceLine) -> dict[int, frozenset[int]]:
     """Row at this line -> the loads from the place that it changes, if it is such a store."""
-    rows = (row for row, instr in enumerate(program.instrs) if instr is not None)
-    return {row: read_before(program, row) for row in rows if phrases.line_of(program, row) == line}
+    return {row: read_before(program, row) for row in program.by_row if phrases.line_of(program, row) == line}
 
 
 def read_before(program, store: int) -> frozenset[int]:

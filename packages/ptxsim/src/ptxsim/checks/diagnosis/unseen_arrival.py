@@ -85,7 +85,7 @@ def awaits_groups(program) -> bool:
 
 def _copies_with(program, *words: str) -> set[int]:
     """Rows of cp.async instructions, bulk ones apart, that have one of these modifiers."""
-    mods = ((row, set(i.mods)) for row, i in enumerate(program.instrs) if i is not None and i.op == "cp")
+    mods = ((row, set(i.mods)) for row, i in program.by_row.items() if i.op == "cp")
     return {row for row, of in mods if "bulk" not in of and of & set(words)}
 
 

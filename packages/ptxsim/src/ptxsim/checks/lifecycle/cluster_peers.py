@@ -65,9 +65,7 @@ def remote_rows(log, warps, rows):
 class Peers(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
-        flags = any(
-            i is not None and i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.instrs
-        )
+        flags = any(i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.by_row.values())
         self.on = launch.ctas_per_cluster > 1 and not flags
 
     def start(self, cluster: Cluster) -> None:
@@ -192,7 +190,7 @@ class Peers(Observer):
     def finish(self, cluster: Cluster) -> None:
         if cluster.stuck:
             return
-        ends = [r for r, i in enumerate(cluster.program.instrs) if i is not None and i.op in ("ret", "exit")]
+        ends = [r for r, i in cluster.program.by_row.items() if i.op in ("ret", "exit")]
         for (source, target, touch, offset), (time, row) in self.touches.items():
             if self.knows[target, source] < time:
                 what = touch.format(self.reporter.shared_name(offset))

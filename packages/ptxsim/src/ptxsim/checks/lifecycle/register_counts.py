@@ -18,7 +18,7 @@ _SAME = "all four warps of a warpgroup execute setmaxnreg with one count: no con
 class RegisterCounts(Observer):
     def __init__(self, launch: Launch, reporter):
         self.reporter = reporter
-        self.on = any(i is not None and i.op == "setmaxnreg" for i in launch.program.instrs)
+        self.on = any(i.op == "setmaxnreg" for i in launch.program.by_row.values())
 
     def finish(self, cluster: Cluster) -> None:
         for cta in range(cluster.ctas):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -49,8 +50,8 @@ def unset_stores(program) -> dict[int, tuple[list[str], int]]:
     """Row of a store -> (registers that it stores although nothing sets them, number of registers it
     stores).
     """
-    stored = {row: _values(instr) for row, instr in enumerate(program.instrs) if instr and instr.op == "st"}
-    computed = _computed(program.instrs, program.slots.function.regs)
+    stored = {row: _values(instr) for row, instr in program.by_row.items() if instr.op == "st"}
+    computed = _computed(program.by_row.values(), program.slots.function.regs)
     missing = {row: [name for name in names if name not in computed] for row, names in stored.items()}
     return {row: (names, len(stored[row])) for row, names in missing.items() if names}
 
@@ -65,14 +66,14 @@ def _items(operands) -> list:
     return [item for one in operands for item in (one.items if isinstance(one, Vec) else [one])]
 
 
-def _computed(instrs: list, declared) -> set[str]:
+def _computed(instrs: Iterable[Instr], declared) -> set[str]:
     """Registers that hold a value somewhere: special ones, and those that an instruction sets.
 
     A register that is only ever copied from others holds a value if one of those does.
     """
     computed: set[str] = set()
     copied: dict[str, set[str]] = defaultdict(set)
-    for instr in filter(None, instrs):
+    for instr in instrs:
         items = _items(instr.operands[1:])
         sources = {item.name for item in items if isinstance(item, Reg)}
         computed |= {name for name in sources if name not in declared}

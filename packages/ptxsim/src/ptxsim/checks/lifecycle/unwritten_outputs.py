@@ -77,7 +77,7 @@ def report_unwritten(marked: list[Marked], reporter, program) -> None:
 
 def _stored(marked: list[Marked], program) -> str:
     """`; line 12 stores it`, if the program's stores to global memory are those of one or two lines."""
-    stores = [row for row, i in enumerate(program.instrs) if i is not None and stores_globally(i)]
+    stores = [row for row, i in program.by_row.items() if stores_globally(i)]
     lines = list(dict.fromkeys(line_of(program, row) for row in stores))
     if len(marked) > 1 or not 0 < len(lines) < 3:
         return ""

@@ -43,7 +43,7 @@ def mistaken(program) -> dict[int, tuple[str, Instr, str]]:
     """Row of a wmma.load or wmma.store -> (matrix that was loaded or computed, instruction at the other
     end, matrix that was stored or multiplied).
     """
-    rows = {row: one for row, one in enumerate(program.instrs) if one is not None and one.op == "wmma"}
+    rows = {row: one for row, one in program.by_row.items() if one.op == "wmma"}
     found, writers = {}, definitions(program) if rows else {}
     for row, instr in rows.items():
         for names, taken in _takes(instr):

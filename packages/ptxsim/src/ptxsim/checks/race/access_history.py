@@ -262,16 +262,16 @@ def constant_stores(program) -> np.ndarray:
     """CONSTANT for every plain store whose values the text fixes: literals, or registers that are only
     written by one mov of a literal.
     """
-    instrs, written = program.instrs, definitions(program)
+    written = definitions(program)
     known = {
         i.operands[0].name
-        for i in instrs
-        if i is not None and i.op == "mov" and i.pred is None and isinstance(i.operands[0], Reg)
+        for i in program.by_row.values()
+        if i.op == "mov" and i.pred is None and isinstance(i.operands[0], Reg)
         and isinstance(i.operands[1], Imm) and len(written[i.operands[0].name]) == 1
     }  # fmt: skip
-    flags = np.zeros(len(instrs), np.int64)
-    for row, instr in enumerate(instrs):
-        if instr is not None and instr.op == "st" and "async" not in instr.mods:
+    flags = np.zeros(len(program.instrs), np.int64)
+    for row, instr in program.by_row.items():
+        if instr.op == "st" and "async" not in instr.mods:
             source = instr.operands[-1]
             values = source.items if isinstance(source, Vec) else [source]
             if all(isinstance(v, Imm) or isinstance(v, Reg) and v.name in known for v in values):

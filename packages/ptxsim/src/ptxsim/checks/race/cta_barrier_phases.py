@@ -39,7 +39,7 @@ class Waiting:
 @functools.lru_cache(maxsize=16)
 def _arrives_without_a_wait(program) -> bool:
     """Whether there is a bar.arrive. barrier.cluster.arrive belongs to another barrier."""
-    used = (i.mods for i in program.instrs if i is not None and i.op in ("bar", "barrier"))
+    used = (i.mods for i in program.by_row.values() if i.op in ("bar", "barrier"))
     return any("arrive" in mods and "cluster" not in mods for mods in used)
 
 

@@ -21,7 +21,7 @@ _NO_ORDER = {"volatile", "relaxed"}
 @functools.lru_cache(maxsize=16)
 def data_loads(program) -> frozenset[int]:
     """Rows of loads by which a thread neither asks for a flag nor acquires."""
-    rows = (row for row, instr in enumerate(program.instrs) if instr is not None and _strong_load(instr))
+    rows = (row for row, instr in program.by_row.items() if _strong_load(instr))
     return frozenset(row for row in rows if not _decides(program, frozenset(targets(program.instrs[row]))))
 
 

@@ -61,9 +61,7 @@ def guarded_stores(program) -> dict[int, frozenset[int]]:
     wgmma -> the stores that its result reaches, guarded or not: a branch may lead round them.
     """
     found = {}
-    for row, instr in enumerate(program.instrs):
-        if instr is None:
-            continue
+    for row, instr in program.by_row.items():
         loads = instr.op == "ld" and not (ASKS | {"param", "volatile"}) & set(instr.mods)
         if loads or _multiplies(instr):
             stores = _ends(program, frozenset(targets(instr)), loads)
@@ -75,10 +73,9 @@ def guarded_stores(program) -> dict[int, frozenset[int]]:
 @functools.lru_cache(maxsize=16)
 def _after_tmem(program) -> list[int]:
     """All plain stores of a program that loads from tensor memory."""
-    instrs = program.instrs
-    if not any(i is not None and i.op == "tcgen05" and i.mods[0] == "ld" for i in instrs):
+    if not any(i.op == "tcgen05" and i.mods[0] == "ld" for i in program.by_row.values()):
         return []
-    return [row for row, i in enumerate(instrs) if i is not None and _stores_value(i, set(), False)]
+    return [row for row, i in program.by_row.items() if _stores_value(i, set(), False)]
 
 
 def _multiplies(instr: Instr) -> bool:

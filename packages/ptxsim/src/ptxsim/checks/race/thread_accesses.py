@@ -25,8 +25,7 @@ def hands_over(program) -> bool:
     orderings = (ordering(i) for i in program.instrs)
     if any(how.acquires or how.releases for how in orderings):
         return True
-    instrs = (i for i in program.instrs if i is not None)
-    return any(i.op in _ORDERING or "async" in i.mods for i in instrs)
+    return any(i.op in _ORDERING or "async" in i.mods for i in program.by_row.values())
 
 
 class ThreadAccesses(Part):

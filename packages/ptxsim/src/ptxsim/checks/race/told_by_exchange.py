@@ -44,9 +44,7 @@ def told_by_exchange(races, pair: AccessPair) -> bool:
 @functools.lru_cache(maxsize=8)
 def acquiring(program) -> frozenset[int]:
     """Rows at which a single lane may learn of what other threads did."""
-    return frozenset(
-        row for row, instr in enumerate(program.instrs) if instr is not None and _acquires(instr)
-    )
+    return frozenset(row for row, instr in program.by_row.items() if _acquires(instr))
 
 
 def _acquires(instr: Instr) -> bool:

@@ -120,8 +120,8 @@ def _behind(program, instr: Instr, zero: Zero) -> Zero:
 def _tested(program) -> dict[str, tuple[str, bool]]:
     """Predicate that only one comparison with 0 sets, next to its branch -> (register, whether "equal")."""
     found = {}
-    for row, instr in enumerate(program.instrs):
-        if instr is None or instr.op != "setp" or instr.mods[:1] not in (("eq",), ("ne",)):
+    for row, instr in program.by_row.items():
+        if instr.op != "setp" or instr.mods[:1] not in (("eq",), ("ne",)):
             continue
         number, after = instr.operands[-1], next_rows(program, row)
         near = all(_branches(program.instrs[one], instr.operands[0]) for one in after)

@@ -152,9 +152,7 @@ def both_multiply(model: Model, waiter: Waiter) -> Reason | None:
 def _has_pair_mma(model: Model, waiter: Waiter) -> bool:
     """Whether MMAs of the pair follow this wait, or are in its loop under a condition that it fails."""
     rows = [
-        row
-        for row, i in enumerate(model.program.instrs)
-        if i is not None and i.mods[:1] == ("mma",) and "cta_group::2" in i.mods
+        row for row, i in model.program.by_row.items() if i.mods[:1] == ("mma",) and "cta_group::2" in i.mods
     ]
     reach = model.reach(waiter)
     return any(row in reach or model.in_one_loop(waiter.row, row) for row in rows)

@@ -268,9 +268,8 @@ class Model:
             return others
         rows = {
             r
-            for r, i in enumerate(self.program.instrs)
-            if i is not None
-            and i.op in ("bar", "barrier")
+            for r, i in self.program.by_row.items()
+            if i.op in ("bar", "barrier")
             and "cluster" not in i.mods
             and getattr(i.operands[0], "bits", number) == number
         }
@@ -283,11 +282,8 @@ class Model:
             return [w for w in self.waiters if w is not waiter and warp in w.lanes]
         cta = waiter.cta ^ 1 if waiter.kind == "tmem-pair" else waiter.cta
         wanted = "dealloc" if waiter.kind == "tmem-alloc" else waiter.detail["what"].split(".")[1]
-        rows = {
-            r
-            for r, i in enumerate(self.program.instrs)
-            if i is not None and i.op == "tcgen05" and i.mods[0] == wanted
-        }
+        work = self.program.by_row.items()
+        rows = {r for r, i in work if i.op == "tcgen05" and i.mods[0] == wanted}
         return [w for w in self.waiters if w.cta == cta and w is not waiter and rows & self.reach(w)]
 
     def _signallers(self, waiter: Waiter) -> list[Helper]:
