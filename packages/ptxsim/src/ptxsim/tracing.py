@@ -6,7 +6,7 @@ Part of ptxsim's public interface: the names below stay when the internal module
 from ptxsim.trace.bands import Band, arranged, arrows, bands, rows
 from ptxsim.trace.drawing import stack, svg
 from ptxsim.trace.export import MODELS, chrome
-from ptxsim.trace.scale import axis_unit, marks, number, unit_of, words
+from ptxsim.trace.scale import axis_unit, marks, number, words
 from ptxsim.trace.schedule import (
     COPIES,
     COST_NAMES,
@@ -45,6 +45,5 @@ __all__ = [
     "spans",
     "stack",
     "svg",
-    "unit_of",
     "words",
 ]

@@ -12,7 +12,7 @@ from html import escape
 
 from ptxsim.trace.bands import Arrow, Band, Bar, arranged, arrows
 from ptxsim.trace.export import MODELS
-from ptxsim.trace.scale import axis_unit, marks, number, rounded, unit_of, words
+from ptxsim.trace.scale import axis_unit, marks, number, rounded, words
 from ptxsim.trace.schedule import WAITS, Timeline
 
 COLOURS = {
@@ -39,7 +39,7 @@ def svg(timeline: Timeline, title: str) -> str:
 def stack(runs: list[tuple[str, Timeline]]) -> str:
     """Several (title, Timeline) below each other, on one axis with one unit."""
     end = max(max(timeline.ticks for _, timeline in runs), 1)
-    unit = unit_of(runs[0][1])
+    unit = runs[0][1].unit
     parts: list[str] = []
     scale, y, drawn = WIDTH / end, 44.0, 0
     for title, timeline in runs:
@@ -63,7 +63,7 @@ def stack(runs: list[tuple[str, Timeline]]) -> str:
 
 def _panel(timeline: Timeline, title: str, y: float, scale: float) -> tuple[list[str], float, int]:
     """(shapes of one run, y where the next run begins, number of arrows)."""
-    unit = unit_of(timeline)
+    unit = timeline.unit
     end = "" if timeline.finished else ", up to the standstill"
     parts = [_text(8, y + 12, f"{title}: {words(timeline.ticks, unit)}{end}", "font-weight='bold'")]
     y += 22

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from ptxsim.trace.bands import arrows, rows
-from ptxsim.trace.scale import NANOSECONDS, unit_of, words
+from ptxsim.trace.scale import NANOSECONDS, words
 from ptxsim.trace.schedule import BARRIERS, WAITS, Event, Timeline
 
 MOST_EVENTS = 60_000  # per file, about 200 bytes each; the earliest are kept
@@ -32,7 +32,7 @@ def chrome(timeline: Timeline, title: str, most: int = MOST_EVENTS) -> dict:
 
     A tick is written as 1 us, a nanosecond as itself. At most `most` events are kept, the earliest.
     """
-    scale = 1e-3 if unit_of(timeline) == NANOSECONDS else 1
+    scale = 1e-3 if timeline.unit == NANOSECONDS else 1
     kept, notes = _kept(timeline, most)
     made: list[dict] = []
     where: dict[int, tuple[int, int]] = {}  # id of an event -> (pid, tid)
@@ -49,7 +49,7 @@ def chrome(timeline: Timeline, title: str, most: int = MOST_EVENTS) -> dict:
     made += _flows(timeline, where, scale)
     about = {
         "title": title,
-        "model": MODELS[unit_of(timeline)],
+        "model": MODELS[timeline.unit],
         "unit": "1 us stands for 1 tick" if scale == 1 else "us",
         "cluster": timeline.cluster,
         "finished": timeline.finished,
@@ -65,7 +65,7 @@ def _kept(timeline: Timeline, most: int) -> tuple[set[int], list[str]]:
     if len(every) <= most:
         return {id(e) for e in every}, []
     first = sorted(every, key=lambda e: e.begin)[:most]
-    upto = words(first[-1].begin, unit_of(timeline))
+    upto = words(first[-1].begin, timeline.unit)
     return {id(e) for e in first}, [f"events after {upto}: {len(every) - most} of {len(every)}"]
 
 

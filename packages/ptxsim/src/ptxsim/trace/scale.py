@@ -8,11 +8,6 @@ NANOSECONDS = "ns"
 _MICRO = 20_000  # from so many nanoseconds on, an axis is in microseconds
 
 
-def unit_of(timeline) -> str:
-    """ "ticks", or NANOSECONDS if a time model gave the times."""
-    return timeline.unit
-
-
 def step_of(end: float, most: int) -> float:
     """The step between marks on an axis from 0 to `end` with at most `most` intervals: 1, 2 or 5 * 10^n."""
     steps = (lead * 10.0**power for power in itertools.count() for lead in (1, 2, 5))

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ptxsim.tracing import MODELS, Timeline, bands, stack, unit_of, words
+from ptxsim.tracing import MODELS, Timeline, bands, stack, words
 from tirxlab.cli import trace_chart
 from tirxlab.cli.common import (
     DeviceOption,
@@ -138,7 +138,7 @@ def draw(runs: list[tuple[str, Timeline]]) -> None:
     console = output()
     width = console.width if console.is_terminal else environ_width()
     console.width, console.soft_wrap = width, False
-    end, unit = max(timeline.ticks for _, timeline in runs), unit_of(runs[0][1])
+    end, unit = max(timeline.ticks for _, timeline in runs), runs[0][1].unit
     console.print()
     left = max(trace_chart.label_width(bands(timeline), width) for _, timeline in runs)
     console.print(trace_chart.axis(end, unit, left, width), no_wrap=True, crop=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ptxsim.tracing import COST_NAMES, MODELS, Costs, chrome, svg, unit_of, words
+from ptxsim.tracing import COST_NAMES, MODELS, Costs, chrome, svg, words
 from tirxlab.cli import trace_chart, tracks
 from tirxlab.cli.common import (
     JsonOption,
@@ -162,7 +162,7 @@ def show(timeline, title: str, place: str, out: Path | None) -> None:
     width = console.width if console.is_terminal else environ_width()
     console.width, console.soft_wrap = width, False
     end = "" if timeline.finished else ", up to the standstill"
-    console.print(f"{title}: {words(timeline.ticks, unit_of(timeline))}{end}", markup=False)
+    console.print(f"{title}: {words(timeline.ticks, timeline.unit)}{end}", markup=False)
     console.print(place, markup=False)
     for line in trace_chart.chart(timeline, width):
         console.print(line, no_wrap=True, crop=True)
@@ -176,7 +176,7 @@ def show(timeline, title: str, place: str, out: Path | None) -> None:
 
 def remarks(console, timeline) -> None:
     """Prints the longest waits, what overlaps, what is not in the picture, and what the times mean."""
-    unit = unit_of(timeline)
+    unit = timeline.unit
     for line in trace_chart.longest_waits(timeline):
         console.print(f"wait: {line}", markup=False)
     for name, both in trace_chart.overlaps(timeline).items():
@@ -226,5 +226,5 @@ def explain(done, artifact) -> None:
 def plain(step: int | str, size: tuple[int, int, int], done) -> dict:
     """The trace as --json prints it."""
     about = {"step": step, "size": size_text(size), "verdict": done.verdict, "not_checked": done.not_checked}
-    about |= {"unit": unit_of(done.trace), "overlaps": trace_chart.overlaps(done.trace)}
+    about |= {"unit": done.trace.unit, "overlaps": trace_chart.overlaps(done.trace)}
     return about | asdict(done.trace)

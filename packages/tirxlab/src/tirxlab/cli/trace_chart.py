@@ -14,7 +14,6 @@ from ptxsim.tracing import (
     marks,
     number,
     spans,
-    unit_of,
     words,
 )
 
@@ -45,7 +44,7 @@ def chart(timeline: Timeline, width: int = WIDTH) -> list[Text]:
     """The axis and a line per band, in `width` columns of text (at least MIN_WIDTH)."""
     width = max(MIN_WIDTH, width)
     left = label_width(bands(timeline), width)
-    above = axis(timeline.ticks, unit_of(timeline), left, width)
+    above = axis(timeline.ticks, timeline.unit, left, width)
     return [above, *lines(timeline, width, timeline.ticks, left)]
 
 
@@ -127,7 +126,7 @@ def shares(timeline: Timeline) -> Table:
 
 def longest_waits(timeline: Timeline) -> list[str]:
     """The longest waits, a line each: who, for which barrier, how long, and what ended it."""
-    events, unit = timeline.events, unit_of(timeline)
+    events, unit = timeline.events, timeline.unit
     titles = {(lane.cta, lane.lane): band.title for band in bands(timeline) for lane in band.lanes}
     said: dict[tuple, str] = {}
     for arrow in arrows(timeline):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from ptxsim.tracing import unit_of
 from tirxlab.cli.report.from_outcomes import finding_cards, structure
 from tirxlab.cli.report.model import Page
 from tirxlab.cli.report.reading import step_links
@@ -35,6 +34,6 @@ def trace_page(title: str, step: int | str, done, artifact, path: Path | None) -
     )
     if isinstance(step, int):
         page.links = step_links([step])
-        drawn = done.trace.finished and unit_of(done.trace) == "ticks"  # a model's trace has no signals
+        drawn = done.trace.finished and done.trace.unit == "ticks"  # a model's trace has no signals
         page.pictures = [structure(artifact, done.trace, step)] if drawn else []
     return page

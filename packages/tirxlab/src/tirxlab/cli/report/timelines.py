@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.tracing import MODELS, Band, Timeline, arranged, arrows, unit_of, words
+from ptxsim.tracing import MODELS, Band, Timeline, arranged, arrows, words
 from tirxlab.cli.report.model import Cell, Grid, Run
 
 MOST_BARS = 12_000  # in one timeline, the earliest; some 40 bytes each
@@ -11,7 +11,7 @@ MOST_BARS = 12_000  # in one timeline, the earliest; some 40 bytes each
 def run_of(timeline: Timeline, title: str, source: str = "") -> Run:
     """The timeline with its shares of time. `source`: the student's file, of which bars show their line."""
     bands = arranged(timeline)
-    unit = unit_of(timeline)
+    unit = timeline.unit
     stuck = "" if timeline.finished else ", up to the standstill"
     head = f"{title}: {words(timeline.ticks, unit)}{stuck}"
     data = encoded(timeline, bands, source)
@@ -49,7 +49,7 @@ def encoded(timeline: Timeline, bands: list[Band], source: str, most: int = MOST
     named = sorted({bar[7] for bar in made if 0 < bar[7] <= len(lines)})
     return {
         "end": timeline.ticks,
-        "unit": unit_of(timeline),
+        "unit": timeline.unit,
         "texts": list(texts),
         "lanes": [{"title": band.title, "rows": band.rows} for band in bands],
         "bars": made,
