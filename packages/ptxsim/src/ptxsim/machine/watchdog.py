@@ -27,6 +27,7 @@ from ptxsim.machine.endless import (
     state_of,
 )
 from ptxsim.machine.forward_progress import release, time_out
+from ptxsim.machine.split import lane_list
 
 FIRST = 1260  # instructions of a checked split's first turn without an effect
 IMPATIENT = 200_000  # instructions per split without an effect after which pending work completes
@@ -179,7 +180,6 @@ class Polling:
 def digest(cluster: Cluster, g: int) -> int:
     """A hash of the state of a split: its row, its lanes and their registers."""
     w, mask = int(cluster.split_table[g, bytecode.SP_WARP]), int(cluster.split_table[g, bytecode.SP_MASK])
-    lanes = np.flatnonzero((mask >> np.arange(32)) & 1)
-    state = zlib.crc32(np.ascontiguousarray(cluster.registers[w][:, lanes]).data)
+    state = zlib.crc32(np.ascontiguousarray(cluster.registers[w][:, lane_list(mask)]).data)
     state = zlib.crc32(cluster.predicates[w] & mask, state)
     return hash((state, int(cluster.split_table[g, bytecode.SP_PC]), mask))

@@ -204,8 +204,8 @@ def _barrier_red(instr, aligned: bool):
 
 
 def _deliver_votes(cluster: Cluster, barrier: CtaBarrier) -> None:
-    total = sum(bin(true).count("1") for _, _, true, _, _ in barrier.votes)
-    threads = sum(bin(mask).count("1") for _, mask, _, _, _ in barrier.votes)
+    total = sum(true.bit_count() for _, _, true, _, _ in barrier.votes)
+    threads = sum(mask.bit_count() for _, mask, _, _, _ in barrier.votes)
     for split, mask, _, mode, target in barrier.votes:
         voters = split.at(mask)
         if mode == "popc":

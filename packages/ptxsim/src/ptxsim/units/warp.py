@@ -20,7 +20,7 @@ from ptxsim.jit.loop_memory import word
 from ptxsim.machine.choices import elected_lane
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.forward_progress import become_one
-from ptxsim.machine.split import BLOCK, Split, Wait
+from ptxsim.machine.split import BLOCK, Split, Wait, lane_list
 from ptxsim.report.findings import lanes_text
 from ptxsim.units import printf
 from ptxsim.units.registry import FastForm, always, refuse, unit
@@ -107,7 +107,7 @@ def converge(cluster: Cluster, split: Split, members: int, payload: np.ndarray):
     waiting[split.index] = (split.mask, payload.copy())
     present, combined = 0, np.zeros_like(payload)
     for mask, values in waiting.values():
-        lanes = [lane for lane in range(32) if (mask >> lane) & 1]
+        lanes = lane_list(mask)
         combined[..., lanes] = values[..., lanes]
         present |= mask
     if members & ~present:
@@ -251,7 +251,7 @@ def match(instr):
     def act(cluster: Cluster, split: Split, args, present: int, values: np.ndarray) -> None:
         target = args[0]
         values = values & np.uint64(0xFFFF_FFFF) if bits == "b32" else values
-        lanes = [lane for lane in range(32) if (present >> lane) & 1]
+        lanes: list[int] = lane_list(present).tolist()
         groups = {v: sum(1 << k for k in lanes if values[k] == v) for v in {values[k] for k in lanes}}
         if every:
             slot, chosen = target if isinstance(target, tuple) else (target, None)

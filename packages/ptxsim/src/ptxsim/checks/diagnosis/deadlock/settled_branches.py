@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ptxsim.checks.static_flow import definitions, reachable
 from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Imm, Instr, Pred, Reg
+from ptxsim.machine.split import lane_list
 
 _COMPARE = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
@@ -44,7 +45,7 @@ class _Settled:
         self.cluster, self.program = guards.cluster, guards.program
         self.defined = definitions(guards.program)
         self.ahead, self.warp, self.mask = ahead, warp, mask
-        self.lanes = [lane for lane in range(32) if (mask >> lane) & 1]
+        self.lanes = lane_list(mask).tolist()
 
     def _definition(self, name: str, depth: int) -> Instr | None:
         """The only instruction that writes a register, if that is known to run unconditionally."""
