@@ -157,13 +157,12 @@ class Launch:
     """One launch: its geometry, its memory, and the values of constants and special registers."""
 
     def __init__(self, loaded: LoadedModule, program: Program, config: LaunchConfig):
-        directives = program.function.directives
-        config = config.in_clusters_of(directives.get("reqnctapercluster"))
+        config = config.in_clusters_of(program.function.required_cluster)
         self.module, self.program, self.config = loaded.module, program, config
         self.grid, self.block, self.cluster = config.grid, config.block, config.cluster
         self.threads, self.ctas_per_cluster = config.threads, config.ctas_per_cluster
         self.clusters, self.shared_bytes = config.clusters, config.shared_bytes
-        limit = directives.get("maxntid") or directives.get("reqntid")
+        limit = program.function.largest_block
         if limit and self.threads > math.prod(limit):
             raise ValueError(f"block of {self.threads} threads exceeds the kernel's .maxntid {limit}")
         if program.local_bytes > MAX_LOCAL:

@@ -72,11 +72,11 @@ class LaunchConfig:
         check(config.grid, config.block, config.cluster, config.shared_bytes, config.max_instructions)
         return config
 
-    def in_clusters_of(self, required: Sequence[int] | None) -> LaunchConfig:
+    def in_clusters_of(self, required: tuple[int, int, int] | None) -> LaunchConfig:
         """This config with the kernel's .reqnctapercluster, if it has one and the launch sets no cluster."""
-        if not required or self.cluster != (1, 1, 1):
+        if required is None or self.cluster != (1, 1, 1):
             return self
-        config = replace(self, cluster=extents(required))
+        config = replace(self, cluster=required)
         check(config.grid, config.block, config.cluster, config.shared_bytes, config.max_instructions)
         return config
 

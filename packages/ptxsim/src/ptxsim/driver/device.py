@@ -16,6 +16,7 @@ from ptxsim.driver.arena import Arena
 from ptxsim.driver.chips import ChipProperties
 from ptxsim.driver.repeats import Repeats
 from ptxsim.driver.telling import short
+from ptxsim.isa.address_map import SHARED_START
 from ptxsim.machine.global_memory import shared_layout, shared_variables
 from ptxsim.report.findings import Finding
 
@@ -148,13 +149,11 @@ class Device:
         function, module = program.function, self.loaded(number).module
         named, static = program.slots.named, static_shared(program, module)
         constant = sum(v.size for v in module.vars.values() if v.space == "const" and v.name in named)
-        cluster = (*function.directives.get("reqnctapercluster", ()), 1, 1)[:3]
-        cluster = cluster if "reqnctapercluster" in function.directives else (0, 0, 0)
         offsets, end = param_layout(function.params)
         sizes = [param.size for param in function.params]
-        registers = int((function.directives.get("maxnreg") or (guessed_registers(program),))[0])
+        registers = function.registers or guessed_registers(program)
         head = static, constant, program.local_bytes, most_threads(program), registers
-        words = struct.pack("<10Q", *head, *cluster, len(sizes), end)
+        words = struct.pack("<10Q", *head, *(function.required_cluster or (0, 0, 0)), len(sizes), end)
         return words + struct.pack(f"<{2 * len(sizes)}I", *offsets, *sizes)
 
     def variable(self, number: int, name: str) -> tuple[int, int]:
@@ -210,8 +209,7 @@ class Device:
 
 def most_threads(program) -> int:
     """The most threads of a CTA that a kernel declares (.maxntid or .reqntid)."""
-    directives = program.function.directives
-    limit = directives.get("maxntid") or directives.get("reqntid")
+    limit = program.function.largest_block
     return min(1024, math.prod(limit)) if limit else 1024
 
 
@@ -227,9 +225,7 @@ def printed_text(result) -> str:
 
 def static_shared(program, module) -> int:
     """Bytes of static shared memory that a kernel gets, with those that it declares and does not name."""
-    variables = shared_variables(program, module)
-    over = [v for v in program.function.vars if v.space == "shared" and v not in variables]
-    return shared_layout([*variables, *over], 0)[2] - shared_layout([], 0)[2]
+    return shared_layout(shared_variables(program, module, under_dynamic=True), 0)[2] - SHARED_START
 
 
 def code(findings: list[Finding]) -> int:

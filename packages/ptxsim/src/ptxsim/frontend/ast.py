@@ -205,6 +205,22 @@ class Function:
     extern: bool = False  # declared here without a body
     line: int = 0
 
+    @property
+    def largest_block(self) -> tuple[int, ...]:
+        """The extents by .maxntid or .reqntid, to which a CTA is limited; () without either."""
+        return self.directives.get("maxntid") or self.directives.get("reqntid", ())
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread by .maxnreg; 0 without it."""
+        return int((self.directives.get("maxnreg") or (0,))[0])
+
+    @property
+    def required_cluster(self) -> tuple[int, int, int] | None:
+        """The extents by .reqnctapercluster."""
+        x, y, z = (*self.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
+        return (x, y, z) if "reqnctapercluster" in self.directives else None
+
 
 FUNCTION_BASE = 1 << 42  # no load or store reaches anything there
 

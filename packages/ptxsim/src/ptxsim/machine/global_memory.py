@@ -166,14 +166,15 @@ def _past(name: str, distance: int, straddles: bool, shape: tuple[int, ...], siz
     return f"row {shape[0] + distance // (shape[1] * size)} of {name}, which has {shape[0]} rows ({where})"
 
 
-def shared_variables(program, module) -> list[Var]:
+def shared_variables(program, module, under_dynamic: bool = False) -> list[Var]:
     """The shared variables of a kernel in the order in which ptxas 13.0 lays them out: what it names, its own
-    before the module's, then what it declares and does not name. Dynamic shared memory lies over the latter.
+    before the module's, then what it declares and does not name. Dynamic shared memory lies over the latter;
+    under_dynamic: includes them nevertheless.
     """
     own = [var for var in program.function.vars if var.space == "shared"]
     known = [*own, *(var for var in module.vars.values() if var.space == "shared")]
     named = [var for var in known if var.name in program.slots.named]
-    over = any(var.extern for var in named)
+    over = any(var.extern for var in named) and not under_dynamic
     return named if over else named + [var for var in own if var not in named]
 
 

@@ -59,10 +59,7 @@ class Kernels:
         """
         module, name = self._kernels[kernel]
         function = module.programs[name].function
-        params, declared = function.params, function.directives.get("reqnctapercluster", ())
-        if declared:
-            x, y, z = [*declared, 1, 1][:3]
-            shape = (*shape[:2], (x, y, z))
+        params, shape = function.params, (*shape[:2], function.required_cluster or shape[2])
         offsets, end = param_layout(params)
         block, memory = bytearray(end), self.memory()
         for offset, value in zip(offsets, values(params, memory), strict=True):

@@ -92,14 +92,9 @@ def sample(
     groups = max(1, sms // launch.ctas_per_cluster)
     return Sample(
         execution, sharers(launch, reads, groups), sizes, count, even.mean, launch.ctas_per_cluster,
-        launch.threads, launch.shared_end, registers or _registers(launch), execution.columns,
+        launch.threads, launch.shared_end, registers or launch.program.function.registers, execution.columns,
         even.shares,
     )  # fmt: skip
-
-
-def _registers(launch: Launch) -> int:
-    """Registers per thread that the PTX declares by .maxnreg; 0 if it does not."""
-    return int((launch.program.function.directives.get("maxnreg") or (0,))[0])
 
 
 @only_new_garbage()

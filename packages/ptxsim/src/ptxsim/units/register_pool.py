@@ -34,14 +34,13 @@ class Pool:
 
 def at_launch(launch) -> tuple[int | None, bool]:
     """(registers of a thread when the CTA starts, whether that is exact or only a bound)."""
-    directives = launch.program.function.directives
-    if directives.get("maxnreg"):
-        return directives["maxnreg"][0], True
-    threads = directives.get("maxntid") or directives.get("reqntid")
-    if not threads:
+    function = launch.program.function
+    if function.registers:
+        return function.registers, True
+    if not function.largest_block:
         return None, False
-    ctas = (directives.get("minnctapersm") or (1,))[0]
-    return min(MOST, SM_REGISTERS // (math.prod(threads) * max(1, ctas)) // 8 * 8), False
+    ctas = (function.directives.get("minnctapersm") or (1,))[0]
+    return min(MOST, SM_REGISTERS // (math.prod(function.largest_block) * max(1, ctas)) // 8 * 8), False
 
 
 def pool_of(cluster: Cluster, cta: int) -> Pool:
