@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from ptxsim.isa.mathlib.inner import WHOLE
-from ptxsim.jit.compiled import compiled
+from ptxsim.jit.compiled import code_address, compiled
 from ptxsim.jit.host import address_in_host
 
 _SIGNATURE = (types.uint64, types.int64, types.int64, types.uint64, types.uint64, types.int64)
@@ -30,8 +30,7 @@ def called(function: Callable) -> Callable:
 def address_of(function) -> int:
     """The address of the machine code of a called function, which is compiled if necessary."""
     function.compile(_SIGNATURE)
-    (done,) = function.overloads.values()
-    return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
+    return code_address(function)
 
 
 class ParameterBlock:

@@ -18,7 +18,7 @@ from ptxsim.isa.scalar import table as scalar
 from ptxsim.isa.scalar.forms import ScalarOp
 from ptxsim.jit.bytecode import FIRST_SCALAR
 from ptxsim.jit.code_cache import import_generated, remembered
-from ptxsim.jit.compiled import digest_of_module
+from ptxsim.jit.compiled import code_address, digest_of_module
 from ptxsim.jit.simd_scalar import vector_operation
 
 _TABLE = ("isa/scalar/*.py",)  # sources of the hot operations; expanding them takes 0.1 s
@@ -153,12 +153,6 @@ def cold_operation(op: ScalarOp) -> Callable:
 def cold_address(op: ScalarOp) -> int:
     """The address of the machine code of a cold operation, for `call_operation`."""
     return code_address(cold_operation(op))
-
-
-def code_address(function: Callable) -> int:
-    """The address at which C calls the machine code of a compiled function with one signature."""
-    (done,) = function.overloads.values()  # type: ignore[attr-defined]  # a Dispatcher
-    return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
 
 
 def operation_lines(op: ScalarOp) -> list[str]:

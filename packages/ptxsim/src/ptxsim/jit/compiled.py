@@ -75,6 +75,12 @@ def digest_of_module(module: types.ModuleType) -> str:
     return hashlib.sha256("\0".join(made).encode()).hexdigest()
 
 
+def code_address(function: Callable) -> int:
+    """The address at which C calls the machine code of a compiled function with one signature."""
+    (done,) = function.overloads.values()  # type: ignore[attr-defined]  # a Dispatcher
+    return done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
+
+
 def _read_by(function: Callable) -> Iterator[tuple[str, object]]:
     """(name, value) of everything that determines a function's machine code."""
     codes = [function.__code__]

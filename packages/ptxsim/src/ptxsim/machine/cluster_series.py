@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
-from ptxsim.jit.codegen import code_address
+from ptxsim.jit.compiled import code_address
 from ptxsim.jit.loop_series import NONE_STANDS, run_each
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.plain_programs import is_plain
