@@ -96,9 +96,9 @@ class TensorMap:
             return f"{name}[{rows}, {columns}]"
         if not self.holds(at):
             return f"{name} at {at}"  # elements past the end of a row are not those of the next row
-        steps, size = (self.dtype.itemsize, *self.strides), self.array.itemsize
-        first = self.byte_offset + sum(s * step for s, step in zip(at, steps, strict=True))
-        last = first + sum((b - 1) * step for b, step in zip(self.box, steps, strict=True))
+        end = tuple(a + b - 1 for a, b in zip(at, self.box, strict=True))
+        first, last = self.offset_of(at), self.offset_of(end)
+        size = self.array.itemsize
         (top, left), (bottom, right) = (divmod(o // size, self.array.shape[1]) for o in (first, last))
         if (bottom - top + 1) * (right - left + 1) != np.prod(self.box):
             return f"{name} at {at}"  # not a rectangle of the array
@@ -159,8 +159,12 @@ class TensorMap:
 
     def _end(self, ends: tuple[int, ...]) -> int:
         """Bytes of the array up to the last element before these coordinates."""
+        return self.offset_of(tuple(end - 1 for end in ends)) + self.dtype.itemsize
+
+    def offset_of(self, at: tuple[int, ...]) -> int:
+        """Bytes of the array before the element at these coordinates."""
         steps = self.dtype.itemsize, *self.strides
-        return self.byte_offset + steps[0] + sum((e - 1) * s for e, s in zip(ends, steps, strict=True))
+        return self.byte_offset + sum(a * step for a, step in zip(at, steps, strict=True))
 
     @cached_property
     def passes_end(self) -> bool:

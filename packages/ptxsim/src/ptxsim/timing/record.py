@@ -270,8 +270,7 @@ class TapeRecorder(Recorder):
     def _copied(self, number: int, copy: BulkCopy) -> None:
         tensor, write, segment = copy.tensor, copy.kind == "store", copy.tensor.segment
         item, size = tensor.dtype.itemsize, tensor.box_bytes
-        steps = (item, *tensor.strides)
-        address = tensor.byte_offset + sum(a * b for a, b in zip(copy.start, steps, strict=True))
+        address = tensor.offset_of(copy.start)
         lines = size // tensor.box[0] // item
         narrow, parted = lines if 128 * lines > size else 0, 0
         if lines and not write and tensor.strides:
