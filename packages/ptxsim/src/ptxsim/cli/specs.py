@@ -96,18 +96,24 @@ def _memory() -> int:
 
 def extents(text: str, word: str) -> tuple[int, ...]:
     """The shape that a text such as `128x64` describes: (128, 64)."""
-    parts = text.split("x")
-    if not all(part.isdecimal() and int(part) for part in parts):
+    found = _positive(text)
+    if not found:
         raise Bad(f"a shape must be numbers such as 128x64 (got {word!r})")
-    return tuple(map(int, parts))
+    return found
 
 
 def triple(text: str, option: str) -> tuple[int, ...]:
     """The extents of a grid, block or cluster: one to three numbers, separated by `x` or `,`."""
-    parts = text.replace(",", "x").split("x")
-    if len(parts) > 3 or not all(part.isdecimal() and int(part) for part in parts):
+    found = _positive(text.replace(",", "x"))
+    if not 1 <= len(found) <= 3:
         raise Bad(f"{option} must be up to three positive numbers such as 16x4 (got {text!r})")
-    return tuple(map(int, parts))
+    return found
+
+
+def _positive(text: str) -> tuple[int, ...]:
+    """The positive numbers that `x` separates; () if there is anything else."""
+    parts = text.split("x")
+    return tuple(map(int, parts)) if all(part.isdecimal() and int(part) for part in parts) else ()
 
 
 def _scalar(word: str, dtype: np.dtype, text: str):
