@@ -161,6 +161,7 @@ class Launch:
         self.module, self.program, self.config = loaded.module, program, config
         self.grid, self.block, self.cluster = config.grid, config.block, config.cluster
         self.threads, self.ctas_per_cluster = config.threads, config.ctas_per_cluster
+        self.warps_per_cta = -(-config.threads // _WARP_SIZE)
         self.clusters, self.shared_bytes = config.clusters, config.shared_bytes
         limit = program.function.largest_block
         if limit and self.threads > math.prod(limit):
@@ -170,6 +171,7 @@ class Launch:
         self.shared_offsets, self.shared_dynamic, self.shared_end = shared_layout(
             self.shared_variables(), config.shared_bytes
         )
+        self.shared_window = -(-self.shared_end // 1024) * 1024
         self.memory = GlobalMemory(short=loaded.variables.parameters)
         self.variables = loaded.variables
         self.symbols: dict[str, int] = {}

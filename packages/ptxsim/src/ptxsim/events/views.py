@@ -86,6 +86,8 @@ class Launch(Protocol):
     clusters: Triple  # of the grid
     ctas_per_cluster: int
     threads: int  # of a CTA
+    warps_per_cta: int
+    shared_window: int  # bytes of a CTA's shared memory that arrays hold: up to `shared_end`, in whole KiB
     shared_end: int  # end of all shared memory in the window
     shared_offsets: dict[str, int]  # of static variables in the window
 

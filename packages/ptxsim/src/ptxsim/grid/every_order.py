@@ -73,7 +73,7 @@ def _add(first, part) -> None:
 
 def _ranked(launch: Launch) -> Iterator[Late]:
     """Orders in which some warps take precedence over others."""
-    warps = launch.ctas_per_cluster * -(-launch.threads // 32)
+    warps = launch.ctas_per_cluster * launch.warps_per_cta
     if warps <= _FEW:
         yield from (Late("program", ranks=ranks) for ranks in itertools.permutations(range(warps)))
         return

@@ -45,10 +45,10 @@ class Cluster(RegisterFiles):
         self.program = launch.program
         self.ctas = launch.ctas_per_cluster
         self.threads_per_cta = launch.threads
-        self.warps_per_cta = -(-launch.threads // 32)
+        self.warps_per_cta = launch.warps_per_cta
         self.warps = self.ctas * self.warps_per_cta
         self.loop = launch.loop
-        self._allocate(-(-launch.shared_end // 1024) * 1024, bus.heard)
+        self._allocate(launch.shared_window, bus.heard)
         self.splits, self.batch = Splits(self), BatchScheduler(self)
         describe_arrays(self)
         self.described = self.control.copy()

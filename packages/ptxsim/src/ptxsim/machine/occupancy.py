@@ -9,5 +9,5 @@ SM_THREADS, SM_SHARED, SM_CTAS = 2048, 228 * 1024, 32  # CUDA C++ guide, compute
 
 def ctas_per_sm(launch: Launch) -> int:
     """CTAs of the launch that one SM holds, at least one."""
-    by_threads = SM_THREADS // (-(-launch.threads // 32) * 32)
+    by_threads = SM_THREADS // (launch.warps_per_cta * 32)
     return max(1, min(SM_CTAS, by_threads, SM_SHARED // launch.shared_end))

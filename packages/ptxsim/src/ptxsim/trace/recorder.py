@@ -58,7 +58,7 @@ class Recorder(Observer):
 
     def __init__(self, launch: Launch, index: int = 0):
         self.index, self.program = index, launch.program
-        self.warps_per_cta = -(-launch.threads // 32)
+        self.warps_per_cta = launch.warps_per_cta
         self.ctas = launch.ctas_per_cluster
         self.events: list[Event] = []
         self.last: dict[int, int] = {}  # warp -> its last event

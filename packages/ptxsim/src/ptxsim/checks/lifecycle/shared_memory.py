@@ -72,7 +72,7 @@ class Unread:
 class SharedMemory(Observer):
     def __init__(self, launch: Launch, reporter):
         self.launch, self.reporter = launch, reporter
-        window = -(-launch.shared_end // 1024) * 1024
+        window = launch.shared_window
         self.written = np.zeros((launch.ctas_per_cluster, window), np.uint8)
         self.chunks = self.written.view(np.complex128)  # the same flags by 16 bytes
         self.full = np.ones(16, np.uint8).view(np.complex128)[0]

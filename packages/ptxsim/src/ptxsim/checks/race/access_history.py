@@ -72,7 +72,7 @@ class AccessHistory(Part):
         self.reads = DeferredReads(launch.memory)
         clusters = launch.clusters[0] * launch.clusters[1] * launch.clusters[2]
         self.memory = new_shadow(self.reads.size)
-        self.window = -(-launch.shared_end // 1024) * 1024  # bytes of a CTA's shared memory
+        self.window = launch.shared_window  # bytes of a CTA's shared memory
         self.shared = new_shadow(self.window * launch.ctas_per_cluster)
         self.others = OtherClusters(clusters)
         self.orderings, self.strong, self.kinds = _flags(launch.program)
