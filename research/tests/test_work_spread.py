@@ -24,7 +24,7 @@ def counted(work: list[int]) -> float:
 
 
 @given(st.integers(2, 400), st.integers(1, 9), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_tiles_that_go_round_the_clusters_are_counted_to_a_percent(clusters, tiles, data):
     border = data.draw(st.integers(1, clusters))
     work = [1000 * (tiles + (index < border)) for index in range(clusters)]

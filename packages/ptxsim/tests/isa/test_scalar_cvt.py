@@ -381,7 +381,7 @@ def test_mov(kind):
     assert run(f"mov.{kind}", raw).tolist() == raw
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["rn", "rz", "rm", "rp"]), st.sampled_from(["f16", "bf16"]))
 def test_any_float_to_half(bits, mode, to):
     expected = ref.encode(ref.decode(bits, ref.F32), ref.FORMATS[to], mode)

@@ -380,7 +380,7 @@ def test_mixed_precision(op, count):
 words = st.integers(0, 2**32 - 1)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(words, words, words)
 def test_any_fma(a, b, c):
     for mode in ("rn", "rm"):

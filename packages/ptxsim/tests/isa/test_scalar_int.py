@@ -364,7 +364,7 @@ ANY = [
 ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.sampled_from(ANY), st.tuples(words, words, words, words))
 def test_any_integers(name, patterns):
     kinds, result, meaning = ORACLE[name]

@@ -183,7 +183,7 @@ class Compiler:
 
 
 @given(st.integers(0, BITS), st.sampled_from(["program", "adverse"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_those_that_stay_are_together_at_the_end(seed, order):
     rng = random.Random(seed)
     program = draw(rng, DEPTH, False)

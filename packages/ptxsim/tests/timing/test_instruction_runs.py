@@ -1,7 +1,7 @@
 """When a run of plain instructions needs a register, and when it provides one."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxsim.frontend.ast import Instr, Reg
@@ -52,7 +52,6 @@ def test_a_turn_comes_when_the_pipes_before_are_free():
 names = st.sampled_from("abcdef")
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(names, names, names), min_size=1, max_size=12))
 def test_nothing_is_there_before_what_it_comes_from(rows):
     """For every prefix: a register is ready one latency after the last register it reads, and after its own

@@ -241,7 +241,7 @@ FASTER = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(RINGS, st.floats(0, 1))
 def test_nothing_is_busy_longer_than_the_replay_and_it_plays_the_same_twice(shape, miss):
     stages, steps, instances, resident = shape
@@ -252,7 +252,7 @@ def test_nothing_is_busy_longer_than_the_replay_and_it_plays_the_same_twice(shap
         assert busy <= max(first.ends) + 1e-6, name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(RINGS, st.sampled_from(sorted(FASTER)), st.floats(0, 1))
 def test_a_faster_chip_is_never_slower(shape, what, miss):
     stages, steps, _, _ = shape

@@ -79,7 +79,7 @@ def test_an_arrow_goes_from_what_completed_the_phase_to_the_wait():
             assert number not in found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=40))
 def test_rows_hold_everything_once_and_nothing_overlaps(spans):
     events = [Event(0, LOADS, "load", str(i), begin=b, end=b + d) for i, (b, d) in enumerate(spans)]
@@ -212,7 +212,7 @@ def test_a_run_that_hangs_shows_where():
 # ---- the axis ----
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(1, 1e9), st.integers(1, 20))
 def test_marks_are_round_and_as_many_as_asked_for(end, most):
     found = marks(end, most)

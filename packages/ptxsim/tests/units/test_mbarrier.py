@@ -134,7 +134,7 @@ def barrier_of(count: int) -> MBarrier:
     return made
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(MODEL), st.integers(0, 300)), max_size=24), st.integers(1, 4))
 def test_object_against_a_model(steps, count):
     """Phases complete exactly when nothing is pending and the announced bytes have come, in any order."""

@@ -59,7 +59,7 @@ def expected_load(tmap: TensorMap, start: tuple[int, ...], size: int) -> np.ndar
     return memory
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(boxes(), st.sampled_from(["program", "adverse"]))
 def test_load(case, order):
     """In program order the main loop executes it, otherwise the handler."""
@@ -70,7 +70,7 @@ def test_load(case, order):
     assert result.stats["tma_bytes"] == box_bytes(tmap)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(boxes(), st.sampled_from(["program", "adverse", 1]))
 def test_store(case, order):
     tmap, start = case

@@ -45,7 +45,7 @@ def shuffled(mode: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np
     return values, valid
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(["up", "down", "bfly", "idx"]), st.integers(0, 2**32 - 1), st.booleans())
 def test_shfl(mode, seed, trace):
     rng = np.random.default_rng(seed)

@@ -101,7 +101,7 @@ def test_hostile_text_stays_text():
     assert HOSTILE in data[0]["texts"] and data[0]["lines"]["1"].startswith("</script>")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
 def test_any_text_gives_a_page_that_nests(text):
     page = Reader(render(full_page(text)))
@@ -205,7 +205,7 @@ def test_the_same_message_at_another_size_is_told_once():
 # ---- where D is wrong ----
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 700), st.integers(1, 700), st.integers(0, 2**32 - 1))
 def test_a_map_counts_every_wrong_element_once(rows, columns, seed):
     random = np.random.default_rng(seed)
