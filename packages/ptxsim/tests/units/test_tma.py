@@ -276,7 +276,6 @@ def test_without_the_group_the_other_cta_is_out_of_reach():
     " [%r1], [%rd1, {%r1, %r1, %r1, %r1, %r1}], [%r1];",  # of two dimensions alone
     "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.bulk_group [%rd1, {%r1}], [%r1];",
     "cp.async.bulk.tensor.1d.shared::cluster.global.bulk_group [%r1], [%rd1, {%r1}], [%r1];",
-    "multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];",
     "tensormap.replace.im2col.global_address.global.b1024.b64 [%rd1], %rd1;",
     "tensormap.replace.tile.rank.global.b1024.b64 [%rd1], %rd1;",
 ])  # fmt: skip
