@@ -3,7 +3,7 @@
 Needs a GPU, ncu with access to the counters, nvcc, numpy and cuda-bindings; no torch, no TVM. Writes to
 FOLDER:
 
-ports.jsonl: the measurements of ports.cu.
+ports.jsonl: the measurements of ports.cu.xz.
 counters-N.csv.gz, source-N.csv.gz: of the kernels of KERNELS[N], in this order, all counters, and the
 samples of stalled warps for each instruction. Without N: of all groups that begin within three minutes.
 
@@ -19,6 +19,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from research import packed
 
 HERE = Path(__file__).parent
 NAMES = ("ladders-3", "first-ladders", "public-3", "triton-3", "ladders-4", "public-4", "triton-4")
@@ -130,7 +132,9 @@ def watched(folder: Path, number: int) -> None:
 def ports(folder: Path) -> None:
     """Builds and runs the micro-benchmarks."""
     binary = Path("/tmp") / "ports"
-    command = ["nvcc", "-O3", "-std=c++17", "-arch=sm_90a", str(HERE / "ports.cu"), "-o", str(binary)]
+    source = binary.with_suffix(".cu")
+    source.write_text(packed.read(HERE / "ports.cu.xz"))
+    command = ["nvcc", "-O3", "-std=c++17", "-arch=sm_90a", str(source), "-o", str(binary)]
     subprocess.run(command, check=True)
     with (folder / "ports.jsonl").open("w") as out:
         try:

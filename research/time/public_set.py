@@ -15,12 +15,13 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from research import packed
 from research.time import drawn
 from research.time.run import Saved, save
 from research.time.sass_counts import assembled, tool
 from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam
 
-PLAIN = Path(__file__).with_name("plain.cu")
+PLAIN = Path(__file__).with_name("plain.cu.xz")
 
 
 @dataclass
@@ -160,7 +161,9 @@ def plain(one: Plain) -> Artifact:
     """A kernel of plain.cu, alone in its module."""
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "k.ptx"
-        subprocess.run(["nvcc", "-arch=sm_90a", "-ptx", str(PLAIN), "-o", str(text)], check=True)
+        source = text.with_suffix(".cu")
+        source.write_text(packed.read(PLAIN))
+        subprocess.run(["nvcc", "-arch=sm_90a", "-ptx", str(source), "-o", str(text)], check=True)
         ptx = only(text.read_text(), one.kernel)
     block = (*one.block, 1, 1)[:3]
     buffers = [BufferInfo(*about) for about in one.buffers]
