@@ -15,7 +15,7 @@ from research.mutation.sources import SOURCES
 TOLD = {  # words that identify the slip -> the cause of the first finding
     "one lane of the MMA warp waits and another multiplies, and": "lanes-apart",
     "the threads clear tensor memory behind the barrier that the first MMA comes after": "cleared-late",
-    "a warp of its own stores D, is told when Dsmem is complete, and tells nobody": "arrived-again",
+    "a warp of its own stores D, is told when Dsmem is complete, and tells nobody": "phase-again",
     "the ring is filled and refilled, and no drain behind the loop": "no-mma",
     "each thread of CTA 0 hands tensor memory back for that of CTA 1 too": "arrives-alone",
     "the MMA warp of CTA 1 multiplies nothing and yet waits at its own barriers": "both-multiply",

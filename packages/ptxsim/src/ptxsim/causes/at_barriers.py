@@ -143,15 +143,21 @@ AT_BARRIERS = (
         185,
         "a thread that arrives in every iteration must also wait in every iteration, before it arrives, for "
         "the barrier that answers",
-        text="{who} arrives again before the phase is over: init({count}) has room for one arrival of each "
+        text="{who} {arrives} again before the phase is over: init({count}) has room for one arrival of each "
         "thread, and nothing makes it wait",
+    ),
+    Cause(
+        "signals-first",
+        185,
+        "move the wait up, before what it makes room for",
+        text="{name} is waited for{line} only after this arrival",
     ),
     Cause(
         "too-many",
         170,
         _COUNT,
         text="{name} has init({count}) but gets more arrivals in a phase{line}: the phase ends before all "
-        "of them have come",
+        "of them have come (init: {init})",
     ),
     Cause(
         "by-thread",
@@ -206,7 +212,7 @@ AT_BARRIERS = (
         "partial",
         185,
         _COUNT,
-        text="{name} never completes phase {phase}: only {count} of {expected} arrivals came "
+        text="{name} ({init}) never completes phase {phase}: only {count} of {expected} arrivals came "
         "({arrived}), and every thread that signals it has already done so",
     ),
     Cause(
@@ -309,7 +315,7 @@ AT_BARRIERS = (
         "init(count) is the number of arrivals in a phase; each arrive is one, even with 0 bytes, and so is "
         "each commit: is one of these too many, or meant for another barrier? Announce the bytes of all "
         "copies in one arrive",
-        text="{who} signals it at {lines} with no wait{its} in between, but it has init({count})",
+        text="{who} signals {it} at {lines} with no wait{its} in between, but it has init({count})",
     ),
     Cause(
         "ahead-issuers",

@@ -192,6 +192,12 @@ AT_RINGS = (
         "commits to none of these barriers",
     ),
     Cause(
+        "other-turn",
+        170,
+        _SLOT,
+        text="{other} was waited for{line} where {name}, of the stage that is then signalled, should be",
+    ),
+    Cause(
         "slot",
         170,
         _SLOT,

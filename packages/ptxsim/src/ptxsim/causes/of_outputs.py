@@ -130,7 +130,7 @@ OF_OUTPUTS = (
         170,
         "each of these parts must begin a whole height (or width) of a part after the one before: is its "
         "number multiplied by the rows, or columns, of one part?",
-        text="{who} store {size} {unit} each, and these begin only {step} apart",
+        text="{who} {stores} {size} {unit} each, and these begin only {step} apart",
     ),
     Cause(
         "same-part",

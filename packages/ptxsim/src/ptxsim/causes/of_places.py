@@ -6,6 +6,20 @@ from ptxsim.causes.cause import ERRORS, Cause
 
 OF_PLACES = (
     Cause(
+        "wrong-peer",
+        165,
+        "data go to the CTA whose threads have handed the place back: map the address and its mbarrier to "
+        "that CTA (mapa)",
+        text="{what}{line} sends to CTA {cta}, but {name}, which its thread has waited for, is signalled by "
+        "CTA {other}",
+    ),
+    Cause(
+        "place-stays",
+        165,
+        "the destination must depend on the stage, as the barrier does",
+        text="in rounds that report to {names}, {buffer} is written at one place{line}",
+    ),
+    Cause(
         "within-warp",
         230,
         "put __syncwarp() (bar.warp.sync) between the two: lanes of a warp need not run together, and only "

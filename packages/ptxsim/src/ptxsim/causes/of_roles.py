@@ -250,4 +250,31 @@ OF_ROLES = (
         text="{waits} for phase {phase} of {name}, which is already in phase {now}: {arrived} ({lines}) and "
         "passed a wait {passed}, and init({count}) counts one arrival of each thread",
     ),
+    Cause(
+        "nobody-waits",
+        165,
+        "whoever uses what is handed on here must first execute bar.sync with the same id and count",
+        text="{who} {arrives} on CTA barrier {number} ({line}), but no thread ever waits there (bar.sync)",
+    ),
+    Cause(
+        "phase-again",
+        165,
+        "between two arrivals on one barrier, a warp must wait for those who waited there: bar.sync at the "
+        "barrier by which they answer",
+        text="a warp arrives on CTA barrier {number} again ({line}), which may be before its phase is over: "
+        "what it hands on is then waited for in the wrong phase",
+    ),
+    Cause(
+        "before-turn",
+        165,
+        "move the bar.sync up, before the first access to what it guards",
+        text="the {verb} ({at}) comes before the wait for its turn, bar.sync {number} ({line})",
+    ),
+    Cause(
+        "unmet",
+        170,
+        "the other group must execute bar.arrive with the same id and count: is that missing, under a "
+        "condition, or with another id?",
+        text="{waits} at {wants}: {state}, and no other warp has ever arrived there",
+    ),
 )

@@ -165,6 +165,7 @@ SHOWN = _ids(
     "past-shared copy-fence proxy-fence incomplete-output left-blocks "
     "no-work unused-back own-arrival stores-outside stores-pending same-tile-again waits-less "
     "unwritten-local unset-parity each-for-all ignored-answer all-at-each sent-by-both lanes-apart no-mma "
+    "signals-first wrong-peer place-stays other-turn nobody-waits phase-again before-turn unmet "
     "arrived-again skips-phases cleared-late columns-of-a-warp role-twice out-of-turn "
     "moved-first past-buffer strange-commit adds-to-nothing accumulate-part no-wait-at-all ring-short "
     "tiles-overlap tiles-too-many stores-past first-tiles no-pair silent-here elements-meet other-group "

@@ -16,6 +16,22 @@ class CtaBarrier:
     counts: dict[int | None, int] = field(default_factory=dict)  # threads expected -> a row
     mixed: tuple[int, ...] = ()  # two rows that met in one phase
     clash: bool = False  # two counts met in one phase
+    how: dict[int, set[bool]] = field(
+        default_factory=dict
+    )  # warp -> whether it waits (True), or only arrives
+
+    @property
+    def waited(self) -> bool:
+        """Whether any thread has ever waited here."""
+        return any(True in how for how in self.how.values())
+
+    def ways(self, warp: int) -> set[bool]:
+        """Whether a warp waits here (True), or arrives without waiting; empty if it never came."""
+        return self.how.get(warp, set())
+
+    def rows(self, warp: int) -> list[int]:
+        """The rows at which a warp has come here."""
+        return sorted(row for row, warps in self.warps.items() if warp in warps)
 
 
 class CtaBarriers(Observer):
@@ -30,6 +46,7 @@ class CtaBarriers(Observer):
         expected, whole = arrival.threads, 32 * cluster.warps_per_cta
         barrier.counts.setdefault(expected, split.row)
         barrier.warps.setdefault(split.row, set()).add(split.warp)
+        barrier.how.setdefault(split.warp, set()).add(arrival.waits)
         for row, threads in barrier.open:
             barrier.clash |= (threads or whole) != (expected or whole)
             if row != split.row and not barrier.mixed:

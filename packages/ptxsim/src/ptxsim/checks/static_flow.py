@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from ptxsim.events.views import Launch
@@ -258,9 +258,21 @@ def _readers(program) -> dict[str, list[int]]:
     return found
 
 
-def way_without_barrier(program, start: int, end: int) -> bool:
-    """Whether control can get from row to row without a CTA or cluster barrier or an mbarrier wait."""
-    return any(end in reachable(program, row, stops=_synchronises) for row in next_rows(program, start))
+def way_without_barrier(program, start: int, end: int, but: Collection[int] = ()) -> bool:
+    """Whether control can get from row to row without a CTA or cluster barrier, an mbarrier wait, or any row
+    of `but`.
+    """
+    stopping = {id(program.instrs[row]) for row in but}
+    rows = next_rows(program, start)
+    return any(
+        end in reachable(program, row, stops=lambda i: id(i) in stopping or _synchronises(i)) for row in rows
+    )
+
+
+def comes_first(program, rows: Collection[int], others: Collection[int]) -> bool:
+    """Whether control can get to one of these rows, from the program's start, before any of the others."""
+    stopping = {id(program.instrs[other]) for other in others}
+    return not reachable(program, 0, stops=lambda instr: id(instr) in stopping).isdisjoint(rows)
 
 
 def _synchronises(instr) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
@@ -24,15 +26,17 @@ def between_clusters(races, pair: AccessPair) -> Reason:
     if teller is None:
         cause = CAUSES["variable-of-all" if pair.buffer in races.launch.variables else "other-cta"]
         return Reason(cause, _UNORDERED)
-    missing = _broken_at(races, pair)
+    missing = _broken_at(races, pair, teller)
     return reason("hands-nothing-on", line=source_line(program, teller), missing=missing)
 
 
-def signalled_early(races, pair: AccessPair) -> Reason | None:
-    """What is wrong if a thread signals for its CTA, but no barrier has it wait for the others' writes."""
+def by_one_thread(races, pair: AccessPair) -> Reason | None:
+    """A thread signals, or asks for a flag, on behalf of its CTA, but no barrier has it wait for the others'
+    accesses, or has these wait for its answer.
+    """
     program, others = races.launch.program, races.history.others
     for access in (pair.second, pair.first) if pair.first.kind == "other" else ():
-        if access.verb != "write" or access.kind not in ("thread", "other"):
+        if access.kind not in ("thread", "other"):
             continue
         for place, agent, row in others.signals:
             if (
@@ -40,14 +44,30 @@ def signalled_early(races, pair: AccessPair) -> Reason | None:
                 and access.agent != agent
                 and way_without_barrier(program, access.row, row)
             ):
-                line, write = source_line(program, row), source_line(program, access.row)
-                missing = f"{thread_of(races, agent)} of a CTA signals there for all its threads, with no "
-                missing += f"barrier of the CTA after their write ({write})"
-                return reason("hands-nothing-on", line=line, missing=missing)
+                return _alone(races, agent, row, access, "signals", "after")
+        asking = sorted(set().union(*others.polled.values()))
+        if (pair.first.verb, pair.second.verb) == ("write", "read") or access.agent in asking:
+            continue  # what was acquired tells more
+        for row in _asking(program) if asking else ():
+            if row != access.row and way_without_barrier(program, row, access.row):
+                return _alone(races, asking[0], row, access, "asks", "before")
     return None
 
 
-def _broken_at(races, pair: AccessPair) -> str:
+def _alone(races, agent: int, row: int, access: Access, does: str, when: str) -> Reason:
+    program = races.launch.program
+    missing = f"{thread_of(races, agent)} of a CTA {does} there for all its threads, with no barrier of the "
+    missing += f"CTA {when} their {access.verb} ({source_line(program, access.row)})"
+    return reason("hands-nothing-on", line=source_line(program, row), missing=missing)
+
+
+def one_asks(races, pair: AccessPair) -> bool:
+    """Whether the two are in different clusters, and the later one comes after a flag was asked for."""
+    polled, program = races.history.others.polled, races.launch.program
+    return pair.first.kind == "other" and bool(polled) and _teller(program, pair.second.row) is not None
+
+
+def _broken_at(races, pair: AccessPair, teller: int) -> str:
     """Where the way from a write by another cluster to a read by this one is broken."""
     first, second = pair.first, pair.second
     released, acquired = _told(races, pair)
@@ -62,6 +82,8 @@ def _broken_at(races, pair: AccessPair) -> str:
     if not told:
         return "nothing acquires after it" + _near(races.launch.program)
     who, reader = (thread_of(races, a) for a in (told[0], second.agent if second.by is None else second.by))
+    if not ordering(races.launch.program.instrs[teller]).acquires:
+        return f"{who} acquires only after the barrier that should hand it on to {reader}"
     return f"{who} acquires, but no barrier after that hands it on to {reader}"
 
 
@@ -96,8 +118,13 @@ def _weak(program) -> str:
 
 def _teller(program, later: int) -> int | None:
     """The last instruction in the text that may tell a thread on its way to row `later` of other clusters."""
-    rows = [row for row, instr in enumerate(program.instrs) if row != later and _asks(instr)]
+    rows = [row for row in _asking(program) if row != later]
     return next((row for row in reversed(rows) if later in reachable(program, row)), None)
+
+
+@functools.lru_cache(maxsize=16)
+def _asking(program) -> list[int]:
+    return [row for row, instr in enumerate(program.instrs) if _asks(instr)]
 
 
 def _asks(instr: Instr | None) -> bool:

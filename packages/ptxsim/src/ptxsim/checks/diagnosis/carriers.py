@@ -65,18 +65,6 @@ def own_signals(races, access: Access) -> set[tuple[int, int]]:
     return committed | set(races.handshakes.handed.get(access.warp(races), ()))
 
 
-def handed_back_unasked(races, pair: AccessPair) -> tuple[int, int] | None:
-    """The barrier by which the reader's warp hands the place back, if the warp whose cp.async overwrites it
-    waits for that barrier at other times.
-    """
-    warp, histories = pair.second.warp(races), history_of(races.cluster)
-    if (pair.first.kind, pair.first.verb, pair.second.kind) != ("thread", "read", "cp.async"):
-        return None
-    own = own_signals(races, pair.first)
-    places = [p for p in carriers(races, pair.first) if p in own and p in histories]
-    return next((p for p in places if warp in histories[p].waits), None)
-
-
 def awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
     """The same barrier in another CTA, if that one is waited for, and no element of its array is here."""
     signals, array_of = races.clocks.signals, races.reporter.shared_array

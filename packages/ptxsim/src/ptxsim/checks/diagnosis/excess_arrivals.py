@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ptxsim.checks.barrier_history import held_waits, history_of, threads_in
 from ptxsim.checks.diagnosis.case import Case
+from ptxsim.checks.diagnosis.in_a_row import twice_in_a_row
+from ptxsim.checks.diagnosis.let_in import let_in
 from ptxsim.checks.diagnosis.misnamed import unwaited
+from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import shifted
-from ptxsim.checks.phrases import times
-from ptxsim.checks.race.barrier_record import BarrierStep, record_of
+from ptxsim.checks.race.barrier_record import record_of
 from ptxsim.checks.race.wording import line_of
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
@@ -38,28 +40,8 @@ def several_lines(case: Case, place: Place, own: bool = False) -> Reason | None:
                     names = " and ".join(case.name(p) for p in apart)
                     return reason("elements-meet", step.row, who=who, lines=lines, names=names)
                 its = " for it" if own else ""
-                return reason("several-lines", step.row, who=who, lines=lines, its=its, count=history.count)
-    return None
-
-
-def twice_in_a_row(case: Case, place: Place) -> Reason | None:
-    """A thread signals the barrier more often than it counts its arrivals, with nothing in between."""
-    record, history = record_of(case.cluster), case.histories[place]
-    each, left = divmod(history.count, max(threads_in(history.arriving()), 1))
-    if record is None or left or not each:
-        return None
-    runs: dict[int, list[BarrierStep]] = {}  # warp -> its latest steps, if they signal this barrier
-    for step in record.steps:
-        run = runs.setdefault(step.warp, [])
-        if step.kind not in ("arrive", "commit") or place not in step.places:
-            run.clear()
-            continue
-        if any(other.row == step.row for other in run):
-            run.clear()  # a loop that lacks a wait
-        run.append(step)
-        if len(run) > each and len({(s.lanes, line_of(record.races, s.row)) for s in run}) == 1:
-            who, lines = case.role({step.warp: step.lanes}), f"{case.line(step.row)}, {times(len(run))},"
-            return reason("several-lines", step.row, who=who, lines=lines, its="", count=history.count)
+                facts = {"it": "it", "lines": lines, "its": its, "count": history.count}
+                return reason("several-lines", step.row, who=who, **facts)
     return None
 
 
@@ -169,7 +151,9 @@ def again_too_early(case: Case, place: Place) -> Reason | None:
         line = f" ({case.line(fresh[0])})"
         return reason("fresh", fresh[0], name=case.name(place), line=line)
     found = shifted(case, place) or announced_twice(case, place) or twice_in_a_row(case, place)
-    return found or reason("arrives-again", who=case.role(lanes), count=history.count)
+    found = found or let_in(case, place)
+    who = case.role(lanes)
+    return found or reason("arrives-again", who=who, arrives=agree(who, "arrives"), count=history.count)
 
 
 def announced_twice(case: Case, place: Place) -> Reason | None:

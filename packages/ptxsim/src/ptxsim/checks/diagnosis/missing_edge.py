@@ -8,18 +8,18 @@ from typing import Any
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
-from ptxsim.checks.diagnosis.between_clusters import between_clusters, signalled_early
+from ptxsim.checks.diagnosis.between_clusters import between_clusters, by_one_thread, one_asks
 from ptxsim.checks.diagnosis.carriers import (
     awaited_by_peers,
     awaited_in_a_peer,
     carriers,
-    handed_back_unasked,
     likely,
     never_waited_for,
     own_signals,
     unawaited,
 )
 from ptxsim.checks.diagnosis.case import case_of
+from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.handed_back import (
     freed_early,
     handed_back_early,
@@ -39,7 +39,7 @@ from ptxsim.checks.diagnosis.in_memory import (
 from ptxsim.checks.diagnosis.last_wait import not_waited_for
 from ptxsim.checks.diagnosis.misnamed import misnamed
 from ptxsim.checks.diagnosis.missing_fence import missing_fence
-from ptxsim.checks.diagnosis.more_arrivals import let_in_by_excess, one_too_many
+from ptxsim.checks.diagnosis.more_arrivals import let_in_by_excess, one_too_many, too_many
 from ptxsim.checks.diagnosis.old_phase import passed_again, passed_at_once
 from ptxsim.checks.diagnosis.other_arrivals import arrival_unwaited, by_thread, slot_by_cta, uncounted
 from ptxsim.checks.diagnosis.other_element import other_slot
@@ -49,6 +49,7 @@ from ptxsim.checks.diagnosis.out_of_step import (
     loaded_twice,
     overlapping,
     product_too_early,
+    read_less,
     sent_by_both,
     stage_handed_back_early,
     waits_less,
@@ -57,6 +58,9 @@ from ptxsim.checks.diagnosis.past_buffer import past_buffer, past_stage, shifted
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.repairs import LATE, PHASE, only_repair
 from ptxsim.checks.diagnosis.same_output import changed_by_many, same_output
+from ptxsim.checks.diagnosis.sent_astray import place_stays, wrong_peer
+from ptxsim.checks.diagnosis.thread_ring import out_of_ring
+from ptxsim.checks.diagnosis.turns import out_of_turn
 from ptxsim.checks.diagnosis.unseen_arrival import (
     alone_for_warp,
     arrives_alone,
@@ -110,13 +114,13 @@ def missing(races, pair: AccessPair) -> Reason:
         return reason("tried")
     if pair.issuers:
         return _several_issue(races, pair)
-    same = signalled_early(races, pair) or same_output(races, pair)
-    if same is not None and not (same.cause is CAUSES["word-moves-on"] and _handed_over(races, pair)):
+    same = by_one_thread(races, pair) or out_of_turn(races, pair) or same_output(races, pair)
+    if same is not None and not _means_more(races, pair, same):
         return same
     if first.kind == "other":
         return between_clusters(races, pair)
     if first.kind == "cp.async" and not pair.waited:
-        return one_too_many(races, pair) or _copy_pending(races, pair)
+        return one_too_many(races, pair) or out_of_ring(races, pair) or _copy_pending(races, pair)
     if first.kind == "wgmma" and not pair.waited:
         return reason("products-pending")
     only = _only_read(races, pair) or _unreleased(races, pair)
@@ -128,6 +132,13 @@ def missing(races, pair: AccessPair) -> Reason:
         cause = "freed-in-use" if pair.second.kind == "thread" else _AWAITED_LATE[first.kind]
         return Reason(CAUSES[cause], f"its warp has not executed tcgen05.wait::{first.kind}")
     return _store_pending(races, pair)
+
+
+def _means_more(races, pair: AccessPair, same: Reason) -> bool:
+    """Whether threads that use one word do so by turns, which another reason explains."""
+    if same.cause is CAUSES["one-word"]:
+        return one_asks(races, pair)
+    return same.cause is CAUSES["word-moves-on"] and _handed_over(races, pair)
 
 
 def _handed_over(races, pair: AccessPair) -> bool:
@@ -246,13 +257,30 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Reason:
     return Reason(CAUSES["not-ready" if reads else "not-free"], text, first.row, warp)
 
 
+def _no_wait_at_all(races, pair: AccessPair) -> Reason | None:
+    """Threads arrive on a barrier for which no wait stands in the program."""
+    case = case_of(races)
+    names = [] if pair.space == "tmem" else case.never_waited(array_names(case))
+    arrays = {name.partition("[")[0] for name in names}
+    arrives = {
+        how
+        for place, history in case.histories.items()
+        if case.array(place) in arrays
+        for how, _, _ in history.sources
+    }
+    if arrives != {"arrive"}:
+        return None
+    return misnamed(case) or reason("ahead-unwaited", names=" or ".join(names))
+
+
 def _repaired(races, pair: AccessPair) -> Reason | None:
     """A wait that comes too late or asks for the wrong phase, if that is the only repair that works."""
     repair = only_repair(races, pair)
     if repair is None or repair.family not in (LATE, PHASE):
         return None
     name, line = barrier_of(races, repair.place), line_text(races, repair.row)
-    return reason("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
+    unwaited = _no_wait_at_all(races, pair)
+    return unwaited or reason("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
 
 
 def _left_out(races, pair: AccessPair) -> Reason:
@@ -265,6 +293,9 @@ def _left_out(races, pair: AccessPair) -> Reason:
     if over is not None:
         return over
     chosen = (own or (likely(races, pair, forward) if queue else []) or [None])[0]
+    fewer = read_less(races, pair, forward) if queue else None
+    if fewer is not None:
+        return fewer
     if chosen is not None:
         found = others_waited(races, pair, chosen) if first.verb == "write" else None
         found = found or arrives_alone(races, pair, chosen) or waits_less(races, pair, chosen)
@@ -278,9 +309,6 @@ def _left_out(races, pair: AccessPair) -> Reason:
         return found or Reason(_cause(races, pair), text)
     found = handed_to_others(races, pair) or stored_by_another_group(races, pair)
     found = found or alone_for_warp(races, pair) or written_again(races, pair)
-    unasked = None if found else handed_back_unasked(races, pair)
-    if unasked is not None:
-        return Reason(_cause(races, pair), not_waited_for(races, pair, unasked))
     found = found or (reason("within-warp") if _within_warp(races, pair) else None)
     return found or Reason(_cause(races, pair), "no barrier between them")
 
@@ -322,6 +350,8 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Reason | None], ...] = (  # the fi
     past_buffer,
     past_stage,
     shifted_loads,
+    place_stays,
+    wrong_peer,
     loaded_twice,
     loaded_too_soon,
     other_columns,
@@ -335,6 +365,8 @@ _DETECTORS: tuple[Callable[[Any, AccessPair], Reason | None], ...] = (  # the fi
     slot_by_cta,
     cleared_unordered,
     by_thread,
+    too_many,
+    out_of_ring,
     freed_early,
     peers_unasked,
     other_slot,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import history_of
+from ptxsim.checks.barrier_history import history_of, threads_in
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.carriers import carriers, own_signals
 from ptxsim.checks.diagnosis.case import case_of
-from ptxsim.checks.diagnosis.excess_arrivals import room_for_all, twice_in_a_row
+from ptxsim.checks.diagnosis.excess_arrivals import room_for_all
+from ptxsim.checks.diagnosis.in_a_row import twice_in_a_row
+from ptxsim.checks.diagnosis.misnamed import missent
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.running_ahead import why
+from ptxsim.checks.phrases import spot
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.wording import barrier_of, line_text
 from ptxsim.events.records import Place
@@ -44,6 +47,27 @@ def let_in_by_excess(races, pair: AccessPair) -> Reason | None:
     return None
 
 
+def _by_line(races, history) -> int:
+    """How many threads arrive on a barrier, a thread counted once for each line at which it arrives."""
+    lanes: dict = {}
+    for (_, warp, row), signals in history.arrivals.items():
+        key = warp, spot(races.launch.program, row)
+        lanes[key] = lanes.get(key, 0) | signals.lanes
+    return threads_in(lanes)
+
+
+def too_many(races, pair: AccessPair) -> Reason | None:
+    """What let one of the accesses come too early counts fewer arrivals than come in each round. Threads that
+    arrive by turns come in fewer rounds than it has phases.
+    """
+    histories, barriers = history_of(races.cluster), races.cluster.mbarriers
+    places = [p for p in _awaited_before(races, pair) if p in histories and p in barriers]
+    often = [all(2 * s.each > barriers[p].phase for s in histories[p].arrivals.values()) for p in places]
+    found = (_more_than_counted(races, p) for p, each in zip(places, often, strict=True) if each)
+    more = next((more for more in found if more is not None), None)
+    return None if more is None else missent(case_of(races)) or more
+
+
 def _awaited_before(races, pair: AccessPair) -> list[Place]:
     """What the threads of loads have waited for last, and what each side signals that the other waits for."""
     loads = (op for op in pair.issued if op is not None and op.kind == "load")
@@ -58,8 +82,9 @@ def _awaited_before(races, pair: AccessPair) -> list[Place]:
 def _more_than_counted(races, place: Place) -> Reason | None:
     """More threads arrive on this barrier than it counts."""
     history, stray = history_of(races.cluster).get(place), races.clocks.signals[place].stray
-    if history is None or stray is None or room_for_all(races.cluster, place):
+    if history is None or stray is None:
         return None
-    return reason(
-        "too-many", name=barrier_of(races, place), count=history.count, line=line_text(races, stray)
-    )
+    if room_for_all(races.cluster, place) and _by_line(races, history) <= history.count:
+        return None
+    lines = {"init": case_of(races).line(history.row), "line": line_text(races, stray)}
+    return reason("too-many", name=barrier_of(races, place), count=history.count, **lines)

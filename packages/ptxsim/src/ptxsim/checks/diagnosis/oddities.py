@@ -14,8 +14,9 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.cta_barriers import CtaBarrier, cta_barriers
 from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model
-from ptxsim.checks.diagnosis.excess_arrivals import again_too_early, twice_in_a_row
+from ptxsim.checks.diagnosis.excess_arrivals import again_too_early
 from ptxsim.checks.diagnosis.exchanged_copies import exchanged_copies
+from ptxsim.checks.diagnosis.in_a_row import twice_in_a_row
 from ptxsim.checks.diagnosis.left_loop import left_loop
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.overruns import overruns

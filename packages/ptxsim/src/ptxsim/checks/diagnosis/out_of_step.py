@@ -276,6 +276,17 @@ def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Plac
     return None if array is None else Reason(CAUSES["not-free"], f"{array} was not waited for between them")
 
 
+def read_less(races, pair: AccessPair, forward: list) -> Reason | None:
+    """Those who read tensor memory wait less often for a barrier of its MMAs than it is signalled."""
+    instrs = races.launch.program.instrs
+    readers = {
+        s.warp for s in races.clocks.steps if s.kind == "use" and instrs[s.row].name.startswith("tcgen05.ld")
+    }
+    histories = history_of(races.cluster)
+    told = (p for p in forward if p in histories and readers & set(histories[p].waits))
+    return next((less for place in told if (less := waits_less(races, pair, place)) is not None), None)
+
+
 def waits_less(races, pair: AccessPair, place: Place) -> Reason | None:
     """Tensor memory is freed, and its last user waits less often than the barrier was signalled."""
     history, barrier = history_of(races.cluster).get(place), races.cluster.mbarriers.get(place)

@@ -16,6 +16,7 @@ import re
 from ptxsim.checks.barrier_history import held_waits, history_of, orders_of, times_signalled
 from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.phrases import spot
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.events.records import Place
@@ -70,13 +71,14 @@ def one_slot(case: Case, place: Place) -> Reason | None:
     ring = case.ring(place)
     if _one_for_each(case, ring):
         return None
-    used: dict[str, dict] = {}  # how -> element -> warp -> (row, lanes, signals)
+    used: dict[tuple, dict] = {}  # how, at which line -> element -> warp -> (row, lanes, signals)
     for p in ring:
         for (how, warp, row), signals in case.histories[p].sources.items():
-            warps = used.setdefault(how, {}).setdefault(p, {})
+            line = spot(case.program, row)
+            warps = used.setdefault((how, line), {}).setdefault(p, {})
             _, lanes, total = warps.get(warp, (row, 0, 0))
             warps[warp] = row, lanes | signals.lanes, total + signals.total
-    for how, places in used.items():
+    for (how, _), places in used.items():
         ((only, warps),) = places.items() if len(places) == 1 < len(ring) else ((place, {}),)
         for warp, (row, lanes, total) in warps.items():
             awaited, rounds = _goes_round(case, warp, len(ring)), total // lanes.bit_count()

@@ -18,8 +18,9 @@ from ptxsim.checks.barrier_history import (
 )
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.case import Case
-from ptxsim.checks.diagnosis.excess_arrivals import issuers, several_lines, twice_in_a_row
+from ptxsim.checks.diagnosis.excess_arrivals import issuers, several_lines
 from ptxsim.checks.diagnosis.fresh_late import fresh_late
+from ptxsim.checks.diagnosis.in_a_row import twice_in_a_row
 from ptxsim.checks.diagnosis.misnamed import missent, unwaited
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.checks.diagnosis.reason import Reason, reason
@@ -43,6 +44,24 @@ def _own_lines(case: Case, place: Place) -> Reason | None:
     if not case.histories[place].signallers & waiters:
         return None
     return several_lines(case, place, own=True)
+
+
+def _lets_in_twice(case: Case, place: Place) -> Reason | None:
+    """This barrier is signalled twice in a row, or the one is that its signallers wait for."""
+    lets_in = (p for p, h in case.histories.items() if case.histories[place].signallers & set(h.waits))
+    found = (twice_in_a_row(case, p, case.name(p)) for p in lets_in if p != place)
+    return twice_in_a_row(case, place) or next((one for one in found if one is not None), None)
+
+
+def _fresh_data(case: Case, place: Place) -> Reason | None:
+    """A wait for data, at an element of this ring, passed at once on the fresh barrier."""
+    for p in case.ring(place):
+        history = case.histories[p]
+        fresh = [(w, of.fresh) for w, of in history.waits.items() if of.fresh is not None]
+        for warp, row in fresh if history.loaders else ():
+            if warp not in history.signallers | history.loaders:
+                return reason("fresh", row, warp, name=case.name(p), line=f" ({case.line(row)})")
+    return None
 
 
 def _all_at_one(case: Case, place: Place) -> Reason | None:
@@ -240,6 +259,8 @@ _DETECTORS: tuple[Callable[[Case, Place], Reason | None], ...] = (  # the first 
     all_at_each,
     own_twice,
     lambda case, place: unwaited(case),
+    _lets_in_twice,
+    _fresh_data,
     shifted,
     one_slot,
     _slots,
@@ -251,7 +272,6 @@ _DETECTORS: tuple[Callable[[Case, Place], Reason | None], ...] = (  # the first 
     _unsignalled,
     _all_at_one,
     issuers,
-    twice_in_a_row,
     uneven,
     ring_short,
     leaves_ring,

@@ -176,9 +176,9 @@ def _parts_apart(races, pair: AccessPair) -> Reason | None:
 
 
 def _boxes_overlap(races, pair: AccessPair) -> Reason | None:
-    """At one line, the boxes of two threads of a cluster begin less than a box apart."""
+    """At one line, the boxes of two threads, or of two stores of one thread, begin less than a box apart."""
     first, second = pair.first, pair.second
-    own = pair.space == "memory" and first.kind == second.kind == "result" and first.by != second.by
+    own = pair.space == "memory" and first.kind == second.kind == "result"
     copies = [op.copy for op in pair.issued if op is not None and op.copy is not None]
     if not own or None in (first.by, second.by) or len(copies) != 2:
         return None
@@ -188,8 +188,16 @@ def _boxes_overlap(races, pair: AccessPair) -> Reason | None:
     moved = [(axis, abs(step)) for axis, step in enumerate(_step(*copies)) if step]
     if len(moved) != 1 or moved[0][1] >= box[moved[0][0]]:
         return None
-    (axis, step), names = moved[0], threads_of(races, sorted({first.by, second.by}))
-    return reason("boxes-overlap", who=names, size=box[axis], unit=_unit(axis, box), step=step)
+    (axis, step), one = moved[0], first.by == second.by
+    names = thread_of(races, first.by) if one else threads_of(races, sorted({first.by, second.by}))
+    return reason(
+        "boxes-overlap",
+        who=names,
+        stores="stores" if one else "store",
+        size=box[axis],
+        unit=_unit(axis, box),
+        step=step,
+    )
 
 
 def _unit(axis: int, box) -> str:

@@ -260,7 +260,7 @@ def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Reason | N
     """
     first = pair.first
     warp, waits = first.warp(races), (pair.second.warp(races), place) in pair.seen
-    if not waits or warp is None or first.by is None:
+    if not waits or warp is None or first.by is None or first.verb != "read":
         return None
     lanes = {w: mask for w, mask in _arriving(races, place).items() if w // 4 == warp // 4}
     if not lanes or lanes.get(warp, 0) >> (first.by % 32) & 1:

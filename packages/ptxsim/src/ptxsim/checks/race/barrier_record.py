@@ -21,7 +21,8 @@ class BarrierStep(NamedTuple):
     warp: int
     lanes: int  # mask
     row: int
-    kind: str  # "wait", "arrive", "load", "commit", "bar"; "use": the first of MMAs, stores or tcgen05.ld
+    # "wait", "arrive", "load", "commit", "copy" (cp.async), "bar"; "use": the first of MMAs, stores or ld
+    kind: str
     places: tuple[Place, ...]  # mbarriers, or (CTA, number) of a CTA barrier
     amount: int = 0  # parity of a wait, arrivals, bytes of a load, or threads of a CTA barrier
     more: int = 0  # bytes that an arrival announces; 1: an arrival on a CTA barrier that waits
@@ -152,6 +153,7 @@ class BarrierRecord(Part):
 
     def cp_async_signal(self, cluster: Cluster, split: Split, arrival: CopyArrival) -> None:
         self.whole = False
+        self._add(split.warp, split.mask, split.row, "copy", tuple(dict.fromkeys(arrival.places)))
 
     def cluster_arrive(self, cluster: Cluster, split: Split, relaxed: bool) -> None:
         self.whole = False

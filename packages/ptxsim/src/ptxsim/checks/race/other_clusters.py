@@ -90,7 +90,7 @@ class OtherClusters:
         self.flags: dict[int, Rows] = {}  # global place -> what was released there
         self.added: dict[int, int] = {}  # global place -> times that something was passed on there
         self.signals: dict[tuple[int, int, int], None] = {}  # (place, agent, program row) that released
-        self.polled: set[int] = set()  # global places that loads have asked for flags
+        self.polled: dict[int, set[int]] = {}  # global place that loads ask for a flag -> agents that asked
         self.together = False  # whether other clusters run at the same time
         self.begin(0)
 
@@ -114,7 +114,7 @@ class OtherClusters:
     def read(self, clocks: VectorClocks, agent: int, place: int, how: Ordering) -> None:
         """A thread reads a flag."""
         if not how.writes:
-            self.polled.add(place)
+            self.polled.setdefault(place, set()).add(agent)
         flag, key, added = self.flags.get(place), (agent, place, how.acquires), self.added.get(place, 0)
         if flag is None or self.looked.get(key) == added:
             return

@@ -56,7 +56,11 @@ def awaited(model: Model, waiter: Waiter) -> dict[str, str | int]:
     """Facts of the mbarrier that a group waits for: its name and phase, arrivals expected and arrived."""
     barrier = model.cluster.mbarriers[waiter.place]
     name, came = model.name(waiter.place), barrier.expected - barrier.pending
-    return {"name": name, "phase": barrier.phase, "expected": barrier.expected, "count": came}
+    init = model.line(model.histories[waiter.place].row)
+    return {
+        "name": name, "phase": barrier.phase, "expected": barrier.expected, "count": came,
+        "init": f"init({barrier.expected}), {init}",
+    }  # fmt: skip
 
 
 def itself(waiter: Waiter) -> str:

@@ -11,10 +11,12 @@ from collections.abc import Callable
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks import phrases
+from ptxsim.checks.cta_barriers import cta_barriers
 from ptxsim.checks.diagnosis.both_ways import both_ways
 from ptxsim.checks.diagnosis.deadlock import roles
 from ptxsim.checks.diagnosis.deadlock.cause import barrier_of, find_cycle, itself, of_waiter, says, stuck
 from ptxsim.checks.diagnosis.deadlock.collectives import alloc, collective, pair, registers, warpgroup
+from ptxsim.checks.diagnosis.deadlock.miscounted import miscounted
 from ptxsim.checks.diagnosis.deadlock.missing_arrivals import (
     misrouted,
     partial,
@@ -43,6 +45,7 @@ from ptxsim.checks.diagnosis.number_agreement import agree, is_plural
 from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.checks.diagnosis.rivals import loads_and_commits, one_slot, shifted
 from ptxsim.checks.diagnosis.running_ahead import why
+from ptxsim.checks.diagnosis.turns import nobody_waits
 from ptxsim.checks.phrases import brings_bytes
 from ptxsim.machine.endless import loop_without_end
 
@@ -196,19 +199,72 @@ def _sync(model: Model, waiter: Waiter) -> Reason | None:
     return stuck("sync", waiter, state=waiter.state, others=others)
 
 
+def _no_wait_at_all(model: Model, waiter: Waiter) -> Reason | None:
+    """Threads arrive on a barrier for which no wait stands in the program, and phases have been missed."""
+    barrier, history = barrier_of(model, waiter)
+    names = model.case.never_waited(model.array) if history is not None else []
+    if not names or barrier is None or barrier.phase < 2:
+        return None
+    text = CAUSES["ahead-unwaited"].tell(names=" or ".join(names))
+    return of_waiter(CAUSES["ahead-unwaited"], f"{says(waiter, 'waits')} for {waiter.wants}; {text}", waiter)
+
+
+def _unmet(model: Model, waiter: Waiter) -> Reason | None:
+    """A CTA barrier of several groups on which nobody but the waiting one has ever arrived; or they do arrive
+    on one at which nobody waits.
+    """
+    if waiter.kind != "bar" or waiter.detail["expected"] is None:
+        return None
+    if any(h.waiter is not None and h.waiter.kind != "bar" for h in waiter.helpers):
+        return None
+    barriers = cta_barriers(model.cluster)
+    rows = {row for h in waiter.helpers if h.waiter is not None for row in model.reach(h.waiter)}
+    come = barriers[waiter.cta, waiter.detail["number"]].how
+    others = {warp for (cta, _), of in barriers.items() if cta == waiter.cta for warp in of.how}
+    alone = nobody_waits(model.cluster, waiter.cta, others)
+    if alone is not None:
+        return of_waiter(alone.cause, f"{says(waiter, 'waits')} at {waiter.wants}; {alone.text}", waiter)
+    if come.keys() - waiter.lanes.keys() or not rows:
+        return None
+    return stuck("unmet", waiter, state=waiter.state)
+
+
 def _fresh(model: Model, waiter: Waiter) -> Reason | None:
-    """A ring of waits for the first phase of barriers, or missing loads that wait for such a phase."""
+    """A ring of waits for the first phase of barriers, or missing loads or arrivals that wait for such a
+    phase.
+    """
     late = late_loaders(model, waiter.place) if barrier_of(model, waiter)[0] is not None else []
     late = [w for w in late if w is not waiter]
-    ring = [waiter, *late] if late else find_cycle(model, waiter)
+    ring = [waiter, *late] if late else find_cycle(model, waiter) or _partner(model, waiter)
     if len(ring) < 2 or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
         return None
     if any(model.cluster.mbarriers[w.place].phase or w.detail["parity"] for w in ring):
         return None
     if any(set(w.lanes) & set(model.histories[w.place].waits) for w in ring):
         return None  # it has passed such a wait before
-    text = " and ".join(f"{w.who} for phase 0 of {model.name(w.place)}" for w in ring[:3])
+    if len(ring) == 2 and not _fills(model, *ring) and _fills(model, *reversed(ring)):
+        ring.reverse()  # who loads or multiplies for the other should start
+    text = " and ".join(
+        f"{w.who} for phase 0 of {model.name(w.place)} ({model.line(w.row)})" for w in ring[:3]
+    )
     return stuck("nobody-starts", ring[0], who=text)
+
+
+def _partner(model: Model, waiter: Waiter) -> list[Waiter]:
+    """This group and one that it should signal, and that could end its wait after that; else nothing."""
+    if waiter.kind != "mbarrier" or waiter.place not in model.histories:
+        return []
+    for other in (w for w in model.waiters if w.kind == "mbarrier" and w is not waiter):
+        signals = model.able(other, rows_of_others(model, waiter), waiter.place)
+        if signals and model.able(waiter, rows_of_others(model, other), other.place):
+            return [waiter, other]
+    return []
+
+
+def _fills(model: Model, one: Waiter, other: Waiter) -> bool:
+    """Whether a group's loads or commits would end the wait of another."""
+    rows = model.able(one, model.rows_for(other.place), other.place)
+    return any(_how(model, row) != "arrive" for row in rows)
 
 
 def _signals_less(model: Model, waiter: Waiter) -> Reason | None:
@@ -252,12 +308,14 @@ DETECTORS = (
     _ahead,
     _by_rival(loads_and_commits, both_ways),
     out_of_turn,
+    _no_wait_at_all,
     not_flipped,
     arrives_twice,
     bytes_only,
     roles.few,
     neutral,
     partial,
+    miscounted,
     _endless,
     _role_ended,
     roles.no_work,
@@ -266,6 +324,7 @@ DETECTORS = (
     flipped_early,
     awaited_elsewhere,
     _ended,
+    _unmet,
     _sync,
     _fresh,
     _signals_less,

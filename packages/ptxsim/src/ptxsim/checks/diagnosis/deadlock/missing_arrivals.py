@@ -39,7 +39,7 @@ def partial(model: Model, waiter: Waiter) -> Reason | None:
     if _to_come(model, waiter, rows, late):
         return None
     elsewhere = _elsewhere(model, waiter, barrier.pending)
-    facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
+    facts = awaited(model, waiter) | {"arrived": arrived_text(model, waiter, history)}
     if elsewhere:
         return stuck("partial-apart", waiter, elsewhere=elsewhere, **facts)
     return stuck("partial", waiter, **facts)
@@ -75,7 +75,7 @@ def _skips_element(model: Model, waiter: Waiter, history) -> Reason | None:
         if not _has_passed(model, warp, [*own], waiter.place):
             continue
         who = model.role({warp: lanes})
-        facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
+        facts = awaited(model, waiter) | {"arrived": arrived_text(model, waiter, history)}
         facts |= {"array": model.array(waiter.place[1]), "line": model.line(row)}
         return stuck("skips-element", waiter, who=who, has=agree(who, "has"), **facts)
     return None
@@ -115,7 +115,7 @@ def _signallers(model: Model, place: Place) -> set[int]:
     return {*often} if max(often.values(), default=0) > 1 else by[place]
 
 
-def _arrived(model: Model, waiter: Waiter, history) -> str:
+def arrived_text(model: Model, waiter: Waiter, history) -> str:
     """Who has arrived in the current phase, and where: `WG0 warp 0, line 1020`."""
     phase = model.cluster.mbarriers[waiter.place].phase
     lanes: dict = {}
@@ -140,7 +140,7 @@ def partial_late(model: Model, waiter: Waiter) -> Reason | None:
     if not late or rows & model.reach(waiter):
         return None
     other, row = late[0]
-    facts = awaited(model, waiter) | {"arrived": _arrived(model, waiter, history)}
+    facts = awaited(model, waiter) | {"arrived": arrived_text(model, waiter, history)}
     late_waits = {"late": other.who, "holds": agree(other.who, "waits"), "wants": other.wants}
     facts |= late_waits | {"line": model.line(row), "state": other.state}
     return stuck("partial-late", waiter, **facts)

@@ -55,9 +55,9 @@ def _stays(model: Model, waiter: Waiter) -> Reason | None:
 
 
 def _one_awaited(model: Model, waiter: Waiter, history: BarrierHistory) -> Reason | None:
-    """This group has waited for this element alone, as often as there are elements, which are signalled."""
+    """This group has waited for this element alone and waits for it again; the others are signalled."""
     missed, awaited = model.case.awaited(waiter.place)
-    if not missed or len(awaited) > 1 or history.waits[next(iter(waiter.lanes))].count < len(missed):
+    if not missed or len(awaited) > 1:
         return None
     names = f"{' and '.join(map(model.name, missed[:3]))} {'is' if len(missed) == 1 else 'are'}"
     line, cause = f" ({model.line(waiter.row)})", CAUSES["ahead-slots"]

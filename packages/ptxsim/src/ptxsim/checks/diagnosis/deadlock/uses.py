@@ -84,9 +84,11 @@ def _one_wait_more(model: Model, waiter: Waiter) -> bool:
 
 
 def _signalled_by_others(model: Model, place: Place, warp: int) -> bool:
-    """Whether others signal an element and this warp never does."""
+    """Whether others signal an element and this warp never does, nor goes round others."""
     by = model.histories[place].signallers
-    return bool(by) and warp not in by
+    ring = ring_of(model.histories, place, model.array)
+    own = [p for p in ring if warp in model.histories[p].signallers]
+    return bool(by) and warp not in by and len(own) < 2
 
 
 def own_elsewhere(model: Model, waiter: Waiter) -> Reason | None:

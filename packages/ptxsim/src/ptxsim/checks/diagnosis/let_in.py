@@ -1,0 +1,68 @@
+"""A thread signals a barrier before its phase is over, because its own wait lets it in too early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxsim.checks.barrier_history import BarrierHistory, threads_in
+from ptxsim.checks.diagnosis.case import Case
+from ptxsim.checks.diagnosis.in_a_row import twice_in_a_row
+from ptxsim.checks.diagnosis.reason import Reason, reason
+from ptxsim.checks.diagnosis.rivals import index_of, one_slot
+from ptxsim.checks.phrases import phase_name
+from ptxsim.checks.race.barrier_record import BarrierStep, record_of
+from ptxsim.checks.race.wording import line_text
+from ptxsim.events.records import Place
+
+
+def let_in(case: Case, place: Place) -> Reason | None:
+    """Why the barriers that the signallers of this one wait for do not hold them back."""
+    return next((found for back in _answers(case, place) if (found := _why(case, place, back))), None)
+
+
+def _answers(case: Case, place: Place) -> Iterator[Place]:
+    """The barriers that those who signal this one wait for, those of the same index first."""
+    signallers = case.histories[place].signallers
+    backs = (p for p, h in case.histories.items() if p != place and signallers & set(h.waits))
+    yield from sorted(backs, key=lambda p: index_of(case, p) != index_of(case, place))
+
+
+def _why(case: Case, place: Place, back: Place) -> Reason | None:
+    ours, other, name = case.histories[place], case.histories[back], case.name(back)
+    found = _passes_again(case, back, ours, "again-ahead") or _asks_afterwards(case, place, back)
+    found = found or _passes_again(case, place, other, "again")
+    found = found or twice_in_a_row(case, back, name) or one_slot(case, back)
+    if found is not None or threads_in(other.arriving()) <= other.count:
+        return found
+    row = min(row for _, _, row in other.arrivals)
+    lines = {"init": case.line(other.row), "line": f" ({case.line(row)})"}
+    return reason("too-many", name=name, count=other.count, **lines)
+
+
+def _passes_again(case: Case, awaited: Place, by: BarrierHistory, cause: str) -> Reason | None:
+    """A wait for a barrier, by those who signal another one, that passed twice on one phase."""
+    for warp, waits in case.histories[awaited].waits.items():
+        if warp in by.signallers and waits.again is not None:
+            phase, row = waits.again
+            facts = {"line": f" ({case.line(row)})", "phase": phase_name(phase)}
+            return reason(cause, row, name=case.name(awaited), **facts)
+    return None
+
+
+def _asks_afterwards(case: Case, place: Place, back: Place) -> Reason | None:
+    """A thread that goes round both rings signals an element and only then waits for its answer."""
+    record, rings = record_of(case.cluster), (case.ring(place), case.ring(back))
+    if record is None or len(rings[0]) != len(rings[1]) or len(rings[0]) < 2:
+        return None
+    if index_of(case, place) != index_of(case, back):
+        return None
+    rounds = set.intersection(*(case.histories[p].signallers for p in rings[0]))
+    before: dict[int, BarrierStep] = {}  # warp -> its last step, if that signals this barrier
+    for step in record.steps:
+        last = before.pop(step.warp, None)
+        if step.kind == "arrive" and step.places == (place,) and step.warp in rounds:
+            before[step.warp] = step
+        elif last is not None and step.kind == "wait" and step.places == (back,):
+            line = line_text(record.races, step.row)
+            return reason("signals-first", step.row, name=case.name(back), line=line)
+    return None
