@@ -20,9 +20,9 @@ FAMILIES: dict[str, frozenset[str]] = {
     "slot": _ids(
         "load-apart ahead-silent ahead-slots shifted misrouted "
         "other-issuer outside-array out-of-turn past-shared skips-element "
-        "leaves-ring silent silent-slot slot slot-by-cta"
+        "leaves-ring other-turn silent silent-slot slot slot-by-cta"
     ),
-    "buffer": _ids("buffer"),
+    "buffer": _ids("buffer place-stays"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait first-tiles grid "
         "first-left-out incomplete-output last-left-out left-loop load-outside role-ended silent-rest "
@@ -32,11 +32,11 @@ FAMILIES: dict[str, frozenset[str]] = {
     "wait": _ids(
         "ahead-unwaited arrives-again early freed lapped missed not-free not-ready never-waits others-waited "
         "overwritten phase-of-many product-unwaited products-pending read-unawaited unseen-load wait-late "
-        "waits-first"
+        "before-turn nobody-waits signals-first waits-first"
     ),
     "signal": _ids(
         "answers-more by-thread bytes-only early ended-once left-open partial products-pending silent "
-        "silent-rest unused-third"
+        "silent-rest unmet unused-third"
     ),
     "fence": _ids("copy-fence init-fence proxy-fence tcgen05-fence"),
     "sync": _ids(
