@@ -13,12 +13,13 @@ from instructor.autograder.grading import refused
 from instructor.autograder.similar import builds, built_alike, hiding, similar
 from instructor.autograder.submission import Submission
 from tirxlab.porting import port
+from tirxlab.rubric import tomllib
 from tirxlab.salvage import runnable
 from tirxlab.sandbox import Builder
 from tirxlab.steps import read_skeleton, sections
 
 PARTS = sections(REFERENCE)
-HANDS = Path(__file__).parents[2] / "research/advice/other_hands"
+HANDS = Path(__file__).parents[2] / "research/advice/other_hands/mistakes.toml.xz"
 HEAD = PARTS[0]
 COPY = "".join(part.replace(f"def hgemm_v{n}(", f"def _k{n}(") for n, part in PARTS.items() if n)
 STEPS = {n: f"def hgemm_v{n}(M, N, K):\n    return _k{n}(M, N, K)\n\n\n" for n in PARTS if n}
@@ -107,7 +108,7 @@ def test_a_copy_is_found_whose_calls_have_names_of_its_own_and_that_builds_other
 
 
 def test_independent_work_is_not_alike():
-    hands = {one.name: lzma.decompress(one.read_bytes()).decode() for one in HANDS.glob("*.py.xz")}
+    hands = tomllib.loads(lzma.decompress(HANDS.read_bytes()).decode())["hands"]
     assert len(hands) == 3 and similar(hands | {"reference": REFERENCE}) == []
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in kernels by other authors: those in other_hands are right, and mistakes.toml.xz changes them.
+"""Mistakes in kernels by other authors: mistakes.toml.xz has them right, and what changes them.
 
 Slips are planted in the reference, whose names and structure the advice may be fitted to. These files have
 other names, barriers without the classes of the lab, other roles, rings and loops.
@@ -6,6 +6,7 @@ other names, barriers without the classes of the lab, other roles, rings and loo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from pathlib import Path
 
@@ -20,13 +21,17 @@ HANDS = ("one", "three", "two")
 
 def kernels(hand: str) -> str:
     """The kernels file of one author."""
-    return packed.read(FOLDER / f"{hand}.py.xz")
+    return _table()["hands"][hand]
+
+
+@functools.cache
+def _table() -> dict:
+    return tomllib.loads(packed.read(FOLDER / "mistakes.toml.xz"))
 
 
 def planted(hands: Collection[str] = ()) -> list[Mistake]:
     """Each entry of mistakes.toml.xz, in its file; only those of the given hands, if any are given."""
-    entries = tomllib.loads(packed.read(FOLDER / "mistakes.toml.xz"))["slip"]
-    return [_mistake(**entry) for entry in entries if not hands or entry["hand"] in hands]
+    return [_mistake(**entry) for entry in _table()["slip"] if not hands or entry["hand"] in hands]
 
 
 def _mistake(hand: str, step: int, family: str, what: str, edits: list[list[str]]) -> Mistake:
