@@ -53,6 +53,14 @@ OF_PLACES = (
         "base of dynamic shared memory up",
     ),
     Cause(
+        "two-swizzles",
+        60,
+        "the tensor map and the matrix descriptor must name the same swizzle (PTX ISA 5.5.6, 9.7.16.4), and "
+        "the box is as wide as its span",
+        text="the product reads {buffer} with {read}, but TMA wrote it with {written}: it takes the 16-byte "
+        "pieces of a row for those of other columns",
+    ),
+    Cause(
         "load-outside",
         160,
         "loads must end with the last part of their tensor: how many rounds does the loop before this load "

@@ -162,7 +162,7 @@ SHOWN = _ids(
     "bytes-elsewhere several-lines moved-columns all-write same-part arrives-alone leaves-it-to-others "
     "tcgen05-fence unacquired unordered-value group-late group-unguarded never-waits others-waited late "
     "products-pending "
-    "past-shared copy-fence proxy-fence incomplete-output left-blocks "
+    "past-shared two-swizzles copy-fence proxy-fence incomplete-output left-blocks "
     "no-work unused-back own-arrival stores-outside stores-pending same-tile-again waits-less "
     "unwritten-local unset-parity each-for-all ignored-answer all-at-each sent-by-both lanes-apart no-mma "
     "signals-first wrong-peer place-stays other-turn nobody-waits phase-again before-turn unmet "

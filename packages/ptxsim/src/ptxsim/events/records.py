@@ -46,10 +46,11 @@ class SharedSpan:
     chunks: np.ndarray  # int64, of any shape
     first: int  # byte of the window
     last: int
+    swizzle: Mode | None = None  # by which a matrix descriptor says that it is arranged
 
     @classmethod
-    def of(cls, rank: int, chunks: np.ndarray) -> SharedSpan:
-        return cls(rank, chunks, int(chunks.min()) * 16, int(chunks.max()) * 16 + 15)
+    def of(cls, rank: int, chunks: np.ndarray, swizzle: Mode | None = None) -> SharedSpan:
+        return cls(rank, chunks, int(chunks.min()) * 16, int(chunks.max()) * 16 + 15, swizzle)
 
     @staticmethod
     @functools.lru_cache(maxsize=4096)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.isa.layouts.descriptors import decode_matrix_descriptor, operand_addresses
+from ptxsim.isa.layouts.swizzle import Mode
 from ptxsim.isa.number_formats import DECODERS, IN_SHARED
 from ptxsim.jit.simd_matrix import gather_halves
 from ptxsim.machine.cluster import Cluster
@@ -27,6 +28,7 @@ class Chunks:
     index: np.ndarray
     first: int  # first and last byte of the window that is read
     last: int
+    swizzle: Mode  # by which the first descriptor says that they are arranged
 
 
 @functools.lru_cache(maxsize=1024)
@@ -45,7 +47,7 @@ def operand_chunks(
     decoded = [decode_matrix_descriptor(bits, chip) for bits in descriptors]
     addresses = np.concatenate([operand_addresses(d, rows, depth, width, mn) for d in decoded], axis=1)
     index = np.ascontiguousarray(addresses[::per].T if mn else addresses[:, ::per]) >> 4
-    return Chunks(index, int(index.min()) * 16, int(index.max()) * 16 + 15)
+    return Chunks(index, int(index.min()) * 16, int(index.max()) * 16 + 15, decoded[0].swizzle)
 
 
 def read_operand(cluster: Cluster, rank: int, chunks: Chunks, rows: int, kind: str, mn: bool) -> np.ndarray:

@@ -163,9 +163,9 @@ def _span(
 ) -> SharedSpan | None:
     per = 16 // width if mn else 1
     rows = mask.rows(per) if mask else rows
-    index = operand_chunks((bits,), rows, width, mn, k_bytes=k_bytes).index
-    index = mask.chunks(index, per) if mask else index
-    return SharedSpan(rank, index, int(index.min()) * 16, int(index.max()) * 16 + 15) if index.size else None
+    chunks = operand_chunks((bits,), rows, width, mn, k_bytes=k_bytes)
+    index = mask.chunks(chunks.index, per) if mask else chunks.index
+    return SharedSpan.of(rank, index, chunks.swizzle) if index.size else None
 
 
 def elements_fed(product: Product, counts: Callable[[SharedSpan], np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ptxsim.events.records import SharedSpan
 from ptxsim.isa.address_map import SHARED_START
+from ptxsim.isa.layouts.swizzle import Mode
 from ptxsim.isa.number_formats import DECODERS
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
@@ -239,8 +240,7 @@ def _execute(cluster: Cluster, operation: WgmmaOperation) -> None:
     k_bytes = K_BYTES << bool(form.sparse)
     b_chunks = _chunks(cluster, first, first.b, form.n, form.b, form.b_mn, k_bytes)
     for i, part in enumerate(parts):
-        span = _share(part.where.cta, a_chunks, form.a_mn, b_chunks, i)
-        if span is not None:
+        for span in _share(part.where.cta, a_chunks, form.a_mn, b_chunks, i):
             cluster.bus.wgmma_read(cluster, part.token, span)
     _multiply(cluster, parts)
     for part in parts:
@@ -290,11 +290,16 @@ def _give_back(cluster: Cluster, part: WgmmaPart) -> None:
 
 
 @functools.lru_cache(maxsize=16384)  # 8 CTAs, 2 warpgroups, 7 stages of 4 products: 1,792
-def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: int) -> SharedSpan | None:
-    """The shared memory that warp `number` of a warpgroup reads: its 16 rows of A, and all of B."""
-    read = [np.split(a.index.T if a_mn else a.index, 4)[number]] if a is not None else []
-    read += [b.index] if b is not None else []
-    return SharedSpan.of(rank, np.unique(np.concatenate([r.ravel() for r in read]))) if read else None
+def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: int) -> list[SharedSpan]:
+    """The shared memory that warp `number` of a warpgroup reads, its 16 rows of A and all of B: one span for
+    each swizzle that descriptors name.
+    """
+    read: dict[Mode, list[np.ndarray]] = {}
+    if a is not None:
+        read[a.swizzle] = [np.split(a.index.T if a_mn else a.index, 4)[number].ravel()]
+    if b is not None:
+        read.setdefault(b.swizzle, []).append(b.index.ravel())
+    return [SharedSpan.of(rank, np.unique(np.concatenate(i)), mode) for mode, i in read.items()]
 
 
 def _chunks(

@@ -10,6 +10,10 @@ OF_PLACES = {
     "swizzle-start": (
         "swizzled buffers start where their pattern does: pool.move_base_to(1024), or align=1024"
     ),
+    "two-swizzles": (
+        "declare a buffer once, with one layout: tma_shared_layout(dtype, swizzle, shape), and let a "
+        "descriptor of your own name the same swizzle"
+    ),
     "one-memory": (
         "give each buffer memory of its own: check pool.move_base_to and the order of the pool.alloc. If "
         "they are meant to share it, threads that use it as one must wait for those that use it as the other"

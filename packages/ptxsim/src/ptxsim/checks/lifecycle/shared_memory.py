@@ -1,7 +1,8 @@
 """Shared memory that is read before anything has written it.
 
 Every byte of every CTA's window has a flag. An unwritten byte that the tensor core or TMA reads is an error.
-One that a thread loads is a `review`: compilers may load early what a predicate then discards.
+One that a thread loads is a `review`: compilers may load early what a predicate then discards. The flag also
+says by which swizzle TMA has arranged the byte: the descriptor of the product that reads it names it, too.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import BulkCopy, SharedSpan, TensorWork
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_END
+from ptxsim.isa.layouts.swizzle import XORS, Mode, swizzle
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
 from ptxsim.report.findings import Finding
 from ptxsim.units.tma_boxes import box_index
 
+_MODES = list(XORS)
+_TILED = 2  # flags of bytes that a tiled TMA load has written: this + the number of its swizzle; of others: 1
 _LIMIT = 16  # unwritten loads noted per piece of log
 _WRITE_FIRST = (
     "fill everything that is read, and wait until it is: does every thread write its own part, at the place "
@@ -75,7 +79,8 @@ class SharedMemory(Observer):
         window = launch.shared_window
         self.written = np.zeros((launch.ctas_per_cluster, window), np.uint8)
         self.chunks = self.written.view(np.complex128)  # the same flags by 16 bytes
-        self.full = np.ones(16, np.uint8).view(np.complex128)[0]
+        flags = np.arange(_TILED + len(_MODES), dtype=np.uint8)
+        self.full = np.repeat(flags, 16).view(np.complex128)
         self.found = np.zeros((_LIMIT, 2), np.int64)
         self.good: set[SharedSpan] = set()  # known to be written
         self.matters: list[Finding] = []  # in some cluster, what was read is of use
@@ -93,11 +98,13 @@ class SharedMemory(Observer):
             self._loaded(cluster, log[i], byte)
 
     def copy_write(self, cluster: Cluster, token, copy: BulkCopy) -> None:
+        mode = copy.tensor.swizzle
+        flag = _TILED + _MODES.index(mode) if mode or len(copy.tensor.dims) > 1 else 1
         for span in copy.targets:
             if span.inside:
-                self.written[span.rank, span.first : span.last + 1] = 1
+                self.written[span.rank, span.first : span.last + 1] = flag
             else:
-                self.chunks[span.rank][span.chunks] = self.full
+                self.chunks[span.rank][span.chunks] = self.full[flag]
 
     def cp_async_issue(
         self, cluster: Cluster, split: Split, reads: np.ndarray, writes: np.ndarray
@@ -155,6 +162,8 @@ class SharedMemory(Observer):
         flags = self.chunks[span.rank][span.chunks].view(np.uint8).reshape(-1)
         if flags.all():
             self.good.add(span)
+            if span.swizzle is not None:
+                self._arranged(where, span, span.swizzle, flags[::16])
             return
         first = int(np.argmin(flags))
         byte = int(span.chunks.reshape(-1)[first // 16]) * 16 + first % 16
@@ -167,6 +176,20 @@ class SharedMemory(Observer):
         found.results = cells if found.results is None else found.results | cells
 
     # ---- findings ----
+
+    def _arranged(self, where, span: SharedSpan, read: Mode, flags: np.ndarray) -> None:
+        """Reports an operand that TMA has arranged by another swizzle than its descriptor names (`read`)."""
+        chunks = span.chunks.reshape(-1)
+        for flag in set(flags.tolist()) - {1, _TILED + _MODES.index(read)}:
+            mode, places = _MODES[flag - _TILED], chunks[flags == flag] * 16
+            if not (moved := swizzle(places, mode) != swizzle(places, read)).any():
+                continue
+            buffer = self.reporter.shared_buffer(int(places[np.argmax(moved)]))
+            cause = CAUSES["two-swizzles"]
+            message = cause.tell(buffer=buffer, read=_told(read), written=_told(mode))
+            message += "" if mode else ", unless global memory already holds the data in that order"
+            level = "error" if mode else "review"
+            self.reporter.add("descriptor", level, message, cause, where, key=("swizzle", buffer))
 
     def _unread(self, where, who: str, missing_of: tuple[int, int], place: tuple[int, int]) -> Unread:
         """missing_of: (bytes not written, bytes of the operand); place: (rank, offset) of the first one
@@ -227,3 +250,9 @@ class SharedMemory(Observer):
             f"a thread loads {name}, which nobody has written{copies}",
             _WRITE_FIRST, where, key="load", buffer=name.split(" + ")[0],
         )  # fmt: skip
+
+
+def _told(mode: Mode) -> str:
+    """`the 128 B swizzle`, `no swizzle`."""
+    span, _, atom = str(mode).partition("_")
+    return f"the {span} B swizzle{f' of {atom}' if atom else ''}" if mode else "no swizzle"
