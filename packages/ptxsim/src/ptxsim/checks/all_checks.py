@@ -33,9 +33,10 @@ from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.events.bus import SILENT, Bus, Silent
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Launch
+from ptxsim.report.findings import Reporter
 
 
-def _race_detector(launch: Launch, reporter) -> RaceDetector:
+def _race_detector(launch: Launch, reporter: Reporter) -> RaceDetector:
     return RaceDetector(launch, reporter, report)
 
 
@@ -64,12 +65,12 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
 )
 
 
-def checking_bus(launch: Launch, reporter, extra: tuple[Observer, ...] = ()) -> Bus:
+def checking_bus(launch: Launch, reporter: Reporter, extra: tuple[Observer, ...] = ()) -> Bus:
     """An event bus with all checks of a launch, then `extra`."""
     return Bus([*(check(launch, reporter) for check in OBSERVERS), *extra], in_place=bool(extra))
 
 
-def bus_beside(first: Bus | Silent, launch: Launch, reporter) -> Bus | Silent:
+def bus_beside(first: Bus | Silent, launch: Launch, reporter: Reporter) -> Bus | Silent:
     """The bus of a cluster that runs beside that of `first`: with all checks, if that one has them."""
     there = detector(first)
     if there is None:

@@ -14,6 +14,7 @@ from ptxsim.checks.phrases import spot
 from ptxsim.checks.static_flow import Values
 from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Instr, Mem, Var
+from ptxsim.lowering.emit import Program
 from ptxsim.units.registry import signalled
 
 BARRIER = 8  # bytes
@@ -36,7 +37,7 @@ def _may_be(variable: Var) -> bool:
     return plain and variable.size % BARRIER == 0 and BARRIER < variable.size <= MOST * BARRIER
 
 
-def _arrays(program, variables: list[tuple[str, int, int]]) -> frozenset[str]:
+def _arrays(program: Program, variables: list[tuple[str, int, int]]) -> frozenset[str]:
     offsets = {name: at for name, at, _ in variables}
     first, moved = Values(program, offsets), Values(program, offsets, unknown=BARRIER)
     lines: dict[str, dict[Hashable, set[int]]] = {}  # variable -> source line -> offsets of barriers in it
@@ -57,7 +58,7 @@ def _arrays(program, variables: list[tuple[str, int, int]]) -> frozenset[str]:
     return frozenset(name for name in alone if _is_one([*lines[name].values()], name in indexed))
 
 
-def _accesses(program) -> Iterator[tuple[int, Mem, bool]]:
+def _accesses(program: Program) -> Iterator[tuple[int, Mem, bool]]:
     """(row, operand in memory, whether it is an mbarrier)."""
     for row, instr in program.by_row.items():
         yield from ((row, o, _is_barrier(instr, o)) for o in instr.operands if isinstance(o, Mem))

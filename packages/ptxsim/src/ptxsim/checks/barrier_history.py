@@ -14,6 +14,7 @@ from ptxsim.checks.static_flow import ignored_questions
 from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import Arrival, BulkCopy, Commit, CopyArrival, PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.report.findings import Reporter
 
 Source = tuple[str, int, int]
 
@@ -129,7 +130,7 @@ class Origin(NamedTuple):
 
 
 class History(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
         self.barriers: dict[tuple[int, int], BarrierHistory] = {}
         self.signalled: dict[int, list] = {}  # warp -> barriers that it arrived on or committed to, in order

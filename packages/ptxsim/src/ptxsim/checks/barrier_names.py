@@ -15,6 +15,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr
+from ptxsim.report.findings import Reporter
 from ptxsim.report.sources import SourcePlace, told_place
 
 _ELEMENT = re.compile(r"(\w+(?:(?:\.|->)\w+)*)\s*\[")  # `s.full[i]`
@@ -25,7 +26,7 @@ _MOST = 1 << 22  # bytes of a source file that is looked into
 class BarrierNames(Observer):
     """Gives the reporter the names as barriers are initialised. First of the checks."""
 
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter, self.program = reporter, launch.program
         self.said: dict[int, str] = {}  # row of an init -> the name in its source line
         self.elements: dict[str, set[int]] = {}  # name -> window offsets

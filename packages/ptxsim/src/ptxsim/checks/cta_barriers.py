@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import BarArrival
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.report.findings import Reporter
 
 
 @dataclass
@@ -35,7 +36,7 @@ class CtaBarrier:
 
 
 class CtaBarriers(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         pass
 
     def start(self, cluster: Cluster) -> None:

@@ -28,7 +28,7 @@ def only_read(module: Module, program: Program, names: Collection[str]) -> set[s
 
 
 @functools.lru_cache(maxsize=64)
-def handed_on(program, names: frozenset[str]) -> set[str]:
+def handed_on(program: Program, names: frozenset[str]) -> set[str]:
     """Variables whose addresses the program uses for anything other than loads, or may pass on."""
     left = [(instr, _held(instr)) for instr in program.by_row.values() if not _asks(instr)]
     holds: defaultdict[str, set[str]] = defaultdict(set)  # register or call parameter -> variables

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
+from ptxsim.lowering.emit import Program
+
 _SHOWN = 4  # names of a list
 SourceLine = tuple[str, int]  # file, "" where messages need not name it; line, or minus that of the PTX text
 
 
-def line_of(program, row: int) -> SourceLine:
+def line_of(program: Program, row: int) -> SourceLine:
     """The line by which messages name an instruction."""
-    instr = program.instrs[row]
+    instr = program.by_row[row]
     file = instr.at.file if instr.src and program.several_files else ""
     return file or "", instr.src or -instr.line
 
 
-def source_line(program, row: int) -> str:
+def source_line(program: Program, row: int) -> str:
     """`line 12`, `gemm.cuh:12` in a program of several files, or `PTX line 40` if the line is unknown."""
     return lines_text([line_of(program, row)])
 
 
-def line_at(program, where: dict) -> SourceLine:
+def line_at(program: Program, where: dict) -> SourceLine:
     """The line by which messages name the place of a finding, which has a line."""
     rows = (row for row, i in program.by_row.items() if i.line == where["ptx_line"])
     return line_of(program, next(rows))
@@ -34,27 +36,27 @@ def lines_text(lines: Sequence[SourceLine]) -> str:
     return f"{kind}{'s' * (kind != '' and len(lines) > 1)} {' and '.join(numbers)}".lstrip()
 
 
-def spot(program, row: int) -> tuple[Hashable, ...]:
+def spot(program: Program, row: int) -> tuple[Hashable, ...]:
     """What distinguishes a source line, also where one function is inlined twice."""
-    instr = program.instrs[row]
+    instr = program.by_row[row]
     return (instr.src, *instr.at.places()) if instr.src else (instr.line,)
 
 
-def copies_of(program, row: int) -> set[int]:
+def copies_of(program: Program, row: int) -> set[int]:
     """The rows that unrolling made of one instruction of a source line, with this one."""
-    name, at = program.instrs[row].name, spot(program, row)
+    name, at = program.by_row[row].name, spot(program, row)
     alike = (r for r, i in program.by_row.items() if i.name == name)
     return {r for r in alike if spot(program, r) == at}
 
 
-def source_lines(program, first: int, last: int) -> str:
+def source_lines(program: Program, first: int, last: int) -> str:
     """`lines 12 to 30`: the source lines of the instructions in rows first to last; "" if unknown.
 
     In a program of several files, those of the file that has the most.
     """
     found = [i for i in program.instrs[first : last + 1] if i is not None and i.src]
     [(file, _)] = Counter(i.at.file for i in found).most_common(1) or [(None, 0)]
-    lines = [i.src for i in found if i.at.file == file]
+    lines = [i.src for i in found if i.src and i.at.file == file]
     return f"lines {min(lines)} to {max(lines)}{f' of {file}' * program.several_files}" if lines else ""
 
 

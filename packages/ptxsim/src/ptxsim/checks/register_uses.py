@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from ptxsim.checks.static_flow import reads, targets
 from ptxsim.frontend.ast import Instr, Reg, Vec, registers_of
 from ptxsim.lowering.cfg import jumps_of, next_rows
+from ptxsim.lowering.emit import Program
 
 _MANY = 8  # groups in flight that are counted; no wait_group has a larger operand
 
 
 @functools.lru_cache(maxsize=16)
-def early_uses(program) -> dict[int, int]:
+def early_uses(program: Program) -> dict[int, int]:
     """Row of a tcgen05.ld or wgmma -> first row found that reads one of its registers without a wait."""
     found = {}
     for row, instr in program.by_row.items():
@@ -29,7 +30,7 @@ def early_uses(program) -> dict[int, int]:
 
 
 @functools.lru_cache(maxsize=16)
-def early_writes(program) -> dict[int, int]:
+def early_writes(program: Program) -> dict[int, int]:
     """Row of a wgmma that has A in registers -> first row found that writes one of them without a wait."""
     found = {}
     for row, instr in program.by_row.items():
@@ -43,7 +44,7 @@ def early_writes(program) -> dict[int, int]:
 
 
 @functools.lru_cache(maxsize=16)
-def carried_away(program) -> frozenset[int]:
+def carried_away(program: Program) -> frozenset[int]:
     """Rows of the tcgen05.ld with a register that is copied before a wait in a way that `Program.copies`
     does not follow: in another block, as at the end of a loop that loads ahead, or by a copy of a copy.
     """
@@ -71,7 +72,7 @@ def _followed(block: set[int], loaded: frozenset, instr: Instr, pending: frozens
 _SOURCES = {("tcgen05", ("ld",)), ("wgmma", ("mma_async",))}
 
 
-def _first(program, start: int, names: frozenset, meets: Callable) -> int | None:
+def _first(program: Program, start: int, names: frozenset, meets: Callable) -> int | None:
     """The first row that uses pending registers on any path from an instruction to its wait, or None. Follows
     the pending registers and the number of groups committed since.
 
@@ -80,7 +81,7 @@ def _first(program, start: int, names: frozenset, meets: Callable) -> int | None
     """
     arriving = {row: (names, 0) for row in next_rows(program, start)}
     todo = deque(arriving)
-    loads = program.instrs[start].op == "tcgen05"
+    loads = program.by_row[start].op == "tcgen05"
     while todo:
         row = todo.popleft()
         instr, (pending, commits) = program.instrs[row], arriving[row]
@@ -111,7 +112,7 @@ def _written(instr: Instr, pending: frozenset) -> frozenset | None:
 
 
 @functools.lru_cache(maxsize=512)
-def used_before_handed_over(program, load: int) -> bool:
+def used_before_handed_over(program: Program, load: int) -> bool:
     """Whether every path from a tcgen05.ld reads one of its registers, or waits, before it signals any other
     thread.
 
@@ -123,22 +124,22 @@ def used_before_handed_over(program, load: int) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def rows_before_use(program, load: int) -> frozenset[int]:
+def rows_before_use(program: Program, load: int) -> frozenset[int]:
     """Rows that a warp may reach before it has read a register of this tcgen05.ld or waited for it."""
     return frozenset(row for row, read in _ways(program, load) if not read)
 
 
 @functools.lru_cache(maxsize=512)
-def never_read(program, load: int) -> bool:
+def never_read(program: Program, load: int) -> bool:
     """Whether no path from a tcgen05.ld reads one of its registers, so that what it loads changes nothing."""
     return not any(read for _, read in _ways(program, load, past_waits=True))
 
 
-def _ways(program, load: int, past_waits: bool = False) -> Iterator[tuple[int, bool]]:
+def _ways(program: Program, load: int, past_waits: bool = False) -> Iterator[tuple[int, bool]]:
     """(row, whether it reads what was loaded) on all paths from a tcgen05.ld to a wait or to the first
     use.
     """
-    todo = [(row, frozenset(targets(program.instrs[load]))) for row in next_rows(program, load)]
+    todo = [(row, frozenset(targets(program.by_row[load]))) for row in next_rows(program, load)]
     seen = set()
     while todo:
         row, pending = at = todo.pop()

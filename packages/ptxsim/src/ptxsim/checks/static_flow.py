@@ -17,6 +17,7 @@ from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
 from ptxsim.lowering.answers import PURE, questions
 from ptxsim.lowering.cfg import next_rows
+from ptxsim.lowering.emit import Program
 from ptxsim.units.registry import signalled
 
 _PASS = {"cvta", "cvt", "mov", "mapa", "shfl"}  # the address is in the first source
@@ -61,7 +62,9 @@ def _awaited(instr: Instr) -> Mem | None:
 
 
 @functools.lru_cache(maxsize=16)
-def _rows_of(program, offsets: frozenset, barrier_of: Callable[[Instr], Mem | None]) -> dict[int, set[int]]:
+def _rows_of(
+    program: Program, offsets: frozenset, barrier_of: Callable[[Instr], Mem | None]
+) -> dict[int, set[int]]:
     named = _one_name_a_value(program)
     values = Values(named, dict(offsets))
     found = {}
@@ -80,7 +83,7 @@ class _Renamed:
 
 
 @functools.lru_cache(maxsize=4)
-def _one_name_a_value(program):
+def _one_name_a_value(program: Program) -> Program | _Renamed:
     """The program's instructions, with a name of its own for each value that is set and used in one block, if
     its register holds several: so hand-written PTX computes addresses.
     """
@@ -117,7 +120,7 @@ def _with_names(operand, names: dict[str, Reg]):
 class Values:
     """Constant parts of register values, as window offsets. unknown: counts for any other part."""
 
-    def __init__(self, program, offsets: dict[str, int], unknown: int = 0):
+    def __init__(self, program: Program | _Renamed, offsets: dict[str, int], unknown: int = 0):
         self.offsets, self.unknown = offsets, unknown
         self.by_row, self.rows = program.by_row, definitions(program)
 
@@ -179,7 +182,7 @@ class Values:
         return self.unknown
 
 
-def reachable(program, row: int, decide=None, stops=None) -> set[int]:
+def reachable(program: Program, row: int, decide=None, stops=None) -> set[int]:
     """Rows that a thread at `row` may still execute, `row` included.
 
     decide(row): whether the guard of a branch will be true; None if unknown. stops(instr): whether to follow
@@ -196,7 +199,7 @@ def reachable(program, row: int, decide=None, stops=None) -> set[int]:
     return seen
 
 
-def unwaited_arrival(program, *rows: int) -> int | None:
+def unwaited_arrival(program: Program, *rows: int) -> int | None:
     """A barrier.cluster.arrive from which control can get to one of these rows without its wait."""
     arrivals = [r for r, i in program.by_row.items() if i.name.startswith("barrier.cluster.arrive")]
     ends = (reachable(program, r, stops=_awaits_cluster) for r in arrivals)
@@ -218,7 +221,7 @@ def targets(instr: Instr) -> list[str]:
 
 
 @functools.lru_cache(maxsize=16)
-def definitions(program) -> dict[str, list[int]]:
+def definitions(program: Program) -> dict[str, list[int]]:
     """Register -> rows that write it; a name that stands for one of its values counts as the register too."""
     found = defaultdict(list)
     for row, instr in program.by_row.items():
@@ -235,7 +238,9 @@ def reads(instr: Instr) -> frozenset:
     return frozenset(registers_of(sources))
 
 
-def follow(program, known: set[str], computes: Callable[[int], bool] = lambda row: True) -> Iterator[int]:
+def follow(
+    program: Program, known: set[str], computes: Callable[[int], bool] = lambda row: True
+) -> Iterator[int]:
     """Rows that read these registers, as a guard too, or what is computed from them, which `known` then holds
     as well. computes: whether what the instruction at a row writes is computed from what it reads.
     """
@@ -243,13 +248,13 @@ def follow(program, known: set[str], computes: Callable[[int], bool] = lambda ro
     while left:
         for row in _readers(program).get(left.pop(), ()):
             yield row
-            more = set(targets(program.instrs[row])) - known if computes(row) else ()
+            more = set(targets(program.by_row[row])) - known if computes(row) else ()
             known.update(more)
             left += more
 
 
 @functools.lru_cache(maxsize=16)
-def _readers(program) -> dict[str, list[int]]:
+def _readers(program: Program) -> dict[str, list[int]]:
     """Register -> rows that read it, as a guard too."""
     found: dict[str, list[int]] = {}
     for row, instr in program.by_row.items():
@@ -258,7 +263,7 @@ def _readers(program) -> dict[str, list[int]]:
     return found
 
 
-def way_without_barrier(program, start: int, end: int, but: Collection[int] = ()) -> bool:
+def way_without_barrier(program: Program, start: int, end: int, but: Collection[int] = ()) -> bool:
     """Whether control can get from row to row without a CTA or cluster barrier, an mbarrier wait, or any row
     of `but`.
     """
@@ -269,7 +274,7 @@ def way_without_barrier(program, start: int, end: int, but: Collection[int] = ()
     )
 
 
-def comes_first(program, rows: Collection[int], others: Collection[int]) -> bool:
+def comes_first(program: Program, rows: Collection[int], others: Collection[int]) -> bool:
     """Whether control can get to one of these rows, from the program's start, before any of the others."""
     stopping = {id(program.instrs[other]) for other in others}
     return not reachable(program, 0, stops=lambda instr: id(instr) in stopping).isdisjoint(rows)
@@ -284,15 +289,15 @@ def _synchronises(instr) -> bool:
 
 
 @functools.lru_cache(maxsize=16)
-def ignored_questions(program) -> frozenset[int]:
+def ignored_questions(program: Program) -> frozenset[int]:
     """Rows of try_wait whose result decides nothing: no branch, no guard, nothing stored."""
     return frozenset(row for row in questions(program, {"try_wait"}) if _ignored(program, row))
 
 
-def _ignored(program, row: int) -> bool:
+def _ignored(program: Program, row: int) -> bool:
     """Whether no register that depends on the result guards anything, or is used by anything but
     arithmetic.
     """
-    known = set(targets(program.instrs[row]))
-    users = (program.instrs[user] for user in follow(program, known))
+    known = set(targets(program.by_row[row]))
+    users = (program.by_row[user] for user in follow(program, known))
     return all(i.op in PURE and (i.pred is None or i.pred.reg.name not in known) for i in users)

@@ -89,6 +89,7 @@ class Launch(Protocol):
     warps_per_cta: int
     shared_window: int  # bytes of a CTA's shared memory that arrays hold: up to `shared_end`, in whole KiB
     shared_end: int  # end of all shared memory in the window
+    variables: Any  # of the module
     shared_offsets: dict[str, int]  # of static variables in the window
 
     @property

@@ -9,17 +9,19 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.other_clusters import Told
 from ptxsim.checks.race.wording import thread_of
 from ptxsim.checks.static_flow import reachable, way_without_barrier
 from ptxsim.frontend.ast import Instr
 from ptxsim.isa.memory_access import ordering
+from ptxsim.lowering.emit import Program
 from ptxsim.units.fences_and_hints import meaning
 
 _UNORDERED = "they are in different clusters of the grid, which nothing orders"
 
 
-def between_clusters(races, pair: AccessPair) -> Reason:
+def between_clusters(races: RaceDetector, pair: AccessPair) -> Reason:
     """What is missing between an access by an earlier cluster and one by this cluster."""
     program, first, second = races.launch.program, pair.first, pair.second
     teller = _teller(program, second.row) if (first.verb, second.verb) == ("write", "read") else None
@@ -30,7 +32,7 @@ def between_clusters(races, pair: AccessPair) -> Reason:
     return reason("hands-nothing-on", line=source_line(program, teller), missing=missing)
 
 
-def by_one_thread(races, pair: AccessPair) -> Reason | None:
+def by_one_thread(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A thread signals, or asks for a flag, on behalf of its CTA, but no barrier has it wait for the others'
     accesses, or has these wait for its answer.
     """
@@ -54,20 +56,20 @@ def by_one_thread(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _alone(races, agent: int, row: int, access: Access, does: str, when: str) -> Reason:
+def _alone(races: RaceDetector, agent: int, row: int, access: Access, does: str, when: str) -> Reason:
     program = races.launch.program
     missing = f"{thread_of(races, agent)} of a CTA {does} there for all its threads, with no barrier of the "
     missing += f"CTA {when} their {access.verb} ({source_line(program, access.row)})"
     return reason("hands-nothing-on", line=source_line(program, row), missing=missing)
 
 
-def one_asks(races, pair: AccessPair) -> bool:
+def one_asks(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether the two are in different clusters, and the later one comes after a flag was asked for."""
     polled, program = races.history.others.polled, races.launch.program
     return pair.first.kind == "other" and bool(polled) and _teller(program, pair.second.row) is not None
 
 
-def _broken_at(races, pair: AccessPair, teller: int) -> str:
+def _broken_at(races: RaceDetector, pair: AccessPair, teller: int) -> str:
     """Where the way from a write by another cluster to a read by this one is broken."""
     first, second = pair.first, pair.second
     released, acquired = _told(races, pair)
@@ -87,7 +89,7 @@ def _broken_at(races, pair: AccessPair, teller: int) -> str:
     return f"{who} acquires, but no barrier after that hands it on to {reader}"
 
 
-def _told(races, pair: AccessPair) -> Told:
+def _told(races: RaceDetector, pair: AccessPair) -> Told:
     """What was released and acquired when the two met; if one ran after the other, also later."""
     others = races.history.others
     return pair.told if others.together and pair.told else others.told_of(pair.first.cluster)
@@ -101,7 +103,7 @@ def _in_global(instr: Instr | None) -> bool:
     return instr is not None and not any(mod.startswith("shared") for mod in instr.mods)
 
 
-def _near(program) -> str:
+def _near(program: Program) -> str:
     """Names a scope that does not reach other clusters, if the program uses one in global memory."""
     instrs = [i for i in program.by_row.values() if i.op in ("fence", "membar")]
     near = any(meaning(i.mods).near for i in instrs)
@@ -109,21 +111,21 @@ def _near(program) -> str:
     return ", or only at the scope of a CTA or cluster (.cta, __threadfence_block)" if near else ""
 
 
-def _weak(program) -> str:
+def _weak(program: Program) -> str:
     """Says that fences of other threads than the releasing one must be .sc, if the program has any other."""
     instrs = [i for i in program.by_row.values() if i.op == "fence"]
     weak = any(fence.threads and not fence.sc for fence in (meaning(i.mods) for i in instrs))
     return ", whose own fence counts only as fence.sc" if weak else ""
 
 
-def _teller(program, later: int) -> int | None:
+def _teller(program: Program, later: int) -> int | None:
     """The last instruction in the text that may tell a thread on its way to row `later` of other clusters."""
     rows = [row for row in _asking(program) if row != later]
     return next((row for row in reversed(rows) if later in reachable(program, row)), None)
 
 
 @functools.lru_cache(maxsize=16)
-def _asking(program) -> list[int]:
+def _asking(program: Program) -> list[int]:
     return [row for row, instr in enumerate(program.instrs) if _asks(instr)]
 
 

@@ -6,10 +6,11 @@ from ptxsim.checks.barrier_history import history_of
 from ptxsim.checks.diagnosis.unseen_arrival import group_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.machine.register_files import WHOLE_WARP
 
 
-def carriers(races, access: Access) -> list[tuple[int, int]]:
+def carriers(races: RaceDetector, access: Access) -> list[tuple[int, int]]:
     """mbarriers whose completion implies that an access is done, the earliest first; commits come before
     barriers that were signalled later because of them.
     """
@@ -27,7 +28,7 @@ def carriers(races, access: Access) -> list[tuple[int, int]]:
     return [place for _, place in planned + sorted(found) if place in races.clocks.signals]
 
 
-def likely(races, pair: AccessPair, forward: list) -> list:
+def likely(races: RaceDetector, pair: AccessPair, forward: list) -> list:
     """The barriers that pass on the first access, the likeliest first: those that its own warp signals, then
     those that its warpgroup signals, then those that whole warps beside the second access's warp wait for,
     then those that this warp itself has waited for, then the rest.
@@ -43,7 +44,7 @@ def likely(races, pair: AccessPair, forward: list) -> list:
     )
 
 
-def awaited_by_peers(races, access: Access, places: list) -> list[tuple[int, int]]:
+def awaited_by_peers(races: RaceDetector, access: Access, places: list) -> list[tuple[int, int]]:
     """Those of these barriers that whole warps of the access's warpgroup wait for, but not its own warp."""
     warp, histories = access.warp(races), history_of(races.cluster)
     if warp is None:
@@ -57,15 +58,15 @@ def awaited_by_peers(races, access: Access, places: list) -> list[tuple[int, int
     ]
 
 
-def own_signals(races, access: Access) -> set[tuple[int, int]]:
+def own_signals(races: RaceDetector, access: Access) -> set[tuple[int, int]]:
     """Barriers that an access signals itself: by its copy, later commits or its warp's arrivals."""
     if access.kind == "bytes":
         return {races.clocks.queue(access.agent).owner}
     committed = {place for _, place in races.transfers.commits.get(access.agent, ())}
-    return committed | set(races.handshakes.handed.get(access.warp(races), ()))
+    return committed | set(races.handshakes.handed_by(access.warp(races)))
 
 
-def awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
+def awaited_in_a_peer(races: RaceDetector, place: tuple[int, int]) -> tuple[int, int] | None:
     """The same barrier in another CTA, if that one is waited for, and no element of its array is here."""
     signals, array_of = races.clocks.signals, races.reporter.shared_array
     peers = (p for p in signals if p[1] == place[1] and p[0] != place[0] and signals[p].awaited)
@@ -73,14 +74,14 @@ def awaited_in_a_peer(races, place: tuple[int, int]) -> tuple[int, int] | None:
     return None if any(signals[p].awaited for p in here) else next(peers, None)
 
 
-def unawaited(races, pair: AccessPair) -> list[tuple[int, int]]:
+def unawaited(races: RaceDetector, pair: AccessPair) -> list[tuple[int, int]]:
     """Barriers that pass one of the accesses on, but that nobody has waited for."""
     handing_on = carriers(races, pair.first) + carriers(races, pair.second)
     unused = [place for place in handing_on if not races.clocks.signals[place].awaited]
     return [place for place in unused if races.cluster.mbarriers[place].phase or races.cluster.stuck]
 
 
-def never_waited_for(races) -> list[tuple[int, int]]:
+def never_waited_for(races: RaceDetector) -> list[tuple[int, int]]:
     """Initialised, named barriers of whose array no thread of the cluster has waited for any element."""
     places = [p for p, s in races.clocks.signals.items() if s.initialised is not None]
     names = {p: races.reporter.shared_name(p[1]).partition("[") for p in places}

@@ -7,18 +7,20 @@ from collections.abc import Callable
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, held_waits, history_of, ring_of
 from ptxsim.checks.diagnosis.number_agreement import role
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.static_flow import wait_rows
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster
+from ptxsim.report.findings import Reporter
 
 
-def case_of(races) -> Case:
+def case_of(races: RaceDetector) -> Case:
     """The case of the cluster that a race detector has watched."""
     return Case(races.cluster, races.reporter)
 
 
 class Case:
-    def __init__(self, cluster: Cluster, reporter):
+    def __init__(self, cluster: Cluster, reporter: Reporter):
         self.cluster, self.reporter, self.program = cluster, reporter, cluster.program
         self.histories: dict[Place, BarrierHistory] = history_of(cluster)
 

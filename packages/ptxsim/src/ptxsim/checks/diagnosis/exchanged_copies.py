@@ -11,9 +11,10 @@ from ptxsim.checks.race.shadow_bytes import MEMORY
 from ptxsim.checks.race.shadow_order import ROW_MASK
 from ptxsim.checks.race.wording import place_of_conflict
 from ptxsim.events.views import Cluster
+from ptxsim.report.findings import Reporter
 
 
-def exchanged_copies(cluster: Cluster, reporter) -> None:
+def exchanged_copies(cluster: Cluster, reporter: Reporter) -> None:
     """Promotes a load of unwritten bytes (review) to the cause of a unit's read of the same unwritten buffer,
     if the line of that load also stores to a global array.
     """

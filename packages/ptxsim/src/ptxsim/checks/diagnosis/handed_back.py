@@ -11,10 +11,11 @@ from ptxsim.checks.diagnosis.out_of_step import hands_back_more, newest_wait
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.unseen_arrival import arrives_alone, data_flow, others_waited
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_text, thread_of
 
 
-def peers_unasked(races, pair: AccessPair) -> Reason | None:
+def peers_unasked(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A load from another CTA overwrites what a warp reads: its thread has waited for its own CTA's barrier,
     on which nobody who reads here arrives; these arrive on the same barrier of their own CTA alone.
     """
@@ -34,7 +35,7 @@ def peers_unasked(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def freed_early(races, pair: AccessPair) -> Reason | None:
+def freed_early(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A buffer was passed on while it was still being read, by the very barrier that was waited for. Or
     tensor memory was, before tcgen05.wait::st.
     """
@@ -45,7 +46,7 @@ def freed_early(races, pair: AccessPair) -> Reason | None:
     return handed_back_early(races, pair) if waited else None
 
 
-def let_in_early(races, pair: AccessPair) -> Reason | None:
+def let_in_early(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The same, whatever was waited for last, if the reader waits for barriers that the writer signals."""
     both = (pair.first, pair.second)
     reader, writer = both if pair.second.verb == "write" else reversed(both)
@@ -54,7 +55,7 @@ def let_in_early(races, pair: AccessPair) -> Reason | None:
     return handed_back_early(races, pair) if asks else None
 
 
-def handed_back_early(races, pair: AccessPair) -> Reason | None:
+def handed_back_early(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A buffer was passed on while it was still being read."""
     if pair.early is None or pair.first.kind == "st":
         return None
@@ -76,7 +77,7 @@ def handed_back_early(races, pair: AccessPair) -> Reason | None:
     return reason("early", name=barrier_of(races, place), line=line_text(races, row), reader=reading)
 
 
-def handed_to_others(races, pair: AccessPair) -> Reason | None:
+def handed_to_others(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Others wait for the barrier by which a thread hands on what it has written, and hand on nothing to the
     thread that reads it.
     """

@@ -14,6 +14,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import others_waited
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.shadow_tmem import place_of
 from ptxsim.checks.race.wording import barrier_of, line_text, work_of
 from ptxsim.events.records import BulkCopy
@@ -22,7 +23,7 @@ _FILLS = ("bytes", "mma", "wgmma")  # the accesses that bring operands and that 
 _WRITES_BACK = ("thread", "source")  # the accesses that store a result there and that take it
 
 
-def one_memory(races, pair: AccessPair) -> Reason | None:
+def one_memory(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The place belongs to two named buffers; one access is for operands, the other for a result. If other
     warps of the warpgroup have waited for the barrier that passes the place on, that wait is the missing edge
     instead.
@@ -43,7 +44,7 @@ def one_memory(races, pair: AccessPair) -> Reason | None:
     return reason("one-memory", one=one, other=other, apart=start - first)
 
 
-def load_outside(races, pair: AccessPair) -> Reason | None:
+def load_outside(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """One side is a load past the end of its tensor's innermost axis: usually one round too many."""
     for access in (pair.first, pair.second):
         op = races.transfers.find(access.agent, access.epoch, access.row) if access.kind == "bytes" else None
@@ -58,7 +59,7 @@ def load_outside(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def loaded_too_soon(races, pair: AccessPair) -> Reason | None:
+def loaded_too_soon(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A load is issued before the MMA that should consume what it overwrites: its thread has waited for that
     data and issued nothing since.
     """
@@ -77,7 +78,7 @@ def loaded_too_soon(races, pair: AccessPair) -> Reason | None:
     return reason("loaded-too-soon", name=barrier_of(races, place), waited=waited, issued=issued)
 
 
-def overtaken(races, pair: AccessPair) -> Reason | None:
+def overtaken(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A load overwrites what a tensor core still reads: data that its thread has waited for, brought there by
     another load that reports to another barrier.
     """
@@ -86,8 +87,8 @@ def overtaken(races, pair: AccessPair) -> Reason | None:
         return None
     warp, own = races.clocks.warp_of(product.thread), set(load.copy.barriers)
     awaited = {p for w, p in pair.seen if w == warp}
-    loads = [op for op in races.transfers.known() if op.copy and awaited & {*op.copy.barriers}]
-    meant = [op for op in loads if _writes(races, op.copy, pair)]
+    loads = ((op, op.copy) for op in races.transfers.known() if op.copy)
+    meant = [op for op, copy in loads if awaited & {*copy.barriers} and _writes(races, copy, pair)]
     done = carriers(races, pair.first if pair.first.kind == "mma" else pair.second)
     if own & awaited or not meant or not done:
         return None
@@ -96,13 +97,13 @@ def overtaken(races, pair: AccessPair) -> Reason | None:
     return reason("overtaken", *at, loaded=line_text(races, meant[0].row), **facts)
 
 
-def _writes(races, copy: BulkCopy, pair: AccessPair) -> bool:
+def _writes(races: RaceDetector, copy: BulkCopy, pair: AccessPair) -> bool:
     """Whether a copy writes the byte where two accesses meet."""
     rank, offset = divmod(pair.position, races.history.window)
     return any(s.rank == rank and s.first <= offset <= s.last for s in copy.targets)
 
 
-def product_unwaited(races, pair: AccessPair) -> Reason | None:
+def product_unwaited(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """An MMA that its thread issues with no wait for data since its last commit, although other MMAs have
     such a wait, or nobody waits for data at all.
     """
@@ -132,7 +133,7 @@ def product_unwaited(races, pair: AccessPair) -> Reason | None:
     return reason("product-unwaited", name=" or ".join(sorted(arrays)), **facts)
 
 
-def _by_threads(races, step) -> bool:
+def _by_threads(races: RaceDetector, step) -> bool:
     """Whether a step is a wait for threads that read loaded data, even if they read it too early."""
     if step.kind != "wait":
         return False
@@ -151,7 +152,7 @@ def _waits(step, place: tuple[int, int]) -> bool:
     return step.kind == "wait" and place in step.places
 
 
-def other_columns(races, pair: AccessPair) -> Reason | None:
+def other_columns(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The MMAs that the reader has waited for write other columns than it reads; the MMAs that write those
     are announced at another barrier of the array.
     """
@@ -172,13 +173,15 @@ def other_columns(races, pair: AccessPair) -> Reason | None:
     return reason("other-columns", first=first, last=end - 1, column=column, **names)
 
 
-def columns_stay(races, pair: AccessPair) -> Reason | None:
+def columns_stay(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Products that elements of one array announce to their reader by turns all go to the same columns."""
     sides = {access.kind: access for access in (pair.first, pair.second)}
     if pair.space != "tmem" or sides.keys() != {"mma", "ld"}:
         return None
     array_of, histories = races.reporter.shared_array, history_of(races.cluster)
     announced, reader = _announced(races, sides["mma"].agent), sides["ld"].warp(races)
+    if reader is None:
+        return None
     awaited = [p for p in announced if p in histories and reader in histories[p].waits]
     awaited = [p for p in awaited if not races.record.refills(reader, p)]
     for place in awaited:
@@ -195,12 +198,13 @@ def _holds(span: tuple[int, int], column: int) -> bool:
     return span[0] <= column < span[1]
 
 
-def _announced(races, queue: int) -> dict[tuple[int, int], set[tuple[int, int]]]:
+def _announced(races: RaceDetector, queue: int) -> dict[tuple[int, int], set[tuple[int, int]]]:
     """Barrier -> columns of a queue's MMAs between its array's previous commit and its own."""
-    array_of, products = races.reporter.shared_array, races.transfers.of_queue.get(queue, ())
+    array_of = races.reporter.shared_array
+    products = races.transfers.works_of(queue)
     found: dict[tuple[int, int], set[tuple[int, int]]] = {}
     last: dict[tuple[int, str], int] = {}
-    for at, place in sorted(races.transfers.commits.get(queue, ())):
+    for at, place in sorted(races.transfers.commits.get(queue, [])):
         array = place[0], array_of(place[1])
         own = {op.columns for epoch, op in products if last.get(array, -1) < epoch <= at and op.columns}
         found.setdefault(place, set()).update(own)

@@ -6,11 +6,12 @@ from ptxsim.checks.diagnosis.carriers import own_signals
 from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import barrier_of, line_text
 from ptxsim.machine.register_files import WHOLE_WARP
 
 
-def not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> str:
+def not_waited_for(races: RaceDetector, pair: AccessPair, place: tuple[int, int]) -> str:
     """`full[1] was not waited for`, and, if on record, which barrier was waited for last instead. The warp is
     that of the later access, or of the earlier one if the later one signals this barrier itself.
     """
@@ -32,7 +33,7 @@ def not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> str:
     return f"{text}; {who} {agree(who, 'has')} waited for {other} last{line_text(races, last.row)}"
 
 
-def _place_on_record(races, pair: AccessPair, place: tuple[int, int]):
+def _place_on_record(races: RaceDetector, pair: AccessPair, place: tuple[int, int]):
     """(warp that should have waited, steps on record before its access); (None, -1) if not on record."""
     earlier = place in own_signals(races, pair.second) - own_signals(races, pair.first)
     access, op = (pair.first, pair.issued[0]) if earlier else (pair.second, pair.issued[1])

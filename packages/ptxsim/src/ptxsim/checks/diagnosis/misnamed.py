@@ -17,6 +17,7 @@ from ptxsim.checks.diagnosis.number_agreement import agree, of_first_cta
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.static_flow import reachable, signal_rows, waits_for_phase
 from ptxsim.events.records import Place
+from ptxsim.lowering.emit import Program
 from ptxsim.machine.register_files import WHOLE_WARP
 
 
@@ -141,7 +142,7 @@ def _counts_all(case: Case, array: str) -> bool:
     return True
 
 
-def _by_turns(program, one: BarrierLine, other: BarrierLine) -> bool:
+def _by_turns(program: Program, one: BarrierLine, other: BarrierLine) -> bool:
     """Whether a warp signals at one of these lines or the other, with a wait between any two signals: in both
     arms of a branch, or before a loop and in it.
     """

@@ -78,6 +78,7 @@ from ptxsim.checks.diagnosis.unseen_arrival import (
 from ptxsim.checks.diagnosis.written_again import written_again
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair, has_waited
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.guesses import guessed, tried
 from ptxsim.checks.race.shadow_order import (
     OPEN_READ,
@@ -93,7 +94,7 @@ from ptxsim.checks.race.wording import barrier_of, line_text, threads_of, work_o
 _AWAITED_LATE = {"ld": "early", "st": "stored-early"}
 
 
-def missing(races, pair: AccessPair) -> Reason:
+def missing(races: RaceDetector, pair: AccessPair) -> Reason:
     """What would order the two accesses, with the hint that goes with it."""
     first = pair.first
     fence = missing_fence(races, pair)
@@ -134,14 +135,14 @@ def missing(races, pair: AccessPair) -> Reason:
     return _store_pending(races, pair)
 
 
-def _means_more(races, pair: AccessPair, same: Reason) -> bool:
+def _means_more(races: RaceDetector, pair: AccessPair, same: Reason) -> bool:
     """Whether threads that use one word do so by turns, which another reason explains."""
     if same.cause is CAUSES["one-word"]:
         return one_asks(races, pair)
     return same.cause is CAUSES["word-moves-on"] and _handed_over(races, pair)
 
 
-def _handed_over(races, pair: AccessPair) -> bool:
+def _handed_over(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether one side signals an mbarrier that the other waits for, or that nobody waits for."""
     both = (pair.first, pair.second), (pair.second, pair.first)
     met = any(
@@ -150,7 +151,7 @@ def _handed_over(races, pair: AccessPair) -> bool:
     return met or bool(unawaited(races, pair))
 
 
-def _copy_pending(races, pair: AccessPair) -> Reason:
+def _copy_pending(races: RaceDetector, pair: AccessPair) -> Reason:
     """A cp.async that its thread has not waited for: by its group or, in a program without such waits, by the
     mbarrier that it signals.
     """
@@ -160,7 +161,7 @@ def _copy_pending(races, pair: AccessPair) -> Reason:
     return groups_pending(program, pair.first, pair.second)
 
 
-def _store_pending(races, pair: AccessPair) -> Reason:
+def _store_pending(races: RaceDetector, pair: AccessPair) -> Reason:
     """A bulk store that its thread has not waited for."""
     first = pair.first
     crossed = None if pair.after_issue else no_barrier(races, pair)
@@ -177,7 +178,7 @@ def _store_pending(races, pair: AccessPair) -> Reason:
     return Reason(CAUSES["stores-pending"], text)
 
 
-def _several_issue(races, pair: AccessPair) -> Reason:
+def _several_issue(races: RaceDetector, pair: AccessPair) -> Reason:
     """Several threads issue one instruction of the tensor core or one copy."""
     threads, what = threads_of(races, pair.issuers), work_of(races, pair.first.row)
     found = overlapping(pair, threads) if what == "MMA" else None
@@ -185,7 +186,7 @@ def _several_issue(races, pair: AccessPair) -> Reason:
     return found or reason("issuers", threads=threads, what=what)
 
 
-def _of_one_instruction(races, pair: AccessPair) -> Reason:
+def _of_one_instruction(races: RaceDetector, pair: AccessPair) -> Reason:
     """Lanes that store different values at once; or stores of the same bytes, by two instructions by luck."""
     if pair.code != SAME_VALUE:
         return reason("lanes-differ", line=line_text(races, pair.first.row))
@@ -195,7 +196,7 @@ def _of_one_instruction(races, pair: AccessPair) -> Reason:
     return replace(without, text=f"{without.text}, but both write the same value in this run")
 
 
-def _only_read(races, pair: AccessPair) -> Reason | None:
+def _only_read(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A bulk store whose thread has executed wait_group.read for it, where wait_group is needed."""
     for store, other in (pair.first, pair.second), (pair.second, pair.first):
         if store.kind != "result":
@@ -207,7 +208,7 @@ def _only_read(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _unreleased(races, pair: AccessPair) -> Reason | None:
+def _unreleased(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """An arrival that releases nothing stands between the two."""
     if pair.relaxed is not None:
         return reason("relaxed-meeting", line=line_text(races, pair.relaxed))
@@ -218,13 +219,13 @@ def _unreleased(races, pair: AccessPair) -> Reason | None:
     return reason("arrival-weak", name=barrier_of(races, weak[0]), line=line_text(races, weak[1]))
 
 
-def _wait(races, pair: AccessPair) -> Reason:
+def _wait(races: RaceDetector, pair: AccessPair) -> Reason:
     """The missing wait on an mbarrier: left out, passed because of an old phase, or without effect."""
     found = (detect(races, pair) for detect in _DETECTORS)
     return next((edge for edge in found if edge is not None), None) or _left_out(races, pair)
 
 
-def _nobody_waits(races, pair: AccessPair) -> Reason | None:
+def _nobody_waits(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A barrier that would pass one of the accesses on has no wait at all."""
     queue = pair.first.kind in ("bytes", "mma", "ld")
     unused = unawaited(races, pair)
@@ -235,7 +236,7 @@ def _nobody_waits(races, pair: AccessPair) -> Reason | None:
     return _not_waited_for(races, pair, unused[0]) if unused else None
 
 
-def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Reason:
+def _not_waited_for(races: RaceDetector, pair: AccessPair, place: tuple[int, int]) -> Reason:
     """A barrier passes one access on, and the thread of the other access should have waited for it, even if
     its access came first in this run. Where memory is freed, perhaps no thread is left to wait.
     """
@@ -257,7 +258,7 @@ def _not_waited_for(races, pair: AccessPair, place: tuple[int, int]) -> Reason:
     return Reason(CAUSES["not-ready" if reads else "not-free"], text, first.row, warp)
 
 
-def _no_wait_at_all(races, pair: AccessPair) -> Reason | None:
+def _no_wait_at_all(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Threads arrive on a barrier for which no wait stands in the program."""
     case = case_of(races)
     names = [] if pair.space == "tmem" else case.never_waited(array_names(case))
@@ -273,7 +274,7 @@ def _no_wait_at_all(races, pair: AccessPair) -> Reason | None:
     return misnamed(case) or reason("ahead-unwaited", names=" or ".join(names))
 
 
-def _repaired(races, pair: AccessPair) -> Reason | None:
+def _repaired(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A wait that comes too late or asks for the wrong phase, if that is the only repair that works."""
     repair = only_repair(races, pair)
     if repair is None or repair.family not in (LATE, PHASE):
@@ -283,7 +284,7 @@ def _repaired(races, pair: AccessPair) -> Reason | None:
     return unwaited or reason("wait-late" if repair.family == LATE else "wait-phase", name=name, line=line)
 
 
-def _left_out(races, pair: AccessPair) -> Reason:
+def _left_out(races: RaceDetector, pair: AccessPair) -> Reason:
     """The barrier that should have been waited for, and which thread waited for it instead of the reader."""
     first, second = pair.first, pair.second
     forward, backward = carriers(races, first), carriers(races, second)
@@ -313,19 +314,19 @@ def _left_out(races, pair: AccessPair) -> Reason:
     return found or Reason(_cause(races, pair), "no barrier between them")
 
 
-def _within_warp(races, pair: AccessPair) -> bool:
+def _within_warp(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether all conflicts in this buffer are between lanes of one warp: a barrier of the warp is enough."""
     here = (other for other in races.history.pairs.values() if other.buffer == pair.buffer)
     return all(other.each_time.of_warp for other in here)
 
 
-def _one_group(races, first: Access, second: Access) -> bool:
+def _one_group(races: RaceDetector, first: Access, second: Access) -> bool:
     """Whether both accesses are by warps of one warpgroup."""
     one, other = first.warp(races), second.warp(races)
     return one is not None and other is not None and one // 4 == other // 4
 
 
-def _never_committed(races, pair: AccessPair) -> Reason | None:
+def _never_committed(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The program issues MMAs and has no tcgen05.commit."""
     works = [access for access in (pair.first, pair.second) if access.kind == "mma"]
     instrs = (i for i in races.launch.program.by_row.values() if i.op == "tcgen05")
@@ -335,7 +336,7 @@ def _never_committed(races, pair: AccessPair) -> Reason | None:
     return Reason(CAUSES["by-thread"], f"no tcgen05.commit tells when this {work} is complete")
 
 
-def _cause(races, pair: AccessPair) -> Cause:
+def _cause(races: RaceDetector, pair: AccessPair) -> Cause:
     """What is missing if no record says more: the wait before a read or a write."""
     if pair.space == "tmem" and "thread" in (pair.first.kind, pair.second.kind):  # a dealloc
         return CAUSES["freed-in-use"]

@@ -6,12 +6,13 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.diagnosis.reason import Reason
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.shadow_order import NO_FENCE_READ, NO_FENCE_WRITE, NO_TCGEN05_FENCE
 from ptxsim.checks.race.wording import UNITS
 from ptxsim.report.findings import lanes_text
 
 
-def missing_fence(races, pair: AccessPair) -> Reason | None:
+def missing_fence(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The proxy fence or tcgen05 fence that a pair lacks; None if it lacks more than a fence."""
     if pair.code in (NO_FENCE_READ, NO_FENCE_WRITE):
         cause = "copy-fence" if pair.first.kind == "cp.async" else "proxy-fence"
@@ -31,7 +32,7 @@ def _proxy_fence(pair: AccessPair) -> str:
     return f"no fence.proxy.async for .{where} {between}"
 
 
-def _tcgen05_fence(races, pair: AccessPair) -> str:
+def _tcgen05_fence(races: RaceDetector, pair: AccessPair) -> str:
     first, second = pair.first, pair.second
     if first.kind == "ld" and not pair.waited:
         return (
@@ -49,7 +50,7 @@ def _tcgen05_fence(races, pair: AccessPair) -> str:
     return "their synchronisation has no tcgen05.fence::before_thread_sync / after_thread_sync pair"
 
 
-def _fence_of_some_lanes(races, first: Access) -> str:
+def _fence_of_some_lanes(races: RaceDetector, first: Access) -> str:
     """Some lanes of a warp, but not all, have executed the fence after its tcgen05.ld or tcgen05.st."""
     if first.kind not in ("ld", "st"):
         return ""

@@ -13,13 +13,14 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.running_ahead import why
 from ptxsim.checks.phrases import spot
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import barrier_of, line_text
 from ptxsim.events.records import Place
 
 _SHOWN = ("several-lines", "own-twice", "each-for-all", "ahead-issuers", "ahead-commits")
 
 
-def one_too_many(races, pair: AccessPair) -> Reason | None:
+def one_too_many(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A barrier counts fewer arrivals than it got: its phase completed without the first access's arrival."""
     warp = pair.second.warp(races)
     for place in carriers(races, pair.first):
@@ -34,7 +35,7 @@ def one_too_many(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def let_in_by_excess(races, pair: AccessPair) -> Reason | None:
+def let_in_by_excess(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """An access is early: its thread has waited for a barrier that is signalled more often than is due."""
     for place in _awaited_before(races, pair):
         more = _more_than_counted(races, place)
@@ -47,7 +48,7 @@ def let_in_by_excess(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _by_line(races, history) -> int:
+def _by_line(races: RaceDetector, history) -> int:
     """How many threads arrive on a barrier, a thread counted once for each line at which it arrives."""
     lanes: dict = {}
     for (_, warp, row), signals in history.arrivals.items():
@@ -56,7 +57,7 @@ def _by_line(races, history) -> int:
     return threads_in(lanes)
 
 
-def too_many(races, pair: AccessPair) -> Reason | None:
+def too_many(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """What let one of the accesses come too early counts fewer arrivals than come in each round. Threads that
     arrive by turns come in fewer rounds than it has phases.
     """
@@ -68,7 +69,7 @@ def too_many(races, pair: AccessPair) -> Reason | None:
     return None if more is None else missent(case_of(races)) or more
 
 
-def _awaited_before(races, pair: AccessPair) -> list[Place]:
+def _awaited_before(races: RaceDetector, pair: AccessPair) -> list[Place]:
     """What the threads of loads have waited for last, and what each side signals that the other waits for."""
     loads = (op for op in pair.issued if op is not None and op.kind == "load")
     last = [races.record.last_wait(races.clocks.warp_of(op.thread), op.at) for op in loads]
@@ -79,7 +80,7 @@ def _awaited_before(races, pair: AccessPair) -> list[Place]:
     return found
 
 
-def _more_than_counted(races, place: Place) -> Reason | None:
+def _more_than_counted(races: RaceDetector, place: Place) -> Reason | None:
     """More threads arrive on this barrier than it counts."""
     history, stray = history_of(races.cluster).get(place), races.clocks.signals[place].stray
     if history is None or stray is None:

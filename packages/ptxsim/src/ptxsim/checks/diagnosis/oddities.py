@@ -30,6 +30,7 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import Commit
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.machine.register_files import WHOLE_WARP
+from ptxsim.report.findings import Reporter
 
 _REPAIRS = {
     "arrivals": (again_too_early,),
@@ -41,7 +42,7 @@ _AT_WAITS = "deadlock", "mbarrier"
 
 
 class Oddities(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
@@ -184,7 +185,7 @@ class Oddities(Observer):
     def _rivals(self, cluster: Cluster) -> None:
         """Replaces a cause that blames a count or the order of waits if the record shows another one."""
         for identity, finding in self.reporter.by_identity.items():
-            cause, key = finding.evidence.get("cause"), identity[1]
+            cause, key = finding.evidence.get("cause", ""), identity[1]
             cta = finding.evidence.get("barrier_cta")
             for place in history_of(cluster) if cause in _REPAIRS and isinstance(key, tuple) else ():
                 array = self.reporter.shared_array(place[1])
@@ -327,7 +328,7 @@ class Oddities(Observer):
         finding.where = finding.where or self.reporter.row_place(cluster, cta, row)
 
 
-def _mma_matters(reporter) -> bool:
+def _mma_matters(reporter: Reporter) -> bool:
     """Whether a product that is not waited for can explain any of the errors. It cannot explain a race
     without an MMA: a thread without MMAs commits at once, perhaps on purpose (PTX ISA 9.7.16.9.4).
     """

@@ -8,10 +8,11 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.unseen_arrival import data_flow
 from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import barrier_of, line_text
 
 
-def passed_at_once(races, pair: AccessPair) -> Reason | None:
+def passed_at_once(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The reader waited for a barrier that the writer signals, but passed because it was fresh."""
     flow = data_flow(pair)
     warp = flow[1].warp(races) if flow else None
@@ -29,7 +30,7 @@ def passed_at_once(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def passed_again(races, pair: AccessPair) -> Reason | None:
+def passed_again(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A wait of one access's warp, on a barrier that passes the other access on, saw one phase twice."""
     for access, other in (pair.second, pair.first), (pair.first, pair.second):
         for place in carriers(races, other):

@@ -7,13 +7,14 @@ from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import barrier_of, line_text
 from ptxsim.checks.static_flow import unwaited_arrival
 
 _BY_THREADS = ("arrive",)
 
 
-def uncounted(races, pair: AccessPair) -> Reason | None:
+def uncounted(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The barrier waited for gets this MMA's commit, and also as many thread arrivals as it counts."""
     if pair.first.kind != "mma":
         return None
@@ -31,7 +32,7 @@ def uncounted(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def slot_by_cta(races, pair: AccessPair) -> Reason | None:
+def slot_by_cta(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """On each element of an array only threads of one CTA arrive, from all warpgroups, while each waiting
     warp waits for one element of its own.
     """
@@ -62,7 +63,7 @@ def _each_its_own(waits: list[set[int]]) -> bool:
     return all(waits) and sum(map(len, waits)) == len(set.union(*waits))
 
 
-def by_thread(races, pair: AccessPair) -> Reason | None:
+def by_thread(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The issuer of an MMA arrived with a plain arrive instead of a commit."""
     first, second = pair.first, pair.second
     if first.kind != "mma":
@@ -70,19 +71,21 @@ def by_thread(races, pair: AccessPair) -> Reason | None:
     committed = {place for _, place in races.transfers.commits.get(first.agent, ())}
     if any(not races.clocks.signals[place].awaited for place in committed & set(races.clocks.signals)):
         return None  # it has committed, and nobody waits for that
-    for place, handed in races.handshakes.handed.get(first.warp(races), {}).items():
+    for place, handed in races.handshakes.handed_by(first.warp(races)).items():
         if (second.warp(races), place) in pair.seen and place not in committed:
             line = line_text(races, handed.row)
             return reason("by-thread", name=barrier_of(races, place), line=line)
     return None
 
 
-def arrival_unwaited(races, pair: AccessPair) -> Reason | None:
+def arrival_unwaited(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """One of two accesses by threads of two CTAs stands behind an arrival at the barrier of the cluster and
     before its wait.
     """
-    warps = [access.warp(races) for access in (pair.first, pair.second)]
-    if pair.space != "shared" or None in warps or len({w // races.cluster.warps_per_cta for w in warps}) < 2:
+    one, other = (access.warp(races) for access in (pair.first, pair.second))
+    if pair.space != "shared" or one is None or other is None:
+        return None
+    if one // races.cluster.warps_per_cta == other // races.cluster.warps_per_cta:
         return None
     for access in (pair.second, pair.first):
         row = unwaited_arrival(races.launch.program, access.row)

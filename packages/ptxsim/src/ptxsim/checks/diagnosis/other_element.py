@@ -9,10 +9,11 @@ from ptxsim.checks.diagnosis.out_of_step import newest_wait, others_columns
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import filled_before, loaded_apart, loaded_in_order, other_buffer
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import barrier_of, line_text, work_of
 
 
-def other_slot(races, pair: AccessPair) -> Reason | None:
+def other_slot(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The warp waited for another element of the array than the one that passes the access on."""
     forward = carriers(races, pair.first)
     found = _other_place(races, pair, forward)
@@ -50,7 +51,7 @@ def other_slot(races, pair: AccessPair) -> Reason | None:
     return _other_commits(races, pair, array)
 
 
-def _other_place(races, pair: AccessPair, forward: list) -> Reason | None:
+def _other_place(races: RaceDetector, pair: AccessPair, forward: list) -> Reason | None:
     """A load whose issuer has just waited for another element than the one that frees its place, although the
     other buffers that it fills after this wait are in order: this buffer's index is wrong.
     """
@@ -60,14 +61,14 @@ def _other_place(races, pair: AccessPair, forward: list) -> Reason | None:
     other = races.record.last_wait(races.clocks.warp_of(op.thread), op.at)
     array_of = races.reporter.shared_array
     own = next((p for p in forward if other and array_of(p[1]) == array_of(other[1])), None)
-    if own is None or own == other:
+    if own is None or other is None or own == other:
         return None
     rest = loaded_in_order(races, pair, op)
     names = {"name": barrier_of(races, own), "other": barrier_of(races, other)}
     return reason("buffer", buffer=pair.buffer, rest=rest, **names) if rest else None
 
 
-def _other_commits(races, pair: AccessPair, awaited: dict) -> Reason | None:
+def _other_commits(races: RaceDetector, pair: AccessPair, awaited: dict) -> Reason | None:
     """The barrier that was waited for gets commits of another thread than the one that issued the MMA."""
     first, histories = pair.first, history_of(races.cluster)
     if first.kind != "mma" or first.by is None:
@@ -76,7 +77,8 @@ def _other_commits(races, pair: AccessPair, awaited: dict) -> Reason | None:
         p: {w for how, w, _ in histories[p].sources if how == "commit"} for p in awaited if p in histories
     }
     theirs = {p: warps for p, warps in commits.items() if warps}
-    if not theirs or any(first.warp(races) in warps for warps in theirs.values()):
+    mine = races.clocks.warp_of(first.by)
+    if not theirs or any(mine in warps for warps in theirs.values()):
         return None
     place, warps = next(reversed(theirs.items()))
     columns = others_columns(races, pair, place, warps) if pair.second.by is not None else None
@@ -88,6 +90,6 @@ def _other_commits(races, pair: AccessPair, awaited: dict) -> Reason | None:
         "leaves-it-to-others" if len(rounds) > 1 else "other-issuer",
         name=barrier_of(races, place),
         theirs=min(warps) % per_cta,
-        mine=first.warp(races) % per_cta,
+        mine=mine % per_cta,
         work=work_of(races, first.row),
     )

@@ -21,13 +21,14 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import phase_name, source_line, times
 from ptxsim.checks.race.barrier_record import MOST
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import barrier_of, line_text, work_of
 from ptxsim.machine.register_files import WHOLE_WARP
 
 Place = tuple[int, int]
 
 
-def newest_wait(races, pair: AccessPair) -> tuple[bool, Place | None]:
+def newest_wait(races: RaceDetector, pair: AccessPair) -> tuple[bool, Place | None]:
     """(whether it is on record, the barrier that the second access's thread waited for last before it)."""
     op = pair.issued[1]
     if pair.second.by is None or (op is not None and op.kind == "commit"):
@@ -40,7 +41,7 @@ def newest_wait(races, pair: AccessPair) -> tuple[bool, Place | None]:
     return True, place
 
 
-def committed_early(races, pair: AccessPair) -> Reason | None:
+def committed_early(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The reader has just waited for a commit that the issuer made in the middle of this product; or this MMA
     starts the next product, for which the issuer should have waited.
     """
@@ -72,7 +73,7 @@ def committed_early(races, pair: AccessPair) -> Reason | None:
     return reason("early-commit", name=barrier_of(races, place), line=line, work=work)
 
 
-def product_too_early(races, pair: AccessPair) -> Reason | None:
+def product_too_early(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """This MMA starts a product where another is read whose commit the reader has waited for."""
     read, first, second = pair.issued[0], pair.first, pair.second
     if (first.kind, second.kind) != ("ld", "mma") or read is None or not 0 <= read.at < MOST:
@@ -81,9 +82,8 @@ def product_too_early(races, pair: AccessPair) -> Reason | None:
     place = races.record.newest_wait(warp, read.at)
     if place is None or races.record.refills(warp, place):
         return None
-    commits, begun = (
-        known.get(second.agent, ()) for known in (races.transfers.commits, races.transfers.begun)
-    )
+    commits = races.transfers.commits.get(second.agent, ())
+    begun = races.transfers.begun.get(second.agent, ())
     read_ones = [at for at, p in commits if p == place and at < second.epoch]
     if not read_ones or begun and min(read_ones) < begun[0]:
         return None
@@ -92,12 +92,12 @@ def product_too_early(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _too_early(races, place: Place, passed: str = "") -> Reason:
+def _too_early(races: RaceDetector, place: Place, passed: str = "") -> Reason:
     text = "was waited for, but this MMA is of the next product: it came too early"
     return Reason(CAUSES["not-free"], f"{barrier_of(races, place)} {text}{passed}")
 
 
-def stage_handed_back_early(races, pair: AccessPair) -> Reason | None:
+def stage_handed_back_early(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A load overwrites what an MMA reads, and that MMA was issued after the commit for this stage: the
     commit that the loader waited for covers only the MMAs before it.
     """
@@ -109,13 +109,13 @@ def stage_handed_back_early(races, pair: AccessPair) -> Reason | None:
     warp = races.clocks.warp_of(product.thread)
     own = (s for s in reversed(races.clocks.steps[: product.at]) if s.warp == warp and s.kind != "use")
     last = next(own, None)
-    if last is None or last.kind != "commit" or freed not in last.places:
+    if last is None or last.kind != "commit" or freed is None or freed not in last.places:
         return None
     line, work = line_text(races, last.row), work_of(races, product.row)
     return reason("early-commit", name=barrier_of(races, freed), line=line, work=work)
 
 
-def sent_by_both(races, pair: AccessPair) -> Reason | None:
+def sent_by_both(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Two CTAs each multicast the tile of one line to several CTAs, to the same place."""
     one, other = pair.issued
     if one is None or other is None or not one.kind == other.kind == "load" or one.row != other.row:
@@ -129,7 +129,7 @@ def sent_by_both(races, pair: AccessPair) -> Reason | None:
     return reason("sent-by-both", one=f"CTA {min(ctas)}", other=f"CTA {max(ctas)}", buffer=pair.buffer)
 
 
-def _skips_phases(races, pair: AccessPair, place: Place) -> Reason | None:
+def _skips_phases(races: RaceDetector, pair: AccessPair, place: Place) -> Reason | None:
     """The reader waits for one late phase, whose parity an earlier one shares; another warp waits for all."""
     reader, waits = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place].waits
     seen = pair.seen.get((reader, place))
@@ -149,7 +149,7 @@ def _skips_phases(races, pair: AccessPair, place: Place) -> Reason | None:
     )
 
 
-def _phase_of_many(races, pair: AccessPair, place: Place) -> Reason | None:
+def _phase_of_many(races: RaceDetector, pair: AccessPair, place: Place) -> Reason | None:
     """Every MMA is committed to this barrier alone; the reader has waited for only a few of its phases."""
     commits, first = races.transfers.commits.get(pair.first.agent, ()), pair.first
     reader, history = races.clocks.warp_of(pair.second.by), history_of(races.cluster)[place]
@@ -168,7 +168,7 @@ def _phase_of_many(races, pair: AccessPair, place: Place) -> Reason | None:
     )
 
 
-def _let_pass(races, pair: AccessPair) -> str:
+def _let_pass(races: RaceDetector, pair: AccessPair) -> str:
     """Which wait let the MMA's issuer pass: its last one for a barrier that the reader signals when done."""
     reader, issuer = (races.clocks.warp_of(access.by) for access in (pair.second, pair.first))
     for back in races.handshakes.handed.get(reader, {}):
@@ -182,7 +182,7 @@ def _let_pass(races, pair: AccessPair) -> str:
     return ""
 
 
-def others_columns(races, pair: AccessPair, awaited: Place, theirs: set[int]) -> Reason | None:
+def others_columns(races: RaceDetector, pair: AccessPair, awaited: Place, theirs: set[int]) -> Reason | None:
     """The barrier that was waited for and the one that is signalled back both belong to one MMA warp, but the
     columns are another warp's.
     """
@@ -211,7 +211,7 @@ def overlapping(pair: AccessPair, threads: str) -> Reason | None:
     return None if alike else reason("same-columns", threads=threads, columns=one)
 
 
-def loaded_twice(races, pair: AccessPair) -> Reason | None:
+def loaded_twice(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """One thread issues two loads to the same place, both signalling one barrier, with nothing in between."""
     one, other = sorted(pair.issued, key=lambda op: -1 if op is None else op.at)
     if one is None or other is None or not one.kind == other.kind == "load" or one.thread != other.thread:
@@ -243,7 +243,7 @@ def _one_box(one, other) -> bool:
     return None not in (one, other) and one.tensor is other.tensor and tuple(one.start) == tuple(other.start)
 
 
-def _passed_twice(races, steps: list) -> bool:
+def _passed_twice(races: RaceDetector, steps: list) -> bool:
     """Whether one of these waits let a phase pass a second time."""
     histories = history_of(races.cluster)
     waits = [
@@ -252,17 +252,19 @@ def _passed_twice(races, steps: list) -> bool:
     return any(of is not None and of.again is not None for of in waits)
 
 
-def _beside(races, load):
+def _beside(races: RaceDetector, load):
     """The copy from another tensor that the same thread issued next to this load."""
-    known = [op for _, op in races.transfers.of_queue.get(load.queue, ()) if op.copy is not None]
+    known = [op for _, op in races.transfers.works_of(load.queue) if op.copy is not None]
     at = next((n for n, op in enumerate(known) if op is load), None)
     near = [known[n] for n in (at - 1, at + 1) if 0 <= n < len(known)] if at is not None else []
-    others = [op for op in near if op.copy.tensor is not load.copy.tensor]
+    others = [op for op in near if op.copy and op.copy.tensor is not load.copy.tensor]
     nearest = min(others, key=lambda op: abs(op.at - load.at), default=None)
     return nearest.copy if nearest is not None else None
 
 
-def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Place]) -> Reason | None:
+def load_over_load(
+    races: RaceDetector, pair: AccessPair, own: list[Place], forward: list[Place]
+) -> Reason | None:
     """Nobody has waited for the first load, or this round lacks a wait that the issuer makes in others."""
     if not pair.first.kind == pair.second.kind == "bytes" or not own or pair.second.by is None:
         return None
@@ -276,7 +278,7 @@ def load_over_load(races, pair: AccessPair, own: list[Place], forward: list[Plac
     return None if array is None else Reason(CAUSES["not-free"], f"{array} was not waited for between them")
 
 
-def read_less(races, pair: AccessPair, forward: list) -> Reason | None:
+def read_less(races: RaceDetector, pair: AccessPair, forward: list) -> Reason | None:
     """Those who read tensor memory wait less often for a barrier of its MMAs than it is signalled."""
     instrs = races.launch.program.instrs
     readers = {
@@ -287,7 +289,7 @@ def read_less(races, pair: AccessPair, forward: list) -> Reason | None:
     return next((less for place in told if (less := waits_less(races, pair, place)) is not None), None)
 
 
-def waits_less(races, pair: AccessPair, place: Place) -> Reason | None:
+def waits_less(races: RaceDetector, pair: AccessPair, place: Place) -> Reason | None:
     """Tensor memory is freed, and its last user waits less often than the barrier was signalled."""
     history, barrier = history_of(races.cluster).get(place), races.cluster.mbarriers.get(place)
     if pair.space != "tmem" or pair.second.kind != "thread" or history is None or barrier is None:
@@ -324,7 +326,7 @@ def hands_back_more(
     return reason("waits-less", name=name, back=barrier_of(races, back), **counts)
 
 
-def _waits_again(races, warp: int, places: list[Place]) -> bool:
+def _waits_again(races: RaceDetector, warp: int, places: list[Place]) -> bool:
     """Whether a warp has waited for these several times, or is held at such a wait again."""
     histories = history_of(races.cluster)
     return times_waited(histories, places, warp) > 1 or warp in held_at(races.cluster, places)

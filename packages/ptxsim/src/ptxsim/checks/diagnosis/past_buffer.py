@@ -7,11 +7,12 @@ import itertools
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import source_line
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import barrier_of, line_text
 from ptxsim.events.records import Place
 
 
-def past_stage(races, pair: AccessPair) -> Reason | None:
+def past_stage(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A load that reports to one element of a ring covers where a load for another element begins."""
     loads, array_of = _loads(races, pair), races.reporter.shared_array
     for op in pair.issued:
@@ -39,7 +40,7 @@ def _beside(loads: list, row: int, barriers: tuple[Place, ...]) -> dict[int, int
     return found
 
 
-def shifted_loads(races, pair: AccessPair) -> Reason | None:
+def shifted_loads(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Loads of one line fill a buffer in steps of their size, but not from its start, which is read, although
     no load writes it: each fills the end of one stage and the start of the next.
     """
@@ -61,7 +62,7 @@ def shifted_loads(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def past_buffer(races, pair: AccessPair) -> Reason | None:
+def past_buffer(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """One side is a load by an instruction that also fills the preceding buffer. Either another instruction
     fills this buffer too, or the conflicting access is no MMA.
     """
@@ -78,10 +79,10 @@ def past_buffer(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _loads(races, pair: AccessPair) -> list:
+def _loads(races: RaceDetector, pair: AccessPair) -> list:
     known = races.transfers.known() if pair.space == "shared" else ()
     return [op for op in known if op.kind == "load" and op.copy is not None]
 
 
-def _buffer(races, offset: int) -> str:
+def _buffer(races: RaceDetector, offset: int) -> str:
     return races.reporter.shared_name(offset).partition(" + ")[0]

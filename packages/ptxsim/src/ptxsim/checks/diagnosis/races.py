@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.carried_values import carried, placed_by_data
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.data_loads import compared
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.guesses import guessed
 from ptxsim.checks.race.shadow_order import (
     NO_FENCE_READ,
@@ -50,7 +51,7 @@ class _Verdict(NamedTuple):
     changed: bool  # whether several outputs depend on it
 
 
-def report(races, pairs: dict[tuple, AccessPair]) -> None:
+def report(races: RaceDetector, pairs: dict[tuple, AccessPair]) -> None:
     """Adds a finding per pair, and one for tcgen05.st that nothing waits for."""
     _never_waited(races)
     said = set()  # findings that a race already covers
@@ -70,7 +71,7 @@ def report(races, pairs: dict[tuple, AccessPair]) -> None:
         del races.reporter.by_identity[identity]
 
 
-def _verdict(races, pair: AccessPair) -> _Verdict:
+def _verdict(races: RaceDetector, pair: AccessPair) -> _Verdict:
     kind, severity = _class(pair)
     guess, harmless = guessed(races, pair), _harmless(races, pair, kind)
     told = kind == "race" and told_by_exchange(races, pair)
@@ -82,7 +83,7 @@ def _verdict(races, pair: AccessPair) -> _Verdict:
     return _Verdict(kind, "error" if changed else severity, edge, guess, harmless, changed)
 
 
-def _message(races, pair: AccessPair, verdict: _Verdict) -> str:
+def _message(races: RaceDetector, pair: AccessPair, verdict: _Verdict) -> str:
     earlier, later = (text_of(races, a, bool(pair.issuers)) for a in (pair.first, pair.second))
     if verdict.kind == "proxy-fence":
         verb = "may miss" if pair.code == NO_FENCE_READ else "may overtake"
@@ -94,20 +95,20 @@ def _message(races, pair: AccessPair, verdict: _Verdict) -> str:
     return f"{pair.place}: {what}: {verdict.edge.text}{verdict.harmless}"
 
 
-def _evidence(races, pair: AccessPair, verdict: _Verdict) -> dict:
+def _evidence(races: RaceDetector, pair: AccessPair, verdict: _Verdict) -> dict:
     sides = {"first": side_of(races, pair.first), "second": side_of(races, pair.second)}
     equal = {"equal": pair.buffer} if pair.code == SAME_VALUE and not verdict.changed else {}
     return {"place": pair.place, "missing": verdict.edge.text, **sides, **equal}
 
 
-def _place(races, pair: AccessPair, edge: Reason):
+def _place(races: RaceDetector, pair: AccessPair, edge: Reason) -> Any:
     """Where the finding stands, in a form that a Reporter can place."""
     if edge.warp is not None and edge.row is not None:
         return _standing(races, edge.warp, edge.row)
     return _split(races, pair.second)
 
 
-def _key(races, pair: AccessPair, verdict: _Verdict) -> tuple:
+def _key(races: RaceDetector, pair: AccessPair, verdict: _Verdict) -> tuple:
     """What this pair has in common with others that its finding tells, too."""
     if verdict.changed:
         return "changed", pair.buffer, pair.key[2]
@@ -118,7 +119,7 @@ def _key(races, pair: AccessPair, verdict: _Verdict) -> tuple:
     return _alike(races, pair, verdict.edge)
 
 
-def _alike(races, pair: AccessPair, edge: Reason) -> tuple:
+def _alike(races: RaceDetector, pair: AccessPair, edge: Reason) -> tuple:
     """What pairs have in common that one finding tells. Where the source's lines are unknown, unrolling and
     inlining repeat an instruction in many lines of the text: the same cause in the same words counts.
     """
@@ -143,7 +144,7 @@ def _told_otherwise(pairs: dict[tuple, AccessPair], pair: AccessPair) -> bool:
     return pair.code == OPEN_WRITE and any(code in (*_RACES, OPEN_READ) for code, *_ in others)
 
 
-def _never_waited(races) -> None:
+def _never_waited(races: RaceDetector) -> None:
     """Reports tcgen05.st without a wait. A tcgen05.ld may go without one: a true dependence through its
     registers is kept even without other synchronisation (PTX ISA 9.7.16.6.4.5). If its columns are then
     reused or freed, a pair reports that: as an error, but as a review if a register was read first and
@@ -161,26 +162,26 @@ def _never_waited(races) -> None:
         races.reporter.add("race", "error", message, hint, _split(races, access), ("never", kind))
 
 
-def _loads_for_nobody(races, pair: AccessPair) -> bool:
+def _loads_for_nobody(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether one side is a tcgen05.ld whose registers nobody reads: then its value changes nothing."""
     loads = [access for access in (pair.first, pair.second) if access.kind == "ld"]
     return any(never_read(races.launch.program, load.row) for load in loads)
 
 
-def _loads_in_vain(races, pair: AccessPair) -> bool:
+def _loads_in_vain(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether no thread that reads stores anything that depends on its load."""
     if not pair.each_time.readers or not pair.first.kind == pair.second.kind == "thread":
         return False
     return all(a >= 0 and races.idle_loads.in_vain(row, np.array([a])) for row, a in pair.each_time.readers)
 
 
-def _multiplied_in_vain(races, pair: AccessPair) -> bool:
+def _multiplied_in_vain(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether tensor cores read, and no thread stores anything that depends on what they got there."""
     known = pair.multiplies and (pair.each_time.readers or pair.each_time.results is not None)
     return bool(known) and races.results.in_vain(pair.each_time.readers, pair.each_time.results)
 
 
-def _harmless(races, pair: AccessPair, kind: str) -> str:
+def _harmless(races: RaceDetector, pair: AccessPair, kind: str) -> str:
     """Words that say why the order of the two changes nothing, unless their class says it; "" if it may."""
     if kind == "race" and _loads_for_nobody(races, pair):
         return "; nothing reads what it loads"
@@ -207,7 +208,7 @@ def _harmless(races, pair: AccessPair, kind: str) -> str:
     return ""
 
 
-def _without_barrier(races, pair: AccessPair) -> bool:
+def _without_barrier(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether a load reports to a barrier that nobody initialised: then that is the finding, not its
     races.
     """
@@ -247,13 +248,13 @@ def _in_rounds(pair: AccessPair) -> bool:
     return one and pair.code == WRITE_WRITE
 
 
-def _standing(races, warp: int, row: int):
+def _standing(races: RaceDetector, warp: int, row: int) -> Any:
     """A whole warp at a row, in a form that a Reporter can place."""
     cta = warp // races.cluster.warps_per_cta
     return SimpleNamespace(cluster=races.cluster, cta=cta, warp=warp, mask=WHOLE_WARP, row=row)
 
 
-def _split(races, access: Access):
+def _split(races: RaceDetector, access: Access) -> Any:
     """The issuer of an access, in a form that a Reporter can place."""
     cluster, clocks, agent = races.cluster, races.clocks, access.agent
     whole = access.kind in ("ld", "st")  # these act as warps

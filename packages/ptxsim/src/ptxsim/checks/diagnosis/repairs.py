@@ -18,8 +18,10 @@ from ptxsim.checks.diagnosis.replay import Order, RecordReplay, by_warp
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.barrier_record import MOST, BarrierStep, record_of
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import line_of, line_text
 from ptxsim.events.views import Cluster
+from ptxsim.report.findings import Reporter
 
 PHASE, SLOT, LATE, COUNT = "phase", "slot", "late", "count"
 _TRIED = 4  # pairs tried per cluster
@@ -35,7 +37,7 @@ class Repair(NamedTuple):
     moved: frozenset[int] = frozenset()  # steps that it moves
 
 
-def only_repair(races, pair: AccessPair) -> Repair | None:
+def only_repair(races: RaceDetector, pair: AccessPair) -> Repair | None:
     """The repair that orders this pair, if its family mends more pairs than any other family does."""
     if races.record.mending is None:
         races.record.mending = _tried(races)
@@ -48,7 +50,7 @@ def only_repair(races, pair: AccessPair) -> Repair | None:
     return next((r for r in found.get(pair.key, ()) if (r.family, r.row) in best), None)
 
 
-def _tried(races) -> dict[tuple, list[Repair]]:
+def _tried(races: RaceDetector) -> dict[tuple, list[Repair]]:
     """The repairs that work, for each of the first few pairs."""
     found: dict[tuple, list[Repair]] = {}
     for pair in races.history.pairs.values():
@@ -59,7 +61,7 @@ def _tried(races) -> dict[tuple, list[Repair]]:
     return found
 
 
-def mending(races, held: frozenset[int], warp: int, at: int) -> list[Repair]:
+def mending(races: RaceDetector, held: frozenset[int], warp: int, at: int) -> list[Repair]:
     """Repairs after which a warp reaches its access at step `at` only once the held steps have signalled."""
     steps, counts = races.clocks.steps, races.record.counts
     if not 0 <= at < MOST or not races.record.whole:
@@ -78,7 +80,7 @@ def mending(races, held: frozenset[int], warp: int, at: int) -> list[Repair]:
     ]
 
 
-def late_wait(cluster: Cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
+def late_wait(cluster: Cluster, warp: int, arrays: set[str], reporter: Reporter) -> Reason | None:
     """A warp's MMAs read before the loads (which signal these barrier arrays) have filled their operands:
     whether the only repair is to move the wait up.
     """
@@ -104,7 +106,7 @@ def _known(order: Order, upto: int) -> set[int]:
     return {number for steps in before for number, _ in steps}
 
 
-def _held(races, first: Issued) -> frozenset[int]:
+def _held(races: RaceDetector, first: Issued) -> frozenset[int]:
     """Steps whose signals show that the first access is done."""
     steps, warp = races.clocks.steps, races.clocks.warp_of(first.thread)
     if first.kind == "load":
@@ -125,7 +127,7 @@ def _reached(order: Order, counts: dict, held, warp: int, mark: int) -> bool:
     return set(numbers[:upto]) <= RecordReplay(order, counts, held).done
 
 
-def _repairs(races, order: Order, counts: dict) -> Iterator[Repair]:
+def _repairs(races: RaceDetector, order: Order, counts: dict) -> Iterator[Repair]:
     """For each line with a wait: the other parity, alternating parities, other elements, moving it up. Then,
     for each barrier, the count that fits its arrivals.
     """
@@ -192,12 +194,12 @@ def _moved_up(order: Order, waits: dict[int, BarrierStep]) -> Order:
     return moved
 
 
-def _ring(races, place: tuple[int, int]) -> list[tuple[int, int]]:
+def _ring(races: RaceDetector, place: tuple[int, int]) -> list[tuple[int, int]]:
     """The elements of the array that a barrier belongs to."""
     return sorted(ring_of(history_of(races.cluster), place, races.reporter.shared_array))
 
 
-def _counts(races, counts: dict) -> dict:
+def _counts(races: RaceDetector, counts: dict) -> dict:
     """Barrier -> number of arriving threads, if init(count) differs from it."""
     found = {}
     for place, history in history_of(races.cluster).items():

@@ -19,6 +19,7 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import spot
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.events.records import Place
 from ptxsim.machine.register_files import WHOLE_WARP
 
@@ -149,7 +150,9 @@ def _waits_at(case: Case, place: Place, warp: int) -> str:
     return f" ({case.line(min(waits.rows))})" if waits is not None else ""
 
 
-def other_buffer(races, pair: AccessPair, signalled: tuple[int, int], awaited: tuple[int, int]) -> str:
+def other_buffer(
+    races: RaceDetector, pair: AccessPair, signalled: tuple[int, int], awaited: tuple[int, int]
+) -> str:
     """Buffers that the same copies fill and whose reads are in order as they are; "" if there are none."""
     histories = history_of(races.cluster)
     copies = [c for p in (signalled, awaited) for c in histories[p].parts + histories[p].before]
@@ -160,7 +163,7 @@ def other_buffer(races, pair: AccessPair, signalled: tuple[int, int], awaited: t
     return " and ".join(sorted(in_order)) if pair.buffer in filled else ""
 
 
-def filled_before(races, pair: AccessPair, awaited: tuple[int, int]) -> bool:
+def filled_before(races: RaceDetector, pair: AccessPair, awaited: tuple[int, int]) -> bool:
     """Whether loads that signal `awaited` fill the same place as the load that is the first access."""
     load, history = pair.issued[0], history_of(races.cluster).get(awaited)
     copies = history.parts + history.before if history is not None else []
@@ -169,7 +172,7 @@ def filled_before(races, pair: AccessPair, awaited: tuple[int, int]) -> bool:
     return any(copy.offset == load.copy.offset for copy in copies)
 
 
-def loaded_apart(races, load: Issued | None, awaited: tuple[int, int]) -> int | None:
+def loaded_apart(races: RaceDetector, load: Issued | None, awaited: tuple[int, int]) -> int | None:
     """The row of another load, issued together with this one, that signals `awaited`; None if all of these
     loads signal one barrier: then no load names a wrong one.
     """
@@ -183,7 +186,7 @@ def loaded_apart(races, load: Issued | None, awaited: tuple[int, int]) -> int | 
     return next(rows, None)
 
 
-def loaded_in_order(races, pair: AccessPair, op: Issued) -> str:
+def loaded_in_order(races: RaceDetector, pair: AccessPair, op: Issued) -> str:
     """Buffers that a load's thread has filled after the same wait without any conflict; "" if none."""
     waits = races.record.last_wait
     warp, name_of = races.clocks.warp_of(op.thread), races.reporter.shared_name

@@ -12,15 +12,17 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import SourceLine
 from ptxsim.checks.race.carried_values import EXCHANGES, changed
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.shadow_order import READ_WRITE, SAME_VALUE
 from ptxsim.checks.race.wording import line_of, thread_of, threads_of
 from ptxsim.checks.static_flow import reachable, waits_for_phase
+from ptxsim.lowering.emit import Program
 
 _WARPGROUP = 128  # threads
 _WORD = 16  # at most so many bytes in a variable that is no array
 
 
-def same_output(races, pair: AccessPair) -> Reason | None:
+def same_output(races: RaceDetector, pair: AccessPair) -> Reason | None:
     shared = _one_shared_word(races, pair)
     if _one_word(races, pair) or not shared and changed_by_many(races, pair):
         both = sorted({pair.first.by, pair.second.by} - {None})
@@ -38,7 +40,7 @@ def same_output(races, pair: AccessPair) -> Reason | None:
     return Reason(CAUSES[_cause(races, pair)], text) if text else None
 
 
-def _one_word(races, pair: AccessPair) -> bool:
+def _one_word(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether threads write (or read and write), at one line, a module variable that is no array."""
     variables = races.launch.variables
     first, second = pair.first, pair.second
@@ -48,7 +50,7 @@ def _one_word(races, pair: AccessPair) -> bool:
     return word and line_of(races, first.row) == line_of(races, second.row)
 
 
-def changed_by_many(races, pair: AccessPair) -> bool:
+def changed_by_many(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether threads read a place, change what they read, and write it back there, at one line, without
     having met between: a sum of a warp or CTA that several of its threads store loses nothing.
     """
@@ -63,12 +65,12 @@ def changed_by_many(races, pair: AccessPair) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _stores_at(program, line: SourceLine) -> dict[int, frozenset[int]]:
+def _stores_at(program: Program, line: SourceLine) -> dict[int, frozenset[int]]:
     """Row at this line -> the loads from the place that it changes, if it is such a store."""
     return {row: read_before(program, row) for row in program.by_row if phrases.line_of(program, row) == line}
 
 
-def read_before(program, store: int) -> frozenset[int]:
+def read_before(program: Program, store: int) -> frozenset[int]:
     """Rows of loads from the place that row `store` changes, if threads need not meet on the way."""
     ways = ((load, reachable(program, load + 1, stops=_meets)) for load in changed(program, store))
     return frozenset(load for load, way in ways if store in way)
@@ -78,7 +80,7 @@ def _meets(instr) -> bool:
     return instr is not None and (instr.op in (*EXCHANGES, "bar", "barrier") or waits_for_phase(instr))
 
 
-def _one_shared_word(races, pair: AccessPair) -> bool:
+def _one_shared_word(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether two threads of a CTA conflict on a shared-memory variable that is no array."""
     first, second = pair.first, pair.second
     if pair.space != "shared" or not first.kind == second.kind == "thread" or first.by == second.by:
@@ -86,7 +88,7 @@ def _one_shared_word(races, pair: AccessPair) -> bool:
     return races.reporter.is_one_word(pair.position % races.history.window)
 
 
-def _cause(races, pair: AccessPair) -> str:
+def _cause(races: RaceDetector, pair: AccessPair) -> str:
     first, second = pair.first, pair.second
     memory = pair.space == "memory"
     if between_ctas(races, pair):
@@ -100,18 +102,18 @@ def _cause(races, pair: AccessPair) -> str:
     return "same-tile" if memory else "same-row"
 
 
-def _between_threads(races, pair: AccessPair) -> bool:
+def _between_threads(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether the two accesses are by different threads of one CTA."""
     by, per_cta = (pair.first.by, pair.second.by), races.clocks.per_cta
     return None not in by and by[0] != by[1] and by[0] // per_cta == by[1] // per_cta
 
 
-def between_ctas(races, pair: AccessPair) -> bool:
+def between_ctas(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether two CTAs conflict on a variable of the module."""
     return pair.first.kind == "other" and pair.buffer in races.launch.variables
 
 
-def _of_two_groups(races, one: int | None, other: int | None) -> bool:
+def _of_two_groups(races: RaceDetector, one: int | None, other: int | None) -> bool:
     """Whether the two are the corresponding thread (or warp) of two warpgroups of one CTA."""
     if one is None or other is None:
         return False
@@ -123,7 +125,7 @@ def _of_two_groups(races, one: int | None, other: int | None) -> bool:
     )
 
 
-def _overlap(races, pair: AccessPair) -> str:
+def _overlap(races: RaceDetector, pair: AccessPair) -> str:
     """Two writes by one line whose rows, columns or tiles coincide; "" if that is not the case."""
     first, second = pair.first, pair.second
     if pair.space == "tmem" or (first.verb, second.verb) != ("write", "write"):
@@ -160,7 +162,7 @@ def _apart(pair: AccessPair) -> bool:
     return len(set(starts)) > 1
 
 
-def _parts_apart(races, pair: AccessPair) -> Reason | None:
+def _parts_apart(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """One thread's stores of a tile leave gaps, so that its tile reaches into the next one."""
     by, issued = pair.first.by, pair.issued[0]
     own = pair.space == "memory" and pair.first.kind == pair.second.kind == "result"
@@ -175,7 +177,7 @@ def _parts_apart(races, pair: AccessPair) -> Reason | None:
     return reason("parts-apart", who=thread_of(races, by), **facts)
 
 
-def _boxes_overlap(races, pair: AccessPair) -> Reason | None:
+def _boxes_overlap(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """At one line, the boxes of two threads, or of two stores of one thread, begin less than a box apart."""
     first, second = pair.first, pair.second
     own = pair.space == "memory" and first.kind == second.kind == "result"
@@ -204,16 +206,16 @@ def _unit(axis: int, box) -> str:
     return ("columns", "rows")[axis] if axis < 2 == len(box) else f"elements of axis {axis}"
 
 
-def _tile_step(races, pair: AccessPair) -> tuple[int, ...] | None:
+def _tile_step(races: RaceDetector, pair: AccessPair) -> tuple[int, ...] | None:
     """The usual step from one store of a tile to the next, if the first of the two stores is in the middle of
     a tile and the second begins one; else None.
     """
     one, other = pair.issued
     if one is None or other is None or one.copy is None:
         return None
-    ops = [op for _, op in races.transfers.of_queue.get(one.queue, ()) if op.copy is not None]
     line = line_of(races, one.row)
-    boxes = [op.copy for op in ops if op.copy.kind == "store" and line_of(races, op.row) == line]
+    ops = (op for _, op in races.transfers.works_of(one.queue) if line_of(races, op.row) == line)
+    boxes = [op.copy for op in ops if op.copy is not None and op.copy.kind == "store"]
     places = [next((n for n, copy in enumerate(boxes) if copy is op.copy), 0) for op in (one, other)]
     steps = [_step(one, other) for one, other in pairwise(boxes)]
     (usual, often), *_ = Counter(steps).most_common(1) or [((), 0)]

@@ -17,6 +17,7 @@ from ptxsim.checks.phrases import SourceLine, line_of, lines_text, times
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import Place
 from ptxsim.events.views import Cluster, Launch
+from ptxsim.report.findings import Reporter
 
 _VERBS = {
     "arrive": "arrives",
@@ -34,7 +35,7 @@ _ARRAYS, _GROUPS, _SLOTS, _LINES = 2, 5, 8, 3  # the most that are shown
 class Seen(Observer):
     """Runs after all checks, when their findings are complete."""
 
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
 
     def finish(self, cluster: Cluster) -> None:

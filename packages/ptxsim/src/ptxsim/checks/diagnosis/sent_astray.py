@@ -9,10 +9,11 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import load_unit
 from ptxsim.checks.race.async_work import Issued
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import barrier_of, line_of, line_text
 
 
-def wrong_peer(races, pair: AccessPair) -> Reason | None:
+def wrong_peer(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A thread sends to one CTA, but what it has waited for before is signalled by threads of another one."""
     for op in pair.issued:
         if op is None or op.kind != "load" or op.copy is None or not _sends(races, op):
@@ -31,12 +32,12 @@ def wrong_peer(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _sends(races, op: Issued) -> bool:
+def _sends(races: RaceDetector, op: Issued) -> bool:
     """Whether it copies registers, or shared memory of its own CTA, to shared memory of the cluster."""
     return load_unit(races.launch.program.instrs[op.row]) != "TMA load"
 
 
-def place_stays(races, pair: AccessPair) -> Reason | None:
+def place_stays(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Copies of one line report to different elements of an array, but write the same place."""
     one, other = pair.issued
     if one is None or other is None or not one.kind == other.kind == "load":

@@ -16,6 +16,7 @@ from ptxsim.checks.phrases import copies_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.barrier_record import BarrierStep
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import line_text
 from ptxsim.checks.static_flow import comes_first, way_without_barrier
 from ptxsim.events.records import Place
@@ -31,7 +32,7 @@ class Side(NamedTuple):
     awaits: str  # the array that it waits for
 
 
-def out_of_ring(races, pair: AccessPair) -> Reason | None:
+def out_of_ring(races: RaceDetector, pair: AccessPair) -> Reason | None:
     kinds = {pair.first.verb: pair.first.kind, pair.second.verb: pair.second.kind}
     one, other = pair.first.warp(races), pair.second.warp(races)
     if pair.space != "shared" or one is None or other is None or one == other:
@@ -51,7 +52,7 @@ def out_of_ring(races, pair: AccessPair) -> Reason | None:
 
 
 class Ring:
-    def __init__(self, races):
+    def __init__(self, races: RaceDetector):
         self.races, self.case = races, case_of(races)
         self.names, self.histories = array_names(self.case), self.case.histories
 

@@ -9,12 +9,13 @@ from ptxsim.checks.diagnosis.number_agreement import agree, role
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import copies_of, line_at, lines_text, source_line, spot
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.static_flow import comes_first, way_without_barrier
 from ptxsim.events.views import Cluster
 from ptxsim.machine.register_files import WHOLE_WARP
 
 
-def out_of_turn(races, pair: AccessPair) -> Reason | None:
+def out_of_turn(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """What is wrong with the CTA barriers by which the warps of two accesses take turns."""
     one, other = pair.first.warp(races), pair.second.warp(races)
     per_cta = races.cluster.warps_per_cta
@@ -63,7 +64,7 @@ def _take_turns(cluster: Cluster, cta: int, one: int, other: int) -> bool:
     return ({True}, {False}) in ways and ({False}, {True}) in ways
 
 
-def _before_turn(races, pair: AccessPair) -> Reason | None:
+def _before_turn(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """One of the accesses stands before the wait for its turn."""
     program = races.launch.program
     for access in (pair.first, pair.second):

@@ -14,11 +14,14 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.phrases import copies_of, some_of, source_line
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.shadow_bytes import WRITE
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.wording import UNITS, barrier_of, line_of, line_text, thread_of
 from ptxsim.checks.static_flow import reachable, way_without_barrier
+from ptxsim.lowering.emit import Program
 from ptxsim.machine.register_files import WHOLE_WARP
+from ptxsim.report.findings import Reporter
 
 _ASYNC_READERS = ("mma", "wgmma", "source")
 
@@ -29,7 +32,7 @@ def data_flow(pair: AccessPair) -> tuple[Access, Access] | None:
     return (sides["write"], sides["read"]) if len(sides) == 2 and {"write", "read"} == set(sides) else None
 
 
-def no_barrier(races, pair: AccessPair) -> Reason | None:
+def no_barrier(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Threads write shared memory, a unit reads it, and the program has a barrier-free path between them."""
     flow = data_flow(pair)
     if flow is None or pair.space != "shared":
@@ -43,7 +46,7 @@ def no_barrier(races, pair: AccessPair) -> Reason | None:
     return reason("no-group-sync", unit=unit, group=group) if group else reason("no-sync", unit=unit)
 
 
-def cleared_unordered(races, pair: AccessPair) -> Reason | None:
+def cleared_unordered(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A thread that has not waited for anything yet writes where a load also writes, and the loading thread
     never reaches that line again: the thread's write is meant to come first.
     """
@@ -67,7 +70,7 @@ def cleared_unordered(races, pair: AccessPair) -> Reason | None:
     return reason("cleared-unordered", who=thread_of(races, write.by), line=line)
 
 
-def _tells_no_peer(races, warp: int, peer: int) -> bool:
+def _tells_no_peer(races: RaceDetector, warp: int, peer: int) -> bool:
     """Whether two warps are of different CTAs, and the first one's arrives on no barrier of another CTA."""
     cta, other = (w // races.cluster.warps_per_cta for w in (warp, peer))
     return cta != other and all(
@@ -78,18 +81,18 @@ def _tells_no_peer(races, warp: int, peer: int) -> bool:
     )
 
 
-def awaits_groups(program) -> bool:
+def awaits_groups(program: Program) -> bool:
     """Whether threads wait for groups of cp.async anywhere."""
     return bool(_copies_with(program, "wait_group", "wait_all"))
 
 
-def _copies_with(program, *words: str) -> set[int]:
+def _copies_with(program: Program, *words: str) -> set[int]:
     """Rows of cp.async instructions, bulk ones apart, that have one of these modifiers."""
     mods = ((row, set(i.mods)) for row, i in program.by_row.items() if i.op == "cp")
     return {row for row, of in mods if "bulk" not in of and of & set(words)}
 
 
-def groups_pending(program, copy: Access, reader: Access) -> Reason:
+def groups_pending(program: Program, copy: Access, reader: Access) -> Reason:
     """A cp.async that its thread has not waited for; perhaps nothing waits for any copy."""
     waits = _copies_with(program, "wait_group", "wait_all")
     if not waits:
@@ -110,7 +113,7 @@ def groups_pending(program, copy: Access, reader: Access) -> Reason:
     return Reason(CAUSES["groups"], text)
 
 
-def unguarded(races, pair: AccessPair, row: int) -> bool:
+def unguarded(races: RaceDetector, pair: AccessPair, row: int) -> bool:
     """Whether threads of another warp may write after the wait for groups in this row, or in a copy of it
     that unrolling made, with no barrier between: the last wait that a barrier follows is an older one.
     """
@@ -120,7 +123,7 @@ def unguarded(races, pair: AccessPair, row: int) -> bool:
     return any(way_without_barrier(program, r, pair.second.row) for r in copies_of(program, row))
 
 
-def stored_by_another_group(races, pair: AccessPair) -> Reason | None:
+def stored_by_another_group(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Threads of one warpgroup write a buffer that a thread of another warpgroup stores by TMA."""
     writer, reader, per_cta = pair.first.warp(races), pair.second.warp(races), races.cluster.warps_per_cta
     if (pair.first.kind, pair.second.kind) != ("thread", "source") or writer is None or reader is None:
@@ -138,13 +141,13 @@ def stored_by_another_group(races, pair: AccessPair) -> Reason | None:
     return reason("other-group", writer=roles[0], reader=roles[1], buffer=pair.buffer)
 
 
-def group_of(races, warp: int) -> tuple[int, int]:
+def group_of(races: RaceDetector, warp: int) -> tuple[int, int]:
     """(CTA, warpgroup within it) of a warp of the cluster."""
     cta, own = divmod(warp, races.cluster.warps_per_cta)
     return cta, own // 4
 
 
-def _warpgroup(races, writer, reader) -> str:
+def _warpgroup(races: RaceDetector, writer, reader) -> str:
     """The warpgroup, if there are several, that alone writes at this line and issues the read; else ""."""
     warps = _writers(races, writer) | {writer.warp(races), reader.warp(races)}
     per_cta = races.cluster.warps_per_cta
@@ -188,7 +191,7 @@ def others_waited(
     )
 
 
-def arrives_for_readers(races, pair: AccessPair) -> Reason | None:
+def arrives_for_readers(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """Tensor memory that a warpgroup reads is handed back on its behalf, before an MMA, by the same warpgroup
     of another CTA or by the MMA thread itself.
     """
@@ -212,7 +215,7 @@ def arrives_for_readers(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _arriving(races, place: tuple[int, int]) -> dict[int, int]:
+def _arriving(races: RaceDetector, place: tuple[int, int]) -> dict[int, int]:
     """Warp -> its lanes that have arrived on this barrier, except those that announce bytes."""
     lanes: dict[int, int] = {}
     history = history_of(races.cluster).get(place)
@@ -222,14 +225,14 @@ def _arriving(races, place: tuple[int, int]) -> dict[int, int]:
     return lanes
 
 
-def _arriving_in_array(races, place: tuple[int, int]) -> set[int]:
+def _arriving_in_array(races: RaceDetector, place: tuple[int, int]) -> set[int]:
     """The warps that arrive on any element of the barrier's array, in any CTA."""
     array_of, histories = races.reporter.shared_array, history_of(races.cluster)
     array = array_of(place[1])
     return {warp for p in histories if array_of(p[1]) == array for warp in _arriving(races, p)}
 
 
-def alone_for_warp(races, pair: AccessPair) -> Reason | None:
+def alone_for_warp(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """The same for a thread's read, by any barrier that was waited for, if on the way from the read to that
     arrival the warp need not meet.
     """
@@ -245,7 +248,7 @@ def alone_for_warp(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _who_arrives(races, place: tuple[int, int], lanes: dict[int, int]) -> dict[str, str]:
+def _who_arrives(races: RaceDetector, place: tuple[int, int], lanes: dict[int, int]) -> dict[str, str]:
     """Facts of the arrivals of some lanes on a barrier: its name, who arrives, and where."""
     sources = history_of(races.cluster)[place].sources
     row = next(row for how, warp, row in sources if how == "arrive" and warp in lanes)
@@ -254,7 +257,7 @@ def _who_arrives(races, place: tuple[int, int], lanes: dict[int, int]) -> dict[s
     return facts | {"name": barrier_of(races, place)}
 
 
-def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Reason | None:
+def arrives_alone(races: RaceDetector, pair: AccessPair, place: tuple[int, int]) -> Reason | None:
     """The barrier that was waited for is signalled by some threads of the reader's warpgroup on behalf of
     all: nothing orders what the others read before.
     """
@@ -268,7 +271,7 @@ def arrives_alone(races, pair: AccessPair, place: tuple[int, int]) -> Reason | N
     return reason("arrives-alone", reader=thread_of(races, first.by), **_who_arrives(races, place, lanes))
 
 
-def left_out(races, pair: AccessPair) -> Reason | None:
+def left_out(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """A thread or a unit reads what a thread writes, and that reader or issuer has waited for an mbarrier on
     which other threads arrive that write at the same line (lanes of the same warp, or other warps), but not
     this thread.
@@ -293,14 +296,14 @@ def left_out(races, pair: AccessPair) -> Reason | None:
     return None
 
 
-def _writers(races, write) -> set[int]:
+def _writers(races: RaceDetector, write) -> set[int]:
     """The warps that have written shared memory at this row, as far as their writes are still the latest."""
     last = races.history.shared.records[:, WRITE]
     agents = np.unique(last[(last & ROW_MASK) == write.row] >> AGENT_SHIFT)
     return {races.clocks.warp_of(int(agent)) for agent in agents}
 
 
-def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None:
+def never_waits(cluster, warp: int, arrays: set[str], reporter: Reporter) -> Reason | None:
     """A warp that waits for none of the barriers that loads signal, although others do."""
     rows: dict[int, int] = {}  # warp -> a row of its waits
     for place, history in history_of(cluster).items():
@@ -321,14 +324,14 @@ def never_waits(cluster, warp: int, arrays: set[str], reporter) -> Reason | None
     )
 
 
-def _waits_for_none(races, written, warp: int, place: tuple[int, int]) -> bool:
+def _waits_for_none(races: RaceDetector, written, warp: int, place: tuple[int, int]) -> bool:
     """Whether this warp has waited for no element of the array that the load of its data signals."""
     histories, array_of = history_of(races.cluster), races.reporter.shared_array
     ring = [histories[p] for p in ring_of(histories, place, array_of)]
     return written.kind == "bytes" and not any(warp in history.waits for history in ring)
 
 
-def unwritten_reads(races, pair: AccessPair) -> list:
+def unwritten_reads(races: RaceDetector, pair: AccessPair) -> list:
     """Findings that the reading side got unwritten bytes: then it came too early, not too late."""
     line = next((line_of(races, a.row) for a in (pair.first, pair.second) if a.verb == "read"), None)
     return [

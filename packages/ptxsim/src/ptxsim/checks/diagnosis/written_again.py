@@ -5,11 +5,12 @@ from __future__ import annotations
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.unseen_arrival import data_flow
 from ptxsim.checks.race.conflict import AccessPair
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.wording import line_text
 from ptxsim.checks.static_flow import way_without_barrier
 
 
-def written_again(races, pair: AccessPair) -> Reason | None:
+def written_again(races: RaceDetector, pair: AccessPair) -> Reason | None:
     """In the program's text every path from the write to the read has a barrier, and a path back has none."""
     flow = data_flow(pair)
     if flow is None or pair.space != "shared" or not flow[0].kind == flow[1].kind == "thread":

@@ -8,10 +8,11 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.report.findings import Reporter
 
 
 class AddingStores(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
 
     def copy_issue(self, cluster: Cluster, split: Split, copy: BulkCopy) -> None:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.report.findings import Reporter
 
 _COMMIT = (
     "cp_async.bulk.commit_group() after the store, then cp_async.bulk.wait_group(0), "
@@ -20,7 +21,7 @@ _COMMIT = (
 
 
 class BulkCopies(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:

@@ -26,6 +26,7 @@ from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE, SHARED_END
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
 from ptxsim.machine.split import first_lane
+from ptxsim.report.findings import Reporter
 
 _START = (
     "all CTAs of the cluster must have started before any of them uses another one's shared memory: "
@@ -63,7 +64,7 @@ def remote_rows(log, warps, rows):
 
 
 class Peers(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
         flags = any(i.op in ("ld", "atom") and _FLAGS & set(i.mods) for i in launch.program.by_row.values())
         self.on = launch.ctas_per_cluster > 1 and not flags

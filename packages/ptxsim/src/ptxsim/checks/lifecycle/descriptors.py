@@ -15,12 +15,13 @@ from ptxsim.events.records import BulkCopy
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.isa.layouts.descriptors import decode_matrix_descriptor, fixed_bits
 from ptxsim.isa.layouts.swizzle import Mode
+from ptxsim.report.findings import Reporter
 
 _ROWS = {128: 8, "128_atom32": 8, 64: 4, 32: 2}  # 128-byte rows of a pattern, by swizzle mode
 
 
 class Descriptors(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
         self.known: set[int] = set()
         self.boxes: dict[int, tuple[int, Mode]] = {}  # offset -> (bytes, swizzle) of what TMA loads there

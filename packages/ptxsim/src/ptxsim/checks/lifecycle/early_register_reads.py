@@ -14,6 +14,7 @@ from ptxsim.checks.register_uses import early_writes
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.report.findings import Reporter
 
 _LD_HINT = "put tcgen05.wait.ld between tcgen05.ld and the first use of its registers"
 _WGMMA_HINT = "put wgmma.commit_group, then wgmma.wait_group, between wgmma and the first use of its result"
@@ -21,7 +22,7 @@ _A_HINT = "put wgmma.commit_group, then wgmma.wait_group, between wgmma and the 
 
 
 class LoadedRegisters(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
         self.early = launch.early_uses
 

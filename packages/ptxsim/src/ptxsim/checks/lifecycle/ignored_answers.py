@@ -12,10 +12,11 @@ from ptxsim.checks.static_flow import ignored_questions
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.report.findings import Reporter
 
 
 class IgnoredAnswers(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter, self.rows = reporter, ignored_questions(launch.program)
         self.on = bool(self.rows)
 

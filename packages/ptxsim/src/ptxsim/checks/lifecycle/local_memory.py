@@ -13,11 +13,12 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 from ptxsim.isa.address_map import LOCAL_BASE
+from ptxsim.report.findings import Reporter
 from ptxsim.report.names import local_place
 
 
 class LocalMemory(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter, self.on = reporter, launch.program.local_bytes > 0
 
     def local_accesses(self, cluster: Cluster, log: np.ndarray) -> None:

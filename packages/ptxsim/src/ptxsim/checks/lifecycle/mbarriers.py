@@ -29,13 +29,14 @@ from ptxsim.checks.phrases import line_of, some_of, source_line, times
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import PhaseWait, Place
 from ptxsim.events.views import Cluster, Launch, Split
-from ptxsim.report.findings import Finding
+from ptxsim.lowering.emit import Program
+from ptxsim.report.findings import Finding, Reporter
 
 
 class Barriers(Observer):
     """Comes before History in the list of observers, because it compares a wait with what was seen before."""
 
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:
@@ -279,7 +280,7 @@ def _only_waiters_missing(barrier, history: BarrierHistory) -> bool:
     return barrier.phase > 0 and sum(last) == barrier.pending
 
 
-def _threads_a_round(program, history: BarrierHistory) -> int:
+def _threads_a_round(program: Program, history: BarrierHistory) -> int:
     """Number of threads that arrive equally often, by one line, if it exceeds the count and is no multiple
     of it; else 0.
     """

@@ -11,12 +11,13 @@ from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 from ptxsim.machine.register_files import WHOLE_WARP
+from ptxsim.report.findings import Reporter
 
 _SAME = "all four warps of a warpgroup execute setmaxnreg with one count: no condition on the warp around it"
 
 
 class RegisterCounts(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
         self.on = any(i.op == "setmaxnreg" for i in launch.program.by_row.values())
 

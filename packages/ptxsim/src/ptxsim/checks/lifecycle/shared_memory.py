@@ -23,7 +23,7 @@ from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_
 from ptxsim.isa.layouts.swizzle import XORS, Mode, swizzle
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
-from ptxsim.report.findings import Finding
+from ptxsim.report.findings import Finding, Reporter
 from ptxsim.units.tma_boxes import box_index
 
 _MODES = list(XORS)
@@ -74,7 +74,7 @@ class Unread:
 
 
 class SharedMemory(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.launch, self.reporter = launch, reporter
         window = launch.shared_window
         self.written = np.zeros((launch.ctas_per_cluster, window), np.uint8)

@@ -18,8 +18,9 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr
+from ptxsim.lowering.emit import Program
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
-from ptxsim.report.findings import Finding
+from ptxsim.report.findings import Finding, Reporter
 
 _ONE_WARP = "one warp, with all its 32 lanes, does alloc, relinquish_alloc_permit and dealloc"
 _ONCE = (
@@ -39,7 +40,7 @@ class TmemAllocation:
 
 
 class TmemLife(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.launch, self.reporter = launch, reporter
 
     def start(self, cluster: Cluster) -> None:
@@ -242,7 +243,7 @@ class TmemLife(Observer):
         self.reporter.add("uninitialized", "error", message, cause, work.where, key=("tmem-mma",))
 
 
-def _first_of(program, what: str):
+def _first_of(program: Program, what: str):
     """The first tcgen05 instruction of this name in the program text, or None."""
     return next((i for i in program.instrs if _is(i, what)), None)
 

@@ -19,12 +19,14 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 from ptxsim.frontend.ast import Instr, Reg, Vec
 from ptxsim.jit import bytecode
+from ptxsim.lowering.emit import Program
+from ptxsim.report.findings import Reporter
 
 _COPIES = ("mov", "cvt")
 
 
 class UnsetStores(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter, self.unset = reporter, launch.unset_stores
         self.rows = np.array(sorted(self.unset), np.int64)
 
@@ -46,7 +48,7 @@ class UnsetStores(Observer):
 
 
 @functools.lru_cache(maxsize=16)
-def unset_stores(program) -> dict[int, tuple[list[str], int]]:
+def unset_stores(program: Program) -> dict[int, tuple[list[str], int]]:
     """Row of a store -> (registers that it stores although nothing sets them, number of registers it
     stores).
     """

@@ -12,6 +12,8 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.phrases import line_of, lines_text
+from ptxsim.lowering.emit import Program
+from ptxsim.report.findings import Reporter
 
 _TILE, _WARP = 128, 32  # rows of a tile, and of a warp's part of tensor memory
 
@@ -43,7 +45,7 @@ def marked_arrays(arrays: dict[str, np.ndarray]) -> list[Marked]:
     return found
 
 
-def report_unwritten(marked: list[Marked], reporter, program) -> None:
+def report_unwritten(marked: list[Marked], reporter: Reporter, program: Program) -> None:
     """Adds a finding for every array of which a part, but not all, still holds its mark."""
     outside = [f for f in reporter.by_identity.values() if f.evidence.get("cause") == "useless-stores"]
     far = "".join(_where(finding) for finding in outside if finding.evidence.get("edge"))
@@ -75,7 +77,7 @@ def report_unwritten(marked: list[Marked], reporter, program) -> None:
         )  # fmt: skip
 
 
-def _stored(marked: list[Marked], program) -> str:
+def _stored(marked: list[Marked], program: Program) -> str:
     """`; line 12 stores it`, if the program's stores to global memory are those of one or two lines."""
     stores = [row for row, i in program.by_row.items() if stores_globally(i)]
     lines = list(dict.fromkeys(line_of(program, row) for row in stores))
@@ -90,7 +92,7 @@ def stores_globally(instr) -> bool:
     return instr.op in ("st", "red", "atom", "cp") and spaces[:1] == ["global"]
 
 
-def _same_tile_instead(output: Marked, reporter) -> None:
+def _same_tile_instead(output: Marked, reporter: Reporter) -> None:
     """CTAs that store one tile, with the same values, become an error if other elements were never
     written.
     """
@@ -100,7 +102,7 @@ def _same_tile_instead(output: Marked, reporter) -> None:
             finding.message += f", and other elements of {output.name} were never written"
 
 
-def _tiles_too_many(output: Marked, reporter) -> None:
+def _tiles_too_many(output: Marked, reporter: Reporter) -> None:
     """If the whole output is written, CTAs that store one tile have more tiles than the output has."""
     for finding in reporter.by_identity.values():
         if finding.severity != "error" or finding.evidence.get("cause") != "same-tile":
@@ -110,7 +112,7 @@ def _tiles_too_many(output: Marked, reporter) -> None:
             reporter.blame(finding, CAUSES["tiles-too-many"], message)
 
 
-def _added_to(output: Marked, reporter) -> None:
+def _added_to(output: Marked, reporter: Reporter) -> None:
     """Stores that add to an output become an error if it holds a NaN: adding to the mark gives another
     NaN.
     """
@@ -120,7 +122,7 @@ def _added_to(output: Marked, reporter) -> None:
             del finding.evidence["adds"]
 
 
-def forget_noted(reporter) -> None:
+def forget_noted(reporter: Reporter) -> None:
     """Drops findings noted for stores past the edge of an output, or that add to it: they explained
     nothing.
     """
@@ -153,7 +155,7 @@ def _where(stores) -> str:
     return f"; {stores.message}{f' (line {line})' if line else ''}"
 
 
-def _none_written(output: Marked, outside: list, reporter) -> None:
+def _none_written(output: Marked, outside: list, reporter: Reporter) -> None:
     """Reports an output of which nothing is written, because its TMA stores lie outside of it."""
     stores = next((f for f in outside if f.evidence.get("tensor") == output.name), None)
     if stores is None:

@@ -13,12 +13,13 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy, Place
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.report.findings import Reporter
 
 Load = tuple[BulkCopy, Split]  # a copy, and where it was issued
 
 
 class UselessLoads(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:

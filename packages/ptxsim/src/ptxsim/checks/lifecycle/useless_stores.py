@@ -12,6 +12,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
 from ptxsim.events.records import BulkCopy
 from ptxsim.events.views import Cluster, Launch, Split
+from ptxsim.report.findings import Reporter
 
 _KEPT = 16  # stores of a CTA whose starts are kept
 
@@ -28,7 +29,7 @@ class Stores:
 
 
 class UselessStores(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter = reporter
 
     def start(self, cluster: Cluster) -> None:

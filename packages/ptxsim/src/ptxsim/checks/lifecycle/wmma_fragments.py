@@ -16,14 +16,16 @@ from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
 from ptxsim.frontend.ast import Instr, Reg, Vec
 from ptxsim.jit import bytecode
+from ptxsim.lowering.emit import Program
 from ptxsim.machine.register_files import WHOLE_WARP
+from ptxsim.report.findings import Reporter
 
 _SIDES = ("row", "col")
 _HINT = "what a thread holds of a matrix depends on its shape, type and layout: load it as it is used"
 
 
 class WmmaFragments(Observer):
-    def __init__(self, launch: Launch, reporter):
+    def __init__(self, launch: Launch, reporter: Reporter):
         self.reporter, self.wrong = reporter, mistaken(launch.program)
         self.rows = np.array(sorted(self.wrong), np.int64)
         self.on = bool(self.wrong)
@@ -39,7 +41,7 @@ class WmmaFragments(Observer):
 
 
 @functools.lru_cache(maxsize=16)
-def mistaken(program) -> dict[int, tuple[str, Instr, str]]:
+def mistaken(program: Program) -> dict[int, tuple[str, Instr, str]]:
     """Row of a wmma.load or wmma.store -> (matrix that was loaded or computed, instruction at the other
     end, matrix that was stored or multiplied).
     """

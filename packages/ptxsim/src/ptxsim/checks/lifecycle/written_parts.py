@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxsim.checks.phrases import line_of, lines_text
 from ptxsim.frontend.ast import Imm
+from ptxsim.lowering.emit import Program
 
 _MOST = 3  # parts that are listed
 _COPIES = ("cp.async.ca", "cp.async.cg")
@@ -38,7 +39,7 @@ def told_of(flags: np.ndarray, what: str, unit: str) -> str:
     return f"; of {what}, {runs} are written so far"
 
 
-def short_copies(program, flags: np.ndarray, at: int) -> str:
+def short_copies(program: Program, flags: np.ndarray, at: int) -> str:
     """`; beside it cp.async copies 8 B (line 7)`, if so much is written before or behind the gap at `at`."""
     parts = written_parts(flags)
     beside = [
@@ -48,7 +49,7 @@ def short_copies(program, flags: np.ndarray, at: int) -> str:
     sizes = {part[1] - part[0] + 1 for part in beside if part is not None}
     copies = (r for r, i in program.by_row.items() if i.name.startswith(_COPIES))
     short = [
-        (i.bits, r) for r in copies if isinstance(i := program.instrs[r].operands[2], Imm) and i.bits in sizes
+        (i.bits, r) for r in copies if isinstance(i := program.by_row[r].operands[2], Imm) and i.bits in sizes
     ]
     lines = sorted({line_of(program, row) for size, row in short if size == short[0][0]})[:_MOST]
     return f"; beside it cp.async copies {short[0][0]} B ({lines_text(lines)})" if lines else ""

@@ -4,6 +4,11 @@ finds, one `AccessPair` per pair of lines.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 import functools
 
 import numpy as np
@@ -56,6 +61,7 @@ from ptxsim.events.views import Cluster
 from ptxsim.frontend.ast import Imm, Reg, Vec
 from ptxsim.isa.memory_access import Ordering, ordering
 from ptxsim.jit.bytecode import LOG_PLACE
+from ptxsim.lowering.emit import Program
 from ptxsim.machine.tensor_map import MAP_BYTES
 
 _NOTHING = np.zeros(0, np.int32)
@@ -66,7 +72,7 @@ class AccessHistory(Part):
     memory lasts until the launch ends, that of shared memory as long as a cluster runs.
     """
 
-    def __init__(self, races):
+    def __init__(self, races: RaceDetector):
         super().__init__(races)
         launch = races.launch
         self.reads = DeferredReads(launch.memory)
@@ -241,7 +247,7 @@ class AccessHistory(Part):
 
 
 @functools.lru_cache(maxsize=16)
-def _flags(program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
+def _flags(program: Program) -> tuple[list[Ordering], np.ndarray, np.ndarray]:
     """Per instruction: its ordering; its STRONG and NARROW flags; these with the other flags."""
     orderings = [ordering(i) for i in program.instrs]
     strong = np.array([STRONG * o.strong | NARROW * o.narrow for o in orderings], np.int64)
@@ -258,7 +264,7 @@ def stores_registers(instr) -> bool:
     return instr.op in ("st", "stmatrix") or (instr.op == "wmma" and "store" in instr.mods)
 
 
-def constant_stores(program) -> np.ndarray:
+def constant_stores(program: Program) -> np.ndarray:
     """CONSTANT for every plain store whose values the text fixes: literals, or registers that are only
     written by one mov of a literal.
     """

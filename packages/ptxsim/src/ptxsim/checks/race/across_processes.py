@@ -127,7 +127,7 @@ def conflict(checker, summaries: list[dict[str, np.ndarray]]) -> bool:
     )
 
 
-def _conflict(races, first: np.ndarray, second: np.ndarray) -> bool:
+def _conflict(races: RaceDetector, first: np.ndarray, second: np.ndarray) -> bool:
     """Whether spans of the two overlap that conflict."""
     a, b = _overlaps(first, second)
     pairs = np.unique(np.stack([first[a, WHAT], second[b, WHAT]], axis=1), axis=0)
@@ -144,6 +144,6 @@ def _overlaps(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.nda
     return a, np.repeat(low, counts) + within
 
 
-def _excused(races, one: int, two: int) -> bool:
+def _excused(races: RaceDetector, one: int, two: int) -> bool:
     strong = one & two & STRONG_BIT and not (one | two) & NARROW_BIT
     return bool(strong) or (one == two and bool(races.history.kinds[one & ROW_MASK] & CONSTANT))

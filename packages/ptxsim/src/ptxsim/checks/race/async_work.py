@@ -7,7 +7,7 @@ completion come after it: through the mbarrier it reports to, a commit, or a wai
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,11 +61,15 @@ class Transfers:
     """The latest copies and MMAs of each queue of a cluster, and its commits, for reports."""
 
     def __init__(self):
-        self.of_queue: dict[int, deque] = {}  # queue -> (epoch, Issued)
+        self.of_queue: dict[int, deque[tuple[int, Issued]]] = {}  # its works, by epoch
         self.commits: dict[int, list] = {}  # queue -> (epoch, barrier places) of its commits
         self.begun: dict[
             int, list[int]
         ] = {}  # queue -> epochs of MMAs that overwrite their result, and so begin a product
+
+    def works_of(self, queue: int) -> Iterable[tuple[int, Issued]]:
+        """The latest works of a queue, with their epochs."""
+        return self.of_queue.get(queue, ())
 
     def remember(self, op: Issued) -> None:
         known = self.of_queue.get(op.queue)

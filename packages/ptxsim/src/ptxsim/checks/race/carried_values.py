@@ -10,6 +10,11 @@ pair is therefore still reported, but not as an error.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 import functools
 
 import numpy as np
@@ -19,11 +24,12 @@ from ptxsim.checks.race.shadow_order import READ_WRITE
 from ptxsim.checks.static_flow import definitions, reads
 from ptxsim.frontend.ast import registers_of
 from ptxsim.jit.bytecode import BRA, IMM, OP
+from ptxsim.lowering.emit import Program
 
 EXCHANGES = ("shfl", "redux", "vote", "match")
 
 
-def carried(races, pair: AccessPair) -> bool:
+def carried(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether both accesses are by lanes of one warp and the store depends on the load through an
     exchange.
     """
@@ -35,7 +41,7 @@ def carried(races, pair: AccessPair) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def comes_from(program, store: int, load: int) -> bool:
+def comes_from(program: Program, store: int, load: int) -> bool:
     """Whether, by the text, the value stored at row `store` may depend on row `load` through an exchange
     between lanes.
     """
@@ -50,7 +56,7 @@ def comes_from(program, store: int, load: int) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def changed(program, store: int) -> frozenset[int]:
+def changed(program: Program, store: int) -> frozenset[int]:
     """Rows of loads from the very place that row `store` overwrites, whose values the stored one depends on,
     by the text.
     """
@@ -58,31 +64,31 @@ def changed(program, store: int) -> frozenset[int]:
     if instr is None or instr.op != "st":
         return frozenset()
     before = _before(program, frozenset(registers_of(instr.operands[1:])))
-    loads = ((row, program.instrs[row]) for row in before)
+    loads = ((row, program.by_row[row]) for row in before)
     return frozenset(row for row, load in loads if load.op == "ld" and load.operands[1] == instr.operands[0])
 
 
 @functools.lru_cache(maxsize=64)
-def placed_by_data(program, store: int) -> bool:
+def placed_by_data(program: Program, store: int) -> bool:
     """Whether, by the text, what is loaded decides where row `store` stores, or whether it does."""
-    code, instr = program.code, program.instrs[store]
+    code, instr = program.code, program.by_row[store]
     skips = (code[:, OP] == BRA) & (np.arange(len(code)) < store) & (code[:, IMM] > store)
     guards = [instr, *(program.instrs[row] for row in np.flatnonzero(skips).tolist())]
     names = {i.pred.reg.name for i in guards if i is not None and i.pred is not None}
     before = _before(program, frozenset(names | set(registers_of(instr.operands[:1]))))
-    loads = (program.instrs[row] for row in before)
+    loads = (program.by_row[row] for row in before)
     return any(i.op in ("ld", "atom") and not any(m.startswith("param") for m in i.mods) for i in loads)
 
 
-def _exchanges(program, row: int) -> bool:
-    return program.instrs[row].op in EXCHANGES
+def _exchanges(program: Program, row: int) -> bool:
+    return program.by_row[row].op in EXCHANGES
 
 
-def _read(program, row: int) -> frozenset:
-    return reads(program.instrs[row])
+def _read(program: Program, row: int) -> frozenset:
+    return reads(program.by_row[row])
 
 
-def _before(program, names: frozenset) -> set[int]:
+def _before(program: Program, names: frozenset) -> set[int]:
     """Rows that may have computed the contents of these registers."""
     defined, rows, todo = definitions(program), set(), [*names]
     seen = set(todo)

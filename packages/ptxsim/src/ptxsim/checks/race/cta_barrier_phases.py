@@ -18,6 +18,7 @@ from ptxsim.checks.race.part import Part
 from ptxsim.checks.race.short_records import ends_in_every_order
 from ptxsim.events.records import BarArrival
 from ptxsim.events.views import Cluster, Split
+from ptxsim.lowering.emit import Program
 from ptxsim.report.findings import Finding
 from ptxsim.units.barriers import barrier_of_cta
 
@@ -31,13 +32,13 @@ class Waiting:
 
     agent: int
     epoch: int
-    place: object  # in the source
+    place: dict  # in the source
     arrivals: int
     behind: int = 0  # phases in a row whose every arrival comes after it
 
 
 @functools.lru_cache(maxsize=16)
-def _arrives_without_a_wait(program) -> bool:
+def _arrives_without_a_wait(program: Program) -> bool:
     """Whether there is a bar.arrive. barrier.cluster.arrive belongs to another barrier."""
     used = (i.mods for i in program.by_row.values() if i.op in ("bar", "barrier"))
     return any("arrive" in mods and "cluster" not in mods for mods in used)

@@ -31,6 +31,7 @@ from ptxsim.checks.race.thread_accesses import ThreadAccesses
 from ptxsim.checks.race.vector_clocks import MAX_THREADS, VectorClocks
 from ptxsim.events.observer import Observer
 from ptxsim.events.views import Cluster, Launch
+from ptxsim.report.findings import Reporter
 
 Report = Callable[["RaceDetector", dict[tuple, AccessPair]], None]
 
@@ -41,7 +42,7 @@ class RaceDetector(Observer):
     report(detector, pairs): called at the end of a cluster with the pairs that nothing orders.
     """
 
-    def __init__(self, launch: Launch, reporter, report: Report):
+    def __init__(self, launch: Launch, reporter: Reporter, report: Report):
         self.launch, self.reporter, self.report = launch, reporter, report
         self.history = AccessHistory(self)
         self.barrier_init = BarrierInit(self)

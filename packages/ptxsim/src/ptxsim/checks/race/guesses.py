@@ -9,6 +9,11 @@ All paths from the load are followed through the text; any other use of the valu
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 import functools
 from typing import NamedTuple
 
@@ -20,6 +25,7 @@ from ptxsim.frontend.ast import Imm, Instr, Mem, Reg, Sym, registers_of
 from ptxsim.isa.operands import type_bits
 from ptxsim.isa.scalar.table import OPCODES
 from ptxsim.lowering.cfg import next_rows
+from ptxsim.lowering.emit import Program
 
 _MANY = 20_000  # states (row, what is known there); a load that needs more is not a guess
 _NONE: frozenset = frozenset()
@@ -45,13 +51,13 @@ class _Known(NamedTuple):
         return _Known(guess, made, stale, answers, tests)
 
 
-def guessed(races, pair: AccessPair) -> Access | None:
+def guessed(races: RaceDetector, pair: AccessPair) -> Access | None:
     """The plain load of a pair, if the other side is an atomic and an atom.cas verifies the value loaded."""
     read = _beside_atomics(races, pair)
     return read if read and verified(races.launch.program, read.row) else None
 
 
-def tried(races, pair: AccessPair) -> bool:
+def tried(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether a plain load that races with atomics picks what an atom.cas then tries, as in a lock-free
     table.
     """
@@ -59,7 +65,7 @@ def tried(races, pair: AccessPair) -> bool:
     return read is not None and _leads_to_cas(races.launch.program, read.row)
 
 
-def _beside_atomics(races, pair: AccessPair) -> Access | None:
+def _beside_atomics(races: RaceDetector, pair: AccessPair) -> Access | None:
     """The load of a pair of accesses by threads whose other side is an atomic; None: not such a pair."""
     sides = {access.verb: access for access in (pair.first, pair.second)}
     threads = all(access.kind in ("thread", "other") for access in sides.values())
@@ -70,7 +76,7 @@ def _beside_atomics(races, pair: AccessPair) -> Access | None:
 
 
 @functools.lru_cache(maxsize=512)
-def _leads_to_cas(program, load: int) -> bool:
+def _leads_to_cas(program: Program, load: int) -> bool:
     """Whether a thread can get from a load to an atom.cas without a barrier."""
     rows = reachable(program, load, stops=_meets)
     return any(_is_cas(program.instrs[row]) for row in rows)
@@ -81,7 +87,7 @@ def _meets(instr: Instr | None) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def verified(program, load: int) -> bool:
+def verified(program: Program, load: int) -> bool:
     """Whether a loaded value only goes into atom.cas at its address, as the value compared and into what
     is stored.
     """
@@ -106,18 +112,18 @@ def verified(program, load: int) -> bool:
 class _Ways:
     """Follows the value of one load along all paths."""
 
-    def __init__(self, program, load: int):
+    def __init__(self, program: Program, load: int):
         self.program, self.load = program, load
         self.defined = definitions(program)
-        self.target = frozenset(targets(program.instrs[load]))
-        self.bits = type_bits(program.instrs[load].mods[-1])
-        self.root, self.offset = self.place(program.instrs[load].operands[1])
+        self.target = frozenset(targets(program.by_row[load]))
+        self.bits = type_bits(program.by_row[load].mods[-1])
+        self.root, self.offset = self.place(program.by_row[load].operands[1])
 
     def place(self, mem: Mem) -> tuple:
         """(register or symbol, offset from it) of an address, traced back while each step has one source."""
         base, offset = mem.base, mem.offset
         while isinstance(base, Reg) and len(self.defined[base.name]) == 1:
-            instr = self.program.instrs[self.defined[base.name][0]]
+            instr = self.program.by_row[self.defined[base.name][0]]
             first, *rest = instr.operands[1:] or [None]
             added = rest[0] if instr.op == "add" else None
             constant = added.bits if isinstance(added, Imm) else None

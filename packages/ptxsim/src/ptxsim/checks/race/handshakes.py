@@ -47,6 +47,10 @@ class Handshakes(Part):
         self.met: dict[int, list] = {}  # warp -> such arrivals of the phases that it has waited for
         self.unreleased: dict[Place, dict[int, tuple]] = {}  # the same at mbarriers, the last of each warp
 
+    def handed_by(self, warp: int | None) -> dict[Place, Handed]:
+        """The last arrival of a warp at each barrier; none if no warp is known."""
+        return self.handed.get(warp, {}) if warp is not None else {}
+
     def mbarrier_arrive(self, cluster: Cluster, split: Split, arrival: Arrival) -> None:
         if arrival.announces is not None:
             return  # this arrival announces bytes and hands nothing over

@@ -7,6 +7,11 @@ nothing orders the loads of the other threads, and nothing depends on them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 import functools
 
 import numpy as np
@@ -18,6 +23,7 @@ from ptxsim.frontend.ast import Instr, registers_of
 from ptxsim.isa.address_map import GLOBAL_BASE
 from ptxsim.isa.memory_access import ASKS
 from ptxsim.jit.bytecode import CALL, COLD, FIRST_SCALAR, LOG_ROW, LOG_THREAD, OP
+from ptxsim.lowering.emit import Program
 
 _TOLD = {"global", "shared", "shared::cta"}  # spaces where every store of a thread is logged
 
@@ -25,7 +31,7 @@ _TOLD = {"global", "shared", "shared::cta"}  # spaces where every store of a thr
 class IdleLoads(Part):
     """Part of the RaceDetector: which loads have been of no use to their threads."""
 
-    def __init__(self, races):
+    def __init__(self, races: RaceDetector):
         super().__init__(races)
         # stores to variables of the module are not logged
         rows, program = races.launch.memory.rows, races.launch.program
@@ -56,7 +62,7 @@ class IdleLoads(Part):
 
 
 @functools.lru_cache(maxsize=16)
-def guarded_stores(program) -> dict[int, frozenset[int]]:
+def guarded_stores(program: Program) -> dict[int, frozenset[int]]:
     """Row of a plain load -> the guarded stores that its value reaches, if it reaches nothing else; row of a
     wgmma -> the stores that its result reaches, guarded or not: a branch may lead round them.
     """
@@ -71,7 +77,7 @@ def guarded_stores(program) -> dict[int, frozenset[int]]:
 
 
 @functools.lru_cache(maxsize=16)
-def _after_tmem(program) -> list[int]:
+def _after_tmem(program: Program) -> list[int]:
     """All plain stores of a program that loads from tensor memory."""
     if not any(i.op == "tcgen05" and i.mods[0] == "ld" for i in program.by_row.values()):
         return []
@@ -83,19 +89,19 @@ def _multiplies(instr: Instr) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _ends(program, registers: frozenset[str], guarded: bool) -> frozenset[int] | None:
+def _ends(program: Program, registers: frozenset[str], guarded: bool) -> frozenset[int] | None:
     """Stores that the values of these registers reach; None if they reach anything else."""
     known, stores = set(registers), set()
     for row in follow(program, known, lambda row: _computes(program, row)):
-        if _stores_value(program.instrs[row], known, guarded):
+        if _stores_value(program.by_row[row], known, guarded):
             stores.add(row)
         elif not _computes(program, row):
             return None
-    whole = all(_stores_value(program.instrs[row], known, guarded) for row in stores)
+    whole = all(_stores_value(program.by_row[row], known, guarded) for row in stores)
     return frozenset(stores) if whole else None
 
 
-def _computes(program, row: int) -> bool:
+def _computes(program: Program, row: int) -> bool:
     op = int(program.code[row, OP])
     return op >= FIRST_SCALAR or op in (CALL, COLD)
 

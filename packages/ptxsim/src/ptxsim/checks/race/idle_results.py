@@ -8,7 +8,7 @@ counts for the whole run, and an instruction that reads one from tensor memory r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class IdleResults(Part):
     def tensor_execute(self, cluster: Cluster, works: list) -> None:
         self.passing.update(work.footprint for work in works if work.footprint.cells_read)
 
-    def fed(self, works: list, written: np.ndarray) -> np.ndarray:
+    def fed(self, works: Sequence, written: np.ndarray) -> np.ndarray:
         """bool (CTAs, lanes, columns): the cells that these works fill from these spans of bytes."""
         window = self.races.history.window
         cells = np.zeros((self.races.cluster.ctas, LANES, COLUMNS), bool)

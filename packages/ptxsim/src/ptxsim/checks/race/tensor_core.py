@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 import itertools
 
 import numpy as np
@@ -27,7 +32,7 @@ class Tcgen05(Part):
     tcgen05.commit.
     """
 
-    def __init__(self, races):
+    def __init__(self, races: RaceDetector):
         super().__init__(races)
         self.history, self.tmem = races.history, races.tensor_memory
         self.operands: dict[tuple, np.ndarray] = {}  # footprints -> byte ranges of shared memory
@@ -151,7 +156,7 @@ class Wgmma(Part):
     belong to the warpgroup (PTX ISA 9.7.15.7.2): the shares of one instruction are one epoch of one queue.
     """
 
-    def __init__(self, races):
+    def __init__(self, races: RaceDetector):
         super().__init__(races)
         self.history = races.history
         self.spans: dict[SharedSpan, np.ndarray] = {}  # -> byte ranges in the shadow

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 from collections import deque
 
 import numpy as np
@@ -18,6 +23,7 @@ from ptxsim.checks.register_uses import (
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Split
 from ptxsim.isa.address_map import RANK_SHIFT, SHARED_BASE
+from ptxsim.lowering.emit import Program
 from ptxsim.machine.register_files import WHOLE_WARP
 from ptxsim.machine.tensor_memory import COLUMNS, LANES
 
@@ -27,7 +33,7 @@ _NOTHING = np.zeros(0, np.int32)
 class TensorMemoryAccesses(Part):
     """Part of the RaceDetector. The tensor cores report their own accesses through `touch` and `result`."""
 
-    def __init__(self, races):
+    def __init__(self, races: RaceDetector):
         super().__init__(races)
         self.cells: dict[TmemCells, np.ndarray] = {}  # -> cells of the shadow
 
@@ -137,7 +143,7 @@ class TensorMemoryAccesses(Part):
             self.clocks.learn(self.clocks.agents_of(split.warp, WHOLE_WARP), load.queue, load.epoch)
             del unread[row]
 
-    def _overtake(self, program, split: Split, before: np.ndarray) -> None:
+    def _overtake(self, program: Program, split: Split, before: np.ndarray) -> None:
         """A store that comes before the first use of a load of its warp is not ordered after that load."""
         for row, load in self.learned.get(split.warp, {}).items():
             if split.row in rows_before_use(program, row):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 import functools
 
 import numpy as np
@@ -13,12 +18,13 @@ from ptxsim.events.views import Cluster, Split
 from ptxsim.isa.address_map import is_global
 from ptxsim.isa.memory_access import ordering
 from ptxsim.jit import bytecode
+from ptxsim.lowering.emit import Program
 
 _ORDERING = {"fence", "membar", "mbarrier", "cp", "tcgen05", "wgmma"}
 
 
 @functools.lru_cache(maxsize=16)
-def hands_over(program) -> bool:
+def hands_over(program: Program) -> bool:
     """Whether strong accesses order anything here: relaxed ones do so only with fences, or by handing on
     what copies have signalled.
     """
@@ -31,7 +37,7 @@ def hands_over(program) -> bool:
 class ThreadAccesses(Part):
     """Part of the RaceDetector: accesses of threads to shared and global memory."""
 
-    def __init__(self, races):
+    def __init__(self, races: RaceDetector):
         super().__init__(races)
         self.history = races.history
         self.others = races.history.others

@@ -14,6 +14,11 @@ the place back for all: DeepGEMM's FP8 kernels do that.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 import functools
 from collections.abc import Callable
 
@@ -23,12 +28,13 @@ from ptxsim.checks.race.shadow_order import READ_WRITE
 from ptxsim.checks.static_flow import definitions, reachable
 from ptxsim.frontend.ast import Imm, Instr, Reg
 from ptxsim.lowering.cfg import next_rows
+from ptxsim.lowering.emit import Program
 from ptxsim.machine.register_files import WHOLE_WARP
 
 _ACQUIRES = {"acquire", "acq_rel", "sc"}
 
 
-def told_by_exchange(races, pair: AccessPair) -> bool:
+def told_by_exchange(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether a lane of the later side's warp knows of the earlier access, and an exchange hands that on."""
     if pair.each_time.handed_back is not None:
         return True
@@ -42,7 +48,7 @@ def told_by_exchange(races, pair: AccessPair) -> bool:
 
 
 @functools.lru_cache(maxsize=8)
-def acquiring(program) -> frozenset[int]:
+def acquiring(program: Program) -> frozenset[int]:
     """Rows at which a single lane may learn of what other threads did."""
     return frozenset(row for row, instr in program.by_row.items() if _acquires(instr))
 
@@ -52,20 +58,20 @@ def _acquires(instr: Instr) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _before_exchange(program, row: int) -> frozenset[int]:
+def _before_exchange(program: Program, row: int) -> frozenset[int]:
     """Rows that the lane that was at `row` may reach before all lanes of its warp meet."""
     return _until(program, row, functools.partial(_all_meet, program))
 
 
 @functools.lru_cache(maxsize=256)
-def before_meeting(program, row: int) -> frozenset[int]:
+def before_meeting(program: Program, row: int) -> frozenset[int]:
     """Rows that the lane that was at `row` may reach before an instruction that its warp executes together:
     an exchange, or one like wgmma, tcgen05.ld and mma.sync.
     """
     return _until(program, row, lambda instr: _all_meet(program, instr) or _of_warp(instr))
 
 
-def _until(program, row: int, meet: Callable) -> frozenset[int]:
+def _until(program: Program, row: int, meet: Callable) -> frozenset[int]:
     starts = next_rows(program, row)
     return frozenset().union(*(reachable(program, start, stops=meet) for start in starts))
 
@@ -74,18 +80,18 @@ def _of_warp(instr: Instr | None) -> bool:
     return instr is not None and "sync" in instr.mods and "aligned" in instr.mods
 
 
-def _comes_to(program, row: int, later: int) -> bool:
+def _comes_to(program: Program, row: int, later: int) -> bool:
     """Whether a lane that was at `row` always reaches `later` too: then it keeps the two in order itself."""
-    last = program.instrs[later]
+    last = program.by_row[later]
     on = reachable(program, row, stops=lambda instr: instr is last)
     return last.pred is None and later in on and not any(_ends(program, other) for other in on - {later})
 
 
-def _ends(program, row: int) -> bool:
+def _ends(program: Program, row: int) -> bool:
     return not next_rows(program, row)
 
 
-def _all_meet(program, instr: Instr | None) -> bool:
+def _all_meet(program: Program, instr: Instr | None) -> bool:
     """Whether all lanes of a warp execute an instruction together."""
     if instr is None or instr.op not in (*EXCHANGES, "bar", "barrier") or not instr.operands:
         return False
@@ -94,7 +100,7 @@ def _all_meet(program, instr: Instr | None) -> bool:
     members = instr.operands[-1]
     if isinstance(members, Reg):
         rows = definitions(program)[members.name]
-        return bool(rows) and all(_sets_whole(program.instrs[row]) for row in rows)
+        return bool(rows) and all(_sets_whole(program.by_row[row]) for row in rows)
     return _is_whole(members)
 
 

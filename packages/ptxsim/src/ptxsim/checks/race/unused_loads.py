@@ -7,6 +7,11 @@ Ways that cannot be are left out: in `if (n) start(); while (n) ..` no loop lack
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.checks.race.detector import RaceDetector
+
 import functools
 from collections.abc import Iterator
 
@@ -17,13 +22,14 @@ from ptxsim.checks.static_flow import definitions, reads, targets
 from ptxsim.frontend.ast import Imm, Instr, Reg
 from ptxsim.isa.memory_access import ASKS
 from ptxsim.lowering.cfg import next_rows
+from ptxsim.lowering.emit import Program
 
 _END = -1
 _MOST = 20_000  # steps on ways that are looked at
 Zero = frozenset[tuple[str, bool]]  # (register, whether it is 0), of those that the program compares with 0
 
 
-def unused(races, pair: AccessPair) -> bool:
+def unused(races: RaceDetector, pair: AccessPair) -> bool:
     """Whether the value of every load of the pair is used nowhere, wherever the two met."""
     met, program = pair.each_time.met, races.launch.program
     apart = any(barrier.mixed for barrier in cta_barriers(races.cluster).values())
@@ -34,7 +40,7 @@ def unused(races, pair: AccessPair) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def _unused(program, load: int, meet: frozenset[int]) -> bool:
+def _unused(program: Program, load: int, meet: frozenset[int]) -> bool:
     instr = program.instrs[load]
     if instr is None or instr.op not in ("ld", "ldmatrix") or {*ASKS, "volatile"} & set(instr.mods):
         return False
@@ -43,7 +49,7 @@ def _unused(program, load: int, meet: frozenset[int]) -> bool:
     return not any(_used(program, load, name, meet) for name in targets(instr))
 
 
-def _used(program, load: int, name: str, meet: frozenset[int]) -> bool:
+def _used(program: Program, load: int, name: str, meet: frozenset[int]) -> bool:
     """Whether a way through one of these barriers, or to the end, uses what the load left in a register."""
     todo = [(row, name, False, zero) for row, zero in _following(program, load, frozenset())]
     seen: set[tuple] = set()
@@ -67,7 +73,7 @@ def _used(program, load: int, name: str, meet: frozenset[int]) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _next_barriers(program, row: int) -> frozenset[int]:
+def _next_barriers(program: Program, row: int) -> frozenset[int]:
     """Rows of barriers of the whole CTA that may come next after a row; _END: none may."""
     found, seen, todo = set(), {row}, [row]
     while todo:
@@ -89,7 +95,7 @@ def _whole_cta(instr: Instr | None) -> bool:
     return "sync" in instr.mods and not {"warp", "cluster"} & set(instr.mods) and len(instr.operands) == 1
 
 
-def _following(program, row: int, zero: Zero) -> Iterator[tuple[int, Zero]]:
+def _following(program: Program, row: int, zero: Zero) -> Iterator[tuple[int, Zero]]:
     """What may follow a row on a way, and what is known there."""
     instr = program.instrs[row]
     if instr is None or instr.op != "bra" or instr.pred is None:
@@ -104,7 +110,7 @@ def _following(program, row: int, zero: Zero) -> Iterator[tuple[int, Zero]]:
             yield from ((one, zero | more) for one in next_rows(program, row, lambda _, to=taken: to))
 
 
-def _behind(program, instr: Instr, zero: Zero) -> Zero:
+def _behind(program: Program, instr: Instr, zero: Zero) -> Zero:
     written = set(targets(instr))
     kept = frozenset(fact for fact in zero if fact[0] not in written)
     names = written & {name for name, _ in _tested(program).values()}
@@ -117,7 +123,7 @@ def _behind(program, instr: Instr, zero: Zero) -> Zero:
 
 
 @functools.lru_cache(maxsize=16)
-def _tested(program) -> dict[str, tuple[str, bool]]:
+def _tested(program: Program) -> dict[str, tuple[str, bool]]:
     """Predicate that only one comparison with 0 sets, next to its branch -> (register, whether "equal")."""
     found = {}
     for row, instr in program.by_row.items():

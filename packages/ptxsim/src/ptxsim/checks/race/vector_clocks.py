@@ -48,7 +48,7 @@ class Agent:
     """A queue of asynchronous work."""
 
     kind: str  # "ld", "st", "bytes", "mma", "issued", "source", "result", "cp.async"
-    owner: object  # warp, thread or barrier place
+    owner: Any  # warp, thread or barrier place, as the kind says
     count: int = 0  # epochs begun
 
 
@@ -194,7 +194,7 @@ class VectorClocks:
             self.column("ld", warp)
             self.column("st", warp)
         self.waited_for = self.threads + len(self.queues)  # columns of the queues that have a tcgen05.wait
-        self.signals: dict[object, Signal] = {}
+        self.signals: dict[Any, Signal] = {}
         self.relaxed: dict[int, Relaxed] = {}
         # thread -> (epoch that it ended, what it covers) of its last .sc fences that reach other clusters
         self.strict: dict[int, deque[tuple[int, Stamp]]] = {}

@@ -7,12 +7,12 @@ from ptxsim.checks.diagnosis.deadlock.causes import find_cause
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.events.views import Cluster
-from ptxsim.report.findings import Finding
+from ptxsim.report.findings import Finding, Reporter
 
 _GROUPS, _HELPERS = 7, 2  # shown at most, so that a report fits one screen
 
 
-def explain(cluster: Cluster, reporter) -> Finding:
+def explain(cluster: Cluster, reporter: Reporter) -> Finding:
     """The finding for a stuck cluster. evidence: "waits", one dictionary per group; "cycle", its roles."""
     model = Model(cluster, reporter)
     if not model.waiters:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ptxsim.checks.phrases import some_of
 from ptxsim.checks.race.across_processes import detector
+from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.shadow_bytes import PAGE, PAGE_BITS, TAGS, WRITE, bits_of
 from ptxsim.checks.race.shadow_order import AGENT_SHIFT, ROW_MASK
 from ptxsim.checks.race.shadow_own import TAG_MASK
@@ -16,6 +17,7 @@ from ptxsim.isa.address_map import SHARED_BASE, is_shared, shared_place
 from ptxsim.isa.memory_access import LOOKS, ordering
 from ptxsim.isa.operands import type_bits
 from ptxsim.machine.endless import loop_around
+from ptxsim.report.findings import Reporter
 
 _OWN = {"local", "param", "const"}
 
@@ -29,7 +31,7 @@ class Polled(NamedTuple):
     lock: bool  # whether it is asked by compare-and-swap or exchange: who holds it should write it
 
 
-def polled(cluster: Cluster, reporter, warp: int, lane: int, at: int) -> Polled | None:
+def polled(cluster: Cluster, reporter: Reporter, warp: int, lane: int, at: int) -> Polled | None:
     """What the loop around row `at` asks for, if that is a word of global or shared memory."""
     instrs, slots = cluster.program.instrs, cluster.program.slots
     loop = range(*loop_around(cluster.program, at, at))
@@ -72,7 +74,7 @@ def _writes(instr, near: bool) -> bool:
     return ordering(instr).writes and not any(mod.startswith(other) for mod in instr.mods)
 
 
-def _written(races, address: int) -> tuple[str, set[int], int]:
+def _written(races: RaceDetector | None, address: int) -> tuple[str, set[int], int]:
     """(`, which thread 0 wrote last (line 12)`, its row, `Polled.by`), as far as it is known."""
     if races is None:
         return "", set(), -1
@@ -94,7 +96,7 @@ def _written(races, address: int) -> tuple[str, set[int], int]:
     return told, {row}, by if by < 0 else races.clocks.warp_of(by)
 
 
-def _absent(races, address: int) -> str:
+def _absent(races: RaceDetector, address: int) -> str:
     """The clusters that have never written a word (by atomics or strong stores), or else those that have
     ended, if they are few.
     """

@@ -22,7 +22,7 @@ from ptxsim.events.views import Cluster
 from ptxsim.jit import bytecode
 from ptxsim.machine.endless import loop_around, only_asks
 from ptxsim.machine.split import first_lane
-from ptxsim.report.findings import lanes_text
+from ptxsim.report.findings import Reporter, lanes_text
 from ptxsim.units.barriers import barrier_of_cluster, barrier_of_cta
 
 _JOBS = {
@@ -72,7 +72,7 @@ class Waiter:
 
 
 class Model:
-    def __init__(self, cluster: Cluster, reporter):
+    def __init__(self, cluster: Cluster, reporter: Reporter):
         self.cluster, self.reporter, self.program = cluster, reporter, cluster.program
         self.case = Case(cluster, reporter)
         self.histories = self.case.histories
