@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -121,7 +121,7 @@ def save_set(path: Path, cases: list[tuple[Case, dict[str, np.ndarray]]], about:
     index = {"about": about, "cases": []}
     files: dict[str, bytes] = {}
     for case, expected in cases:
-        plain = {k: v for k, v in asdict(case).items() if k in ("name", "outputs", "compare", "rtol", "atol")}
+        plain = {key: getattr(case, key) for key in ("name", "outputs", "compare", "rtol", "atol")}
         index["cases"].append(plain)
         arrays = io.BytesIO()
         raw = {f"in_{k}": v.reshape(-1).view(np.uint8) for k, v in case.arrays.items()}
