@@ -52,7 +52,7 @@ class Slip:
     of: str = "step"  # what it applies to: the steps, or a track
 
 
-SLIPS = [Slip(**entry) for text in texts().values() for entry in tomllib.loads(text)["slip"]]
+SLIPS = [Slip(**entry) for text in texts().values() for entry in tomllib.loads(text).get("slip", [])]
 LISTS = {slip.what: slip.list for slip in SLIPS}
 
 
