@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxsim.frontend.ast import Var
 from ptxsim.isa.address_map import PARAM_WINDOW
+from ptxsim.machine.global_memory import PARAMETERS
 from ptxsim.machine.tensor_map import TensorMap
 from ptxsim.units.tensormap import encoded
 
@@ -30,7 +31,7 @@ class Arguments:
         params = self.program.function.params
         offsets, end = param_layout(params)
         block = np.zeros(max(end, 16), np.uint8)
-        base = self.memory.add(block, "kernel parameters", logged=False, short=True, window=PARAM_WINDOW)
+        base = self.memory.add(block, PARAMETERS, logged=False, short=True, window=PARAM_WINDOW)
         if isinstance(args, bytes):
             if len(args) < end:
                 raise ValueError(f"{self.program.name} takes {end} bytes of arguments (got {len(args)})")

@@ -103,7 +103,7 @@ class LoadedModule:
         jobs: int | None = None,
         clusters: int | None = None,
         first: int = 0,
-        cooperative: bool = False,
+        cooperative: bool | None = None,
         max_instructions: int | None = None,
         arg_names: Sequence[str] = (),
         source: str = "",
@@ -123,7 +123,8 @@ class LoadedModule:
         costs), or the timeline of a recorder of this class.
         clusters: run only this many of the grid's clusters, starting at number `first`; if clusters
         communicate with each other, all of them run.
-        cooperative: as by cudaLaunchCooperativeKernel, all CTAs run at the same time.
+        cooperative: as by cudaLaunchCooperativeKernel, all CTAs run at the same time (default: if the kernel
+        asks for the barrier of its grid; False: it is told that there is none).
         max_instructions: warp instructions of one cluster after which the run is given up as incomplete, with
         a finding that names the loop (default: machine.endless.MOST_INSTRUCTIONS, 4 billion).
         jobs: maximum number of processes (default: one per core where that pays). For reports: arg_names, one
@@ -178,7 +179,7 @@ class Launch:
         self.maps: dict[int, TensorMap] = {}  # address -> the tensor map stored there
         self.grid_barrier = 0  # address of {bytes, counter}, as cooperative_groups expects (driver_abi.h)
         self.source, self.arg_names = config.source, config.arg_names  # for reports
-        self.cooperative = config.cooperative or program.slots.meets_its_grid
+        self.cooperative = program.slots.meets_its_grid if config.cooperative is None else config.cooperative
         self.hints, self.max_instructions = config.hints, config.max_instructions
         self.arrays: dict[str, np.ndarray] = {}  # name -> argument array in global memory
         self.not_started = LaunchQueue()
@@ -229,7 +230,7 @@ class Launch:
         for address, array in (mapped or {}).items():
             name, array = array if isinstance(array, tuple) else (f"the memory at 0x{address:x}", array)
             self.memory.add(array, name, at=address)
-        if self.program.slots.meets_its_grid:
+        if self.program.slots.meets_its_grid and self.cooperative:
             self.grid_barrier = self.memory.add(np.array([8, 0], np.uint32), "the grid's barrier")
         self.symbols |= Arguments(self).bind(args)
 

@@ -59,7 +59,7 @@ class LaunchConfig:
     block: Extents = (1, 1, 1)
     cluster: Extents = (1, 1, 1)
     shared_bytes: int = 0  # of dynamic shared memory
-    cooperative: bool = False  # whether all CTAs run at the same time
+    cooperative: bool | None = None  # whether all CTAs run at the same time; None: if the kernel asks for it
     max_instructions: int | None = None  # warp instructions of one cluster; None: the default limit
     arg_names: tuple[str, ...] = ()  # for reports
     source: str = ""  # the file whose lines `// @src N` refers to, for reports

@@ -61,6 +61,24 @@ OF_PLACES = (
         "pieces of a row for those of other columns",
     ),
     Cause(
+        "dynamic-short",
+        80,
+        "does the launch ask for all bytes of dynamic shared memory that the kernel uses (the third argument "
+        "of <<<..>>>, in bytes, not elements)? Or is an index too large?",
+    ),
+    Cause(
+        "null",
+        80,
+        "this pointer is null: was its memory allocated (malloc in a kernel may fail), and do the arguments "
+        "of the launch come in the order of the kernel's parameters?",
+    ),
+    Cause(
+        "past-local",
+        80,
+        "an array of a thread is too small, or an index into it too large: does a loop run one round "
+        "too many?",
+    ),
+    Cause(
         "load-outside",
         160,
         "loads must end with the last part of their tensor: how many rounds does the loop before this load "

@@ -32,6 +32,7 @@ class Arena:
         self._free: dict[int, list[int]] = {}  # bytes reserved for an allocation -> addresses of free ones
         self._next, self.used, self.made = BASE, 0, 0
         self.live: dict[int, Allocation] = {}
+        self.freed: dict[int, Allocation] = {}
 
     @property
     def path(self) -> str:
@@ -50,6 +51,7 @@ class Arena:
         else:
             return None
         self.made, self.used = self.made + 1, self.used + size
+        self.freed.pop(address, None)
         name = name or f"{_KINDS.get(kind, 'memory')} #{self.made} ({size} B)"
         self.live[address] = Allocation(address, size, name, self.view(address, size))
         return address
@@ -60,6 +62,7 @@ class Arena:
         if known is None:
             return False
         self.used -= known.size
+        self.freed[address] = known
         room = -(-known.size // _STEP) * _STEP + _STEP
         self._free.setdefault(room, []).append(address)
         if known.size >= _STEP:
@@ -68,6 +71,11 @@ class Arena:
 
     def view(self, address: int, size: int) -> np.ndarray:
         return self._bytes[address - BASE : address - BASE + size]
+
+    def was_at(self, address: int) -> Allocation | None:
+        """The freed allocation that an address lies in."""
+        freed = self.freed.values()
+        return next((it for it in freed if it.address <= address < it.address + it.size), None)
 
     def memory(self) -> dict[int, tuple[str, np.ndarray]]:
         """The memory that a launch can access: address -> (name, array)."""

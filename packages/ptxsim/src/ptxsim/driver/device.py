@@ -15,10 +15,12 @@ from ptxsim.driver import fatbin
 from ptxsim.driver.arena import Arena
 from ptxsim.driver.chips import ChipProperties
 from ptxsim.driver.repeats import Repeats
+from ptxsim.driver.strange_places import name_place
 from ptxsim.driver.telling import short
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.machine.global_memory import shared_layout, shared_variables
 from ptxsim.report.findings import Finding
+from ptxsim.report.names import brief
 
 # CUresult
 OK, OUT_OF_MEMORY, INVALID_CONFIGURATION, NO_IMAGE, INVALID_PTX = 0, 2, 9, 209, 218
@@ -81,6 +83,7 @@ class Device:
     def __init__(self, options: Options):
         self.options, self.arena = options, Arena(options.chip.memory)
         self.modules: dict[int, _Module] = {}
+        self.process = 0  # of the program
         self._numbers = itertools.count(1)
         self.records: list[Record] = []
         self._launched: dict[str, int] = {}  # kernel -> launches so far
@@ -191,9 +194,13 @@ class Device:
                 max_instructions=self.options.max_instructions, cooperative=cooperative,
             )  # fmt: skip
         except ValueError as error:
-            raise CudaError(INVALID_CONFIGURATION, f"{name}: {error}") from None
+            raise CudaError(
+                INVALID_CONFIGURATION, f"{brief(name)} is not launched, error 9: {error}"
+            ) from None
         except ptxsim.Fault as error:
             raise self._refused(name, error) from None
+        for finding in result.findings:
+            name_place(finding, self.arena, self.process)
         told = result.verdict, result.findings, result.notes, result.stats
         record = self._record(name, grid, block, cluster, *told)
         printed = printed_text(result)

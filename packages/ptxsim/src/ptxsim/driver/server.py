@@ -56,6 +56,7 @@ class Server:
             listener.bind(path)
             listener.listen()
             process = subprocess.Popen(command, env=environment | {"PTXSIM_SOCKET": path})
+            self.device.process = process.pid
             try:
                 self._serve(listener, process)
             finally:

@@ -10,6 +10,7 @@ from ptxsim.frontend.ast import Var
 from ptxsim.isa.address_map import GLOBAL_BASE, IN_PARAM_SPACE, PARAM_WINDOW, SHARED_START, SHORT_BASE
 from ptxsim.jit.host import address_in_host
 
+PARAMETERS = "kernel parameters"
 SEGMENT_ALIGN = 1 << 20  # distance between segments, so that a stray access does not hit a neighbour
 LEAST_ALIGN = 16  # bytes, of dynamic shared memory
 MAX_LOCAL = 512 * 1024  # bytes of a thread (the same guide)
@@ -115,11 +116,11 @@ class GlobalMemory:
         """
         best = None
         rows = zip(self.rows, self.names, self.shapes, strict=True)
-        for (base, end, _, logged), name, shape in rows:
+        for (base, end, *_), name, shape in rows:
             if base <= address < end:
                 return f"{name} + {address - base} B"
             distance = base - address if address < base else address - end
-            if logged and distance < SEGMENT_ALIGN and (best is None or distance < best[0]):
+            if name != PARAMETERS and distance < SEGMENT_ALIGN and (best is None or distance < best[0]):
                 side = (
                     f"{distance} B before {name}"
                     if address < base

@@ -5,29 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ptxsim.causes.catalogue import CAUSES
 from ptxsim.causes.cause import Cause
 from ptxsim.causes.hints import Hints
 from ptxsim.causes.ranking import rank
 from ptxsim.frontend.ast import Instr
-from ptxsim.isa.address_map import (
-    CONVERT,
-    FAULT_BOUNDS,
-    FAULT_LOCAL,
-    FAULT_MISALIGNED,
-    FAULT_OTHER_CTA,
-    IN_PARAM_SPACE,
-    LOCAL_BASE,
-    SHARED_START,
-    WINDOW_MASK,
-    before_shared,
-    is_shared,
-    shared_place,
-)
+from ptxsim.isa.address_map import SHARED_START
+from ptxsim.report.bad_access import told_fault
 from ptxsim.report.merging import SEVERITIES, Appeared
-from ptxsim.report.names import brief, brief_text, local_place, variable
+from ptxsim.report.names import brief, brief_text, variable
 from ptxsim.report.sources import Sources, place_text, told_place
 
 if TYPE_CHECKING:  # avoids numpy, which a command that only shows findings need not load
@@ -111,27 +98,6 @@ def told_once(findings: list[Finding]) -> list[str]:
     ]
 
 
-_FAULTS: dict[int, tuple[str, str, Any]] = {  # fault of an address -> kind, message, hint
-    FAULT_MISALIGNED: (
-        "misaligned",
-        "at an address that is not a multiple of its size",
-        "vector accesses need addresses aligned to the whole vector",
-    ),
-    FAULT_OTHER_CTA: (
-        "cluster",
-        "at another CTA's shared memory",
-        "use mapa and .shared::cluster, and only ranks of this cluster",
-    ),
-    FAULT_LOCAL: (
-        "illegal",
-        "at an address in local memory",
-        "only ld and st can access local memory: use an address in global or shared memory",
-    ),
-    FAULT_BOUNDS: ("out-of-bounds", "out of bounds", CAUSES["outside"]),
-}
-_ACCESS = {"ld": "load", "st": "store", "atom": "atomic access", "red": "reduction", "cp": "cp.async"}
-
-
 class Reporter:
     """Collects the findings of one launch. `names` are (name, dtype, offset, size) of shared buffers."""
 
@@ -147,7 +113,10 @@ class Reporter:
         self.source = source  # name of the source file
         self.hints: Hints = getattr(launch, "hints", None) or Hints()
         self.names = [_name_range(n, dynamic_start) for n in names or []]
+        self.dynamic: dict[str, int] = {}  # extern shared variable -> bytes that the launch asks for
         if launch is not None:
+            externs = [v.name for v in launch.shared_variables() if v.extern and not names]
+            self.dynamic = {variable(name): launch.shared_bytes for name in externs}
             self.names += _static_names(launch, bool(names), arrays)
         self.barrier_names: list[
             tuple[str, str, int, int]
@@ -324,45 +293,27 @@ class Reporter:
 
     def fault(self, where: Split, code: int, address: int, lanes: int, of: int = 0) -> None:
         """Reports an access outside its memory by `lanes` lanes, `of` those that run it (0: not known)."""
-        kind, text, hint = _FAULTS[code]
-        what = _ACCESS.get(where.instr.op, where.instr.op)
-        inside = _in_shared(where.instr, address)
-        hint = CAUSES["past-shared"] if inside and code == FAULT_BOUNDS else hint
-        rank, size = shared_place(address)[0], where.cluster.ctas
-        if code == FAULT_OTHER_CTA and rank >= size:
-            text, hint = f"at CTA rank {rank} of a cluster of {size}", CAUSES["no-rank"]
-            if before_shared(address):
-                kind, text, hint = "out-of-bounds", "out of bounds", CAUSES["before-shared"]
-        who = "" if inside else f" by CTA {where.cluster.cta_ids[where.cta]}"
-        place = self._address_text(where, code, address, of > lanes)
-        hint = CONVERT if place.endswith(IN_PARAM_SPACE) else hint
-        message = f"{what} {text}{who}: {place}"
-        self.add(kind, "error", message, hint, where, key=code, lanes=lanes)
+        kind, message, hint = told_fault(self, where, code, address, of > lanes)
+        self.add(kind, "error", message, hint, where, key=code, lanes=lanes, address=address)
 
     def outside_shared(self, offset: int) -> str:
         """The name of an offset; past the last buffer, also its distance from that buffer's end."""
-        text = self.shared_name(offset)
+        text, last = self.shared_name(offset), self.buffer_before(offset)
+        if last is None:
+            return text
+        name, end = last
+        missed = f"{offset - end} B past the end" if offset > end else "just past the end"
+        asked = self.dynamic.get(name)
+        told = "" if asked is None else f": the launch asks for {asked} B of dynamic shared memory"
+        return f"{text}, {missed} of {name}{told}"
+
+    def buffer_before(self, offset: int) -> tuple[str, int] | None:
+        """(name, end) of the last shared buffer, if the offset lies past all of them."""
         before = [(start + size, name) for name, _, start, size in self.names if start + size <= offset]
         if self.knows(offset) or not before or any(start > offset for _, _, start, _ in self.names):
-            return text
+            return None
         end, name = max(before)
-        missed = f"{offset - end} B past the end" if offset > end else "just past the end"
-        return f"{text}, {missed} of {name}"
-
-    def _address_text(self, where: Split, code: int, address: int, straddles: bool) -> str:
-        if code == FAULT_LOCAL:
-            return local_place(where.cluster.program.local_offsets, address - LOCAL_BASE)
-        if _in_shared(where.instr, address):
-            if before := before_shared(address):
-                return f"{before} B before shared memory"
-            return self.outside_shared(shared_place(address)[1])
-        return self.memory.describe(address, straddles) if self.memory else hex(address)
-
-
-def _in_shared(instr: Instr, address: int) -> bool:
-    """Whether an instruction's address is meant for shared memory. Null is not."""
-    small = 0 <= address <= WINDOW_MASK
-    return bool(is_shared(address)) or small and any(mod.startswith("shared") for mod in instr.mods)
+        return name, end
 
 
 def lanes_text(mask: int) -> str:

@@ -125,11 +125,9 @@ def bulk_copy(instr):
 
 
 def _aligned(cluster: Cluster, split: Lanes, size: int, *addresses: int) -> bool:
-    if size % 16 or any(a % 16 for a in addresses):
-        cluster.reporter.add(
-            "misaligned", "error", f"bulk copy of {size} B: size and both addresses must be multiples of 16",
-            "", split, key="bulk",
-        )  # fmt: skip
+    if wrong := [hex(number) for number in (size, *addresses) if number % 16]:
+        must = f"size and both addresses must be multiples of 16, and {' and '.join(wrong)} is not"
+        cluster.reporter.add("misaligned", "error", f"bulk copy of {size} B: {must}", split=split, key="bulk")
         return False
     return True
 

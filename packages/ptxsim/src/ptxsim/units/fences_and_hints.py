@@ -11,6 +11,9 @@ from ptxsim.machine.split import Split, Wait
 from ptxsim.units.registry import always, unit
 from ptxsim.units.tensormap import acquired
 
+_NO_GRID = ": the barrier of its grid exists only in a cooperative launch"
+_COOPERATIVE = "launch it by cudaLaunchCooperativeKernel (or the attribute of cudaLaunchKernelEx)"
+
 
 @unit(
     "fence {.sem}.scope",
@@ -111,7 +114,9 @@ def cache_line(instr):
 @unit("trap", section="9.7.19.3")
 @always
 def trap(cluster: Cluster, split: Split, args):
-    cluster.reporter.add("illegal", "error", "the kernel executed trap", split=split, kills=True)
+    alone = cluster.program.slots.meets_its_grid and not cluster.launch.grid_barrier
+    message, hint = "the kernel executed trap" + _NO_GRID * alone, _COOPERATIVE * alone
+    cluster.reporter.add("illegal", "error", message, hint, split, kills=True)
     return cluster.wait(split, Wait("trap", ("trap", split.index)))
 
 

@@ -153,7 +153,9 @@ Err set_kernel_attribute(Kernel *kernel, int number, int value) {
   Err error = kernel_facts(kernel);
   if (error) return error;
   int most = attribute(SHARED_OPTIN) - (int)kernel->facts.shared;
-  if (number == F_DYNAMIC && (value < 0 || value > most)) return INVALID_VALUE;
+  if (number == F_DYNAMIC && (value < 0 || value > most))
+    return complain("%s : error 1: at most %d B of dynamic shared memory, not %d", kernel->name, most, value),
+           INVALID_VALUE;
   if (number == F_DYNAMIC) kernel->dynamic_shared = value;
   if (number == F_CARVEOUT) kernel->carveout = value;
   if (number == F_NON_PORTABLE) kernel->non_portable = value;

@@ -53,11 +53,16 @@ Block *block_of(const void *pointer) {
   return at;
 }
 
-/* Whether [pointer, pointer + size) is host memory or inside one allocation. */
+/* Whether [pointer, pointer + size) is host memory or inside one allocation; if not, says so. */
 static int reaches(const void *pointer, size_t size) {
-  if (!arena_base || !in_arena(pointer)) return pointer != NULL;
+  unsigned long long bytes = size;
+  if (!pointer) return complain("error 1: %llu B to copy or fill at a null pointer", bytes), 0;
+  if (!arena_base || !in_arena(pointer)) return 1;
   Block *block = block_of(pointer);
-  return block && (uint64_t)pointer + size <= block->address + block->size;
+  if (!block) return complain("error 1: %llu B to copy or fill at %p, which is not allocated", bytes, pointer), 0;
+  unsigned long long room = block->address + block->size - (uint64_t)pointer;
+  if (bytes > room) complain("error 1: %llu B to copy or fill, but the allocation has %llu B there", bytes, room);
+  return bytes <= room;
 }
 
 Err copy(void *to, const void *from, size_t size) {
