@@ -5,8 +5,10 @@ report yet, so the process ends at once. From the first test on, pytest handles 
 """
 
 import os
+import re
 import signal
 import sys
+import types
 
 # With these options pytest writes while tests run, or runs none: no bar then.
 TALKATIVE = {"-s", "-v", "-vv", "-xvs", "-xv", "-xs", "--verbose", "--capture=no", "--pdb", "--help", "-h"}
@@ -20,11 +22,23 @@ class FromTheFirstTest:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def one_line():
+    """A hook: of pytest's message about unknown options, only the line that names them."""
+    import pytest
+
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        told = re.search(r"error: (unrecognized arguments: .*)", str(error))
+        raise pytest.UsageError(told[1]) if told else error from None
+
+
 def main() -> int:
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     import pytest
 
-    plugins: list = [FromTheFirstTest()]
+    told = types.SimpleNamespace(pytest_cmdline_parse=pytest.hookimpl(wrapper=True)(one_line))
+    plugins: list = [FromTheFirstTest(), told]
     if sys.stderr.isatty() and not TALKATIVE & set(sys.argv[1:]):
         from tirxlab.cli.pytest_bar import Bar
 

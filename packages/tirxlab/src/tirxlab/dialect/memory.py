@@ -88,6 +88,7 @@ def tma_shared_layout(dtype: str, swizzle_mode: SwizzleMode, shape):
         raise TypeError(
             f"tma_shared_layout(dtype, SwizzleMode, shape): {swizzle_mode!r} is not a SwizzleMode"
         )
+    checked("tma_shared_layout", shape, dtype)
     row, width = (
         shape[-1] * DataType(dtype).bits // 8,
         (16 << swizzle_mode.value) if swizzle_mode.value else 1,
@@ -123,6 +124,11 @@ def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr: Any =
         raise ValueError(
             "a TMEM buffer needs allocated_addr: tmem_addr[0], where tcgen05.alloc wrote its address"
         )
+    if scope == "tmem" and not _by_lanes(options.get("layout")):
+        raise ValueError(
+            "a TMEM buffer needs a layout with its rows in lanes and its columns in columns: "
+            "layout=TileLayout(S[(128, columns) : (1 @ TLane, 1 @ TCol)])"
+        )
     if scope == "global" and allocated_addr is not None:
         raise ValueError('Tx.decl_buffer with allocated_addr is tensor memory: add scope="tmem"')
     return T.decl_buffer(shape, dtype, scope=scope, allocated_addr=allocated_addr, **options)
@@ -131,3 +137,10 @@ def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr: Any =
 def address_of(buffer):
     """Pointer to a buffer's first element (what tcgen05.alloc writes to), or to `buffer[i]`."""
     return T.address_of(buffer)
+
+
+def _by_lanes(layout: Any) -> bool:
+    """Whether a layout spreads a buffer over columns and over no more lanes than tensor memory has."""
+    parts = [(part.axis.name, int(part.extent)) for part in getattr(layout, "shard", ())]
+    lanes = math.prod(extent for axis, extent in parts if axis == "TLane")
+    return 1 < lanes <= 128 and any(axis == "TCol" for axis, _ in parts)

@@ -7,6 +7,7 @@ from tvm import DataType
 from tvm.script import tirx as T
 from tvm.tirx import IntImm
 
+_BITS = (1, 2, 4, 6, 8, 16, 32, 64)  # of an element that CUDA C++ has a type for
 _OTHER_NAMES = {
     "fp16": "float16",
     "half": "float16",
@@ -29,10 +30,12 @@ def checked(where: str, shape: Any, dtype: Any) -> None:
     if not isinstance(dtype, str):
         raise TypeError(f'{where}: the type is a name such as "float16", not {dtype!r:.60}')
     try:
-        DataType(dtype)
+        known = DataType(dtype).bits in _BITS
     except ValueError:
+        known = False
+    if not known:
         meant = f"; write {_OTHER_NAMES[dtype]!r}" if dtype in _OTHER_NAMES else ""
-        raise TypeError(f"{where}: there is no type {dtype!r}{meant}") from None
+        raise TypeError(f"{where}: there is no type {dtype!r}{meant}")
 
 
 def buffer(shape, dtype="float32", *more, **options):

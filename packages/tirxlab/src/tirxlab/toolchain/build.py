@@ -24,7 +24,7 @@ from tirxlab.toolchain import cache, nvrtc
 from . import shared_maps  # noqa: F401  patches TVM
 from .hostcode import HostCodeError, Launch, read_launch
 from .markers import with_markers
-from .messages import BuildError, compile_message, lowering_message
+from .messages import BuildError, compile_message, first_line_with, lowering_message
 
 __all__ = ["ARCHES", "BuildError", "build", "draft"]
 
@@ -114,6 +114,8 @@ def _draft(kernel: PrimFunc, info: KernelInfo, arch: str) -> Artifact:
         raise
     except Exception as error:  # TVM raises many types
         raise lowering_message(error, kernel, info) from None
+    if 0 in launch.grid:
+        raise BuildError(_NO_CTA.format(launch.grid), info.file, first_line_with("cta_id", info))
     return Artifact(
         arch=arch,
         entry=launch.entry,
@@ -152,6 +154,10 @@ def _lower(kernel: PrimFunc, info: KernelInfo, arch: str) -> tuple[str, Launch]:
     return cuda, read_launch(host, functions[0], [b.name for b in info.buffers])
 
 
+_NO_CTA = (
+    "grid {} has no CTA: an extent of cta_id(.., parent='kernel') is 0 for this size and this SM_COUNT "
+    "(checks build with few SMs, too); is it divided by more than it has?"
+)
 _ONE_KERNEL = (
     "the function makes {} kernels, the lab runs exactly one: write its body in one `with Tx.kernel():`"
 )

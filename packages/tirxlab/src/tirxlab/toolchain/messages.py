@@ -40,7 +40,7 @@ def lowering_message(error: Exception, kernel, info) -> BuildError:
         return BuildError(_VARIABLE.format(variable[1]), info.file, line or info.line)
     line = _mentioned(text, kernel, info.file)
     if NO_THREADS in text:
-        line = _first_line_with("(cta|warpgroup|warp|thread)_id", info)
+        line = first_line_with("(cta|warpgroup|warp|thread)_id", info)
     return BuildError(plain(text) or _cut(text), info.file, line or info.line)
 
 
@@ -55,16 +55,16 @@ def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
     """NVRTC's first error, at the student's line to which its CUDA line belongs."""
     reason, line = nvrtc.first_error(error, cuda)
     if reason.startswith(nvrtc.NO_ASCII.format("")):
-        line = _first_line_with(reason.split()[-1], info)
+        line = first_line_with(reason.split()[-1], info)
     if nvrtc.OTHER_CHIP in reason and not line:
-        line = _first_line_with(reason.split(".")[0], info)
+        line = first_line_with(reason.split(".")[0], info)
     return BuildError(reason, info.file, line or info.line)
 
 
-def _first_line_with(name: str, info) -> int:
+def first_line_with(name: str, info) -> int:
     """The kernel's first line with this name; 0 if it has none."""
     lines = enumerate(linecache.getlines(info.file)[info.line - 1 :], info.line)
-    return next((line for line, text in lines if re.search(rf"\b{name}\b", text)), 0)
+    return next((line for line, text in lines if re.search(rf"\b{name}\b", text.split("#")[0])), 0)
 
 
 # TVM's message on the shapes of a tile operation, as a regular expression -> the message for the student.
