@@ -30,7 +30,7 @@ def test_the_line_that_stores_is_one_of_the_same_file(stores_in, severity, monke
     )
     monkeypatch.setattr(exchanged_copies, "_written", lambda cluster: {(stores_in, 3): "A"})
     load, said = _finding("review", buffer="tile"), []
-    found = {1: _finding("error", buffer="tile"), 2: load}
+    found = {1: _finding("error", buffer="tile", reader="TMA"), 2: load}
     reporter = SimpleNamespace(by_identity=found, blame=lambda finding, cause, text: said.append(text))
     exchanged_copies.exchanged_copies(cluster, reporter)
     assert load.severity == severity

@@ -22,7 +22,9 @@ class Said(list):
 @pytest.mark.parametrize("written", [*XORS, "bulk", "thread"])
 def test_the_swizzles_of_tma_and_of_a_descriptor(written, read):
     said, chunks = Said(), np.arange(64, 128)  # 1 KB: eight rows of 128 B
-    checks = SharedMemory(types.SimpleNamespace(shared_window=4096, ctas_per_cluster=1), said)
+    program = types.SimpleNamespace(instrs=())
+    launch = types.SimpleNamespace(shared_end=4096, ctas_per_cluster=1, program=program)
+    checks = SharedMemory(launch, said)
     if written == "thread":
         checks.written[:] = 1
     else:

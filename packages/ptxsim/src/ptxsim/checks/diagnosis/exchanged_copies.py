@@ -19,7 +19,7 @@ def exchanged_copies(cluster: Cluster, reporter: Reporter) -> None:
     if the line of that load also stores to a global array.
     """
     found = [f for f in reporter.by_identity.values() if f.kind == "uninitialized" and f.where.get("line")]
-    read = {f.evidence.get("buffer") for f in found if f.severity == "error"} - {None}
+    read = {f.evidence.get("buffer") for f in found if f.severity == "error" and "reader" in f.evidence}
     loads = [f for f in found if f.severity == "review" and f.evidence.get("buffer") in read]
     written = _written(cluster) if loads else {}
     for finding in loads:

@@ -1,8 +1,9 @@
 """Shared memory that is read before anything has written it.
 
-Every byte of every CTA's window has a flag. An unwritten byte that the tensor core or TMA reads is an error.
-One that a thread loads is a `review`: compilers may load early what a predicate then discards. The flag also
-says by which swizzle TMA has arranged the byte: the descriptor of the product that reads it names it, too.
+Every byte of every CTA's window has a flag. An unwritten byte that the tensor core or TMA reads, or that an
+atomic changes, is an error. One that a thread loads is a `review`: compilers may load early what a predicate
+then discards. The flag also says by which swizzle TMA has arranged the byte: the descriptor of the product
+that reads it names it, too.
 """
 
 from __future__ import annotations
@@ -42,25 +43,25 @@ _BASE, _END, _SHIFT, _MASK = SHARED_BASE, SHARED_END, RANK_SHIFT, OFFSET_MASK
 
 
 @compiled()
-def follow_log(log, written, found):
-    """Marks the stores of a log; notes loads of unwritten bytes as (log index, byte) in `found`."""
+def follow_log(log, written, adds, found):
+    """Marks the stores of a log; notes loads of unwritten bytes as (log index, byte) in `found`, and stores
+    at the rows that `adds` marks: atomics that begin with what is there.
+    """
     count = 0
     for i in range(len(log)):
-        place = log[i, _PLACE]
+        place, row = log[i, _PLACE], log[i, _ROW]
         if place < _BASE or place >= _END:
             continue
         rank, offset = (place - _BASE) >> _SHIFT, place & _MASK
-        size = (log[i, _SIZE] & bytecode.LOG_SIZE_MASK) >> 1
-        if log[i, _SIZE] & 1:
-            for b in range(size):
-                written[rank, offset + b] = 1
-            continue
-        for b in range(size):
+        size, stores = (log[i, _SIZE] & bytecode.LOG_SIZE_MASK) >> 1, log[i, _SIZE] & 1
+        for b in range(0 if stores and not adds[row] else size):
             if not written[rank, offset + b]:
-                if count < len(found) and (count == 0 or log[found[count - 1, 0], _ROW] != log[i, _ROW]):
+                if count < len(found) and (count == 0 or log[found[count - 1, 0], _ROW] != row):
                     found[count, 0], found[count, 1] = i, offset + b
                     count += 1
                 break
+        for b in range(size * stores):
+            written[rank, offset + b] = 1
     return count
 
 
@@ -82,6 +83,10 @@ class SharedMemory(Observer):
         flags = np.arange(_TILED + len(_MODES), dtype=np.uint8)
         self.full = np.repeat(flags, 16).view(np.complex128)
         self.found = np.zeros((_LIMIT, 2), np.int64)
+        adds = [
+            i is not None and i.op in ("atom", "red") and "exch" not in i.mods for i in launch.program.instrs
+        ]
+        self.adds = np.array([*adds, False])
         self.good: set[SharedSpan] = set()  # known to be written
         self.matters: list[Finding] = []  # in some cluster, what was read is of use
 
@@ -94,7 +99,7 @@ class SharedMemory(Observer):
     # ---- writes ----
 
     def accesses(self, cluster: Cluster, log: np.ndarray) -> None:
-        for i, byte in self.found[: follow_log(log, self.written, self.found)].tolist():
+        for i, byte in self.found[: follow_log(log, self.written, self.adds, self.found)].tolist():
             self._loaded(cluster, log[i], byte)
 
     def copy_write(self, cluster: Cluster, token, copy: BulkCopy) -> None:
@@ -112,7 +117,7 @@ class SharedMemory(Observer):
         return writes
 
     def cp_async_copy(self, cluster: Cluster, token) -> None:
-        follow_log(token, self.written, self.found)
+        follow_log(token, self.written, self.adds, self.found)
 
     def mbarrier_init(self, cluster: Cluster, split: Split, lane: int, place) -> None:
         self.written[place[0], place[1] : place[1] + 8] = 1
@@ -245,10 +250,11 @@ class SharedMemory(Observer):
         start, length = self.reporter.shared_extent(byte)
         flags = self.written[(int(entry[_PLACE]) - _BASE) >> _SHIFT, start : start + length]
         copies = short_copies(cluster.program, flags, byte - start)
+        adds = bool(self.adds[row])
         self.reporter.add(
-            "uninitialized", "review",
-            f"a thread loads {name}, which nobody has written{copies}",
-            _WRITE_FIRST, where, key="load", buffer=name.split(" + ")[0],
+            "uninitialized", "error" if adds else "review",
+            f"{'an atomic changes' if adds else 'a thread loads'} {name}, which nobody has written{copies}",
+            _WRITE_FIRST, where, key="atomic" if adds else "load", buffer=name.split(" + ")[0],
         )  # fmt: skip
 
 

@@ -49,6 +49,9 @@ def warpgroup(model: Model, waiter: Waiter) -> Reason | None:
     found = [one for one in asked if one is not None]
     if found:
         return found[0]
+    rows = {part.where.row for part in waiter.detail["parts"]}
+    if any(o.kind == "mbarrier" and not o.helpers and rows & model.reach(o) for o in late):
+        return None  # before the product they wait for a barrier that nobody can signal
     others = ", ".join(dict.fromkeys(h.state for h in waiter.helpers)) or "has ended"
     absent = model.role(lanes)
     return stuck("warpgroup", waiter, absent=absent, issues=agree(absent, "issues"), others=others)
