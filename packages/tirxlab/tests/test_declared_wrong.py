@@ -15,6 +15,7 @@ SIZE = (256, 384, 64)
     "old, new, words, line",
     [
         ("(1 @ TLane, 1 @ TCol)", "(1 @ TCol, 1 @ TLane)", "its rows in lanes", "tmem = Tx.decl_buffer("),
+        ("(128, TMEM_COLS), F32", "(TMEM_COLS, 128), F32", "not (512, 128)", "tmem = Tx.decl_buffer("),
         (", layout=TMEM_LAYOUT", "", "its rows in lanes", "tmem = Tx.decl_buffer("),
         ('alloc((1,), "uint32")', 'alloc((1,), "uint128")', "no type 'uint128'", "tmem_addr = pool.alloc("),
         ("[SM_COUNT], parent", "[SM_COUNT // 1000], parent", "grid (0, 1, 1) has no CTA", "bx = Tx.cta_id("),

@@ -183,7 +183,9 @@ def load_kernels(path: Path, sm_count: int | None = None, text: str | None = Non
 @functools.lru_cache(maxsize=4)
 def code_of(text: str, path: str, sm_count: int | None) -> CodeType:
     """The compiled code of a kernels file; made once for a process and its forks."""
-    return compile(with_sm_count(text, sm_count), path, "exec")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # python_slips.py says it with the remedy
+        return compile(with_sm_count(text, sm_count), path, "exec")
 
 
 def with_sm_count(text: str, sm_count: int | None) -> ast.Module:

@@ -124,6 +124,8 @@ def decl_buffer(shape, dtype="float32", *, scope="global", allocated_addr: Any =
         raise ValueError(
             "a TMEM buffer needs allocated_addr: tmem_addr[0], where tcgen05.alloc wrote its address"
         )
+    if scope == "tmem" and isinstance(shape, list | tuple) and len(shape) == 2 and int(shape[0]) > 128:
+        raise ValueError(f"tensor memory has 128 lanes: its shape is (128, columns), not {tuple(shape)}")
     if scope == "tmem" and not _by_lanes(options.get("layout")):
         raise ValueError(
             "a TMEM buffer needs a layout with its rows in lanes and its columns in columns: "
