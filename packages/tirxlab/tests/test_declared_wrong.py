@@ -14,6 +14,7 @@ SIZE = (256, 384, 64)
 @pytest.mark.parametrize(
     "old, new, words, line",
     [
+        ("PIPE_DEPTH = 2", "PIPE_DEPTH = 0", "this one has 0", ""),
         ("(1 @ TLane, 1 @ TCol)", "(1 @ TCol, 1 @ TLane)", "its rows in lanes", "tmem = Tx.decl_buffer("),
         ("(128, TMEM_COLS), F32", "(TMEM_COLS, 128), F32", "not (512, 128)", "tmem = Tx.decl_buffer("),
         (", layout=TMEM_LAYOUT", "", "its rows in lanes", "tmem = Tx.decl_buffer("),
@@ -24,13 +25,6 @@ SIZE = (256, 384, 64)
 def test_what_no_chip_has(tmp_path, old, new, words, line):
     path, text = tmp_path / "gemm_kernels.py", Path(SOLUTIONS).read_text()
     path.write_text(text.replace(old, new))
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises((TypeError, ValueError)) as refused:
         build(load_kernels(path).hgemm_v6(*SIZE), use_cache=False)
     assert words in str(refused.value) and str(refused.value).splitlines()[-1].strip().startswith(line)
-
-
-def test_a_ring_without_stages(tmp_path):
-    path = tmp_path / "gemm_kernels.py"
-    path.write_text(Path(SOLUTIONS).read_text().replace("PIPE_DEPTH = 2", "PIPE_DEPTH = 0"))
-    with pytest.raises(TypeError, match="tma_shared_layout: a shape is a list of positive numbers"):
-        load_kernels(path).hgemm_v6(*SIZE)
