@@ -23,7 +23,7 @@ class Said(list):
 def test_the_swizzles_of_tma_and_of_a_descriptor(written, read):
     said, chunks = Said(), np.arange(64, 128)  # 1 KB: eight rows of 128 B
     program = types.SimpleNamespace(instrs=())
-    launch = types.SimpleNamespace(shared_end=4096, ctas_per_cluster=1, program=program)
+    launch = types.SimpleNamespace(shared_window=4096, ctas_per_cluster=1, program=program)
     checks = SharedMemory(launch, said)
     if written == "thread":
         checks.written[:] = 1
