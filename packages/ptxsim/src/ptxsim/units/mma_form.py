@@ -81,6 +81,8 @@ def decode_form(instr) -> MmaForm:
     kind, sparse = next((x[6:] for x in mods if x.startswith("kind::")), ""), mods[0] in SPARSE
     if not kind:
         _require_legal(instr, f"m{m}n{n}k{k}", (d, a, b, c), sparse)
+    elif c != d:
+        raise refuse(instr, f"C and D have different types, .{c} and .{d}; ptxas refuses it, too")
     elif kind != "f8f6f4" and kind != "mxf8f6f4":
         a = b = PACKED
     bitwise = next((x for x in ("xor", "and") if x in mods), "")
