@@ -1,6 +1,6 @@
 """Sizes of the fifth round, drawn at random: `python -m research.time.drawn` prints those of the rungs.
 
-With `DRAWN=6` in the environment every draw is for the sixth round, by the same rule.
+With `DRAWN=6` or 7 in the environment every draw is for that round, by the same rule.
 
 The rule, written down before any kernel was built or timed:
 

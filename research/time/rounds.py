@@ -55,7 +55,8 @@ def add(number: int, predicted: dict, timed: dict) -> None:
     before = {row["kernel"]: row for row in predicted["rows"]}
     after = {row["kernel"]: row for row in timed["rows"]}
     about = f"# round {number}: {timed['gpu']}, {timed['date']}; {timed['method']}; predicted with h200.toml "
-    *comments, head, body = TABLE.read_text().partition(",".join(_HEAD) + "\n")
+    with lzma.open(TABLE, "rt", newline="") as file:
+        *comments, head, body = file.read().partition(",".join(_HEAD) + "\n")
     with lzma.open(TABLE, "wt", newline="") as file:
         file.write("".join(comments) + f"{about}{predicted['h200.toml']}\n" + head + body)
         table = csv.writer(file, lineterminator="\n")
