@@ -29,7 +29,8 @@ class Program:
     several_files = False
 
     def __init__(self, instrs, ends=()):
-        self.instrs, self.code = instrs, np.zeros((len(instrs), bytecode.COLUMNS), np.int64)
+        self.instrs, self.by_row = instrs, dict(enumerate(instrs))
+        self.code = np.zeros((len(instrs), bytecode.COLUMNS), np.int64)
         self.code[list(ends), bytecode.OP] = bytecode.EXIT
 
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +19,11 @@ class Access:
     detail: str = ""  # tensor and tile coordinates of a TMA copy
     by: Any = None  # agent of the thread (its warp's first, for tcgen05.ld / st and wgmma) that made it
 
-    def warp(self, races: RaceDetector) -> int | None:
+    def warp(self, races) -> int | None:
         """The warp of the cluster whose thread made the access; None if no thread is known."""
         return None if self.by is None else races.clocks.warp_of(self.by)
 
-    def issuer(self, races: RaceDetector, other, op=None) -> int | None:
+    def issuer(self, races, other, op=None) -> int | None:
         """Agent of the thread that issued the access. op: its asynchronous work, if known; other: work that
         it is not.
         """

@@ -4,11 +4,6 @@ finds, one `AccessPair` per pair of lines.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import functools
 
 import numpy as np
@@ -72,7 +67,7 @@ class AccessHistory(Part):
     memory lasts until the launch ends, that of shared memory as long as a cluster runs.
     """
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         launch = races.launch
         self.reads = DeferredReads(launch.memory)

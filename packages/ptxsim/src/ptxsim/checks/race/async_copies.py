@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import functools
 from collections import deque
 from dataclasses import dataclass
@@ -31,7 +26,7 @@ _REMEMBERED = 64  # cp.async instructions per warp whose sources are kept
 class BulkCopyOrder(Part):
     """Part of the RaceDetector: accesses and order of TMA, cp.async.bulk and st.async."""
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         self.history = races.history
         self.known: dict[SharedSpan, np.ndarray] = {}  # -> byte ranges in the shadow
@@ -180,7 +175,7 @@ class Copies(Brought):
 class ThreadCopies(Part):
     """Part of the RaceDetector: accesses and order of cp.async."""
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         self.history = races.history
 

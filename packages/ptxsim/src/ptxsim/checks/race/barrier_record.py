@@ -4,11 +4,6 @@ tried.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import itertools
 from typing import NamedTuple
 
@@ -78,7 +73,7 @@ class Outlook(NamedTuple):
 class BarrierRecord(Part):
     """Part of the RaceDetector. `clocks.steps` is the record; asynchronous work notes its length at issue."""
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         self.searched: dict[tuple, Outlook] = {}  # what short_records.py found, of all clusters
 

@@ -10,11 +10,6 @@ pair is therefore still reported, but not as an error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import functools
 
 import numpy as np
@@ -29,7 +24,7 @@ from ptxsim.lowering.emit import Program
 EXCHANGES = ("shfl", "redux", "vote", "match")
 
 
-def carried(races: RaceDetector, pair: AccessPair) -> bool:
+def carried(races, pair: AccessPair) -> bool:
     """Whether both accesses are by lanes of one warp and the store depends on the load through an
     exchange.
     """

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 from dataclasses import dataclass, field, replace
 
 from ptxsim.checks.barrier_history import history_of
@@ -123,7 +118,7 @@ class AccessPair:
     def multiplies(self) -> bool:
         return not {"wgmma", "mma"}.isdisjoint((self.first.kind, self.second.kind))
 
-    def learn(self, races: RaceDetector, first: Access, second: Access, meeting: Meeting) -> None:
+    def learn(self, races, first: Access, second: Access, meeting: Meeting) -> None:
         """Records who issued the two, and what they had waited for and signalled when they met."""
         op, now = meeting.work, meeting.known
         earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
@@ -147,14 +142,14 @@ class AccessPair:
             if self.early is None and first.kind == "thread" and first.verb == "read" and now is not None:
                 self.early = races.handshakes.handed_before(first, warps[1], now)
 
-    def add_issuers(self, races: RaceDetector, *agents: int | None) -> None:
+    def add_issuers(self, races, *agents: int | None) -> None:
         """Adds agents of the same CTA that issue this line too."""
         cta = self.issuers[0] // races.clocks.per_cta
         more = {a for a in agents if a is not None and a // races.clocks.per_cta == cta}
         self.issuers = sorted({*self.issuers, *more})
 
 
-def _since_issue(races: RaceDetector, pair: AccessPair, known) -> int | None:
+def _since_issue(races, pair: AccessPair, known) -> int | None:
     """Epochs of the first access's issuer between the issue and what the second access comes after, as far as
     it is `known`: 0 just after the issue, less if it may come before. None: it is not known. If a thread of a
     wgmma's own warpgroup makes the second access, the epochs are its own.
@@ -168,7 +163,7 @@ def _since_issue(races: RaceDetector, pair: AccessPair, known) -> int | None:
     return int(known[op.thread]) - int(op.clock[op.thread])
 
 
-def _fenced_elsewhere(races: RaceDetector, space: str, one: Meeting) -> int | None:
+def _fenced_elsewhere(races, space: str, one: Meeting) -> int | None:
     """The thread whose proxy fence after the synchronisation takes the place of the writer's own, if any."""
     agent, epoch, _ = one.earlier
     if one.code not in (NO_FENCE_READ, NO_FENCE_WRITE) or one.known is None or agent >= races.clocks.threads:
@@ -176,7 +171,7 @@ def _fenced_elsewhere(races: RaceDetector, space: str, one: Meeting) -> int | No
     return races.fences.elsewhere(space, agent, epoch, one.known)
 
 
-def _issued_first(races: RaceDetector, first: Access, op) -> bool:
+def _issued_first(races, first: Access, op) -> bool:
     """Whether the later access belongs to work that was issued before the other access's work."""
     earlier = races.transfers.find(first.agent, first.epoch, first.row) if first.kind in COPIES else None
     if op is None or earlier is None or earlier is op or op.kind not in ("mma", "load", "store"):
@@ -184,7 +179,7 @@ def _issued_first(races: RaceDetector, first: Access, op) -> bool:
     return bool(earlier.clock[op.thread] >= op.clock[op.thread])
 
 
-def _copied_first(races: RaceDetector, pair: AccessPair) -> bool:
+def _copied_first(races, pair: AccessPair) -> bool:
     """Whether a thread read what a cp.async writes only after its issue. Threads that run the same lines are
     in the same epoch at the same step: a reader in a later one, which knows of the issue, came later.
     """
@@ -196,7 +191,7 @@ def _copied_first(races: RaceDetector, pair: AccessPair) -> bool:
     return bool(knows and races.copies.last[first.agent] and first.epoch > pair.second.epoch)
 
 
-def _stored_first(races: RaceDetector, pair: AccessPair, op) -> bool:
+def _stored_first(races, pair: AccessPair, op) -> bool:
     """Whether a thread wrote what a bulk store reads only after the store was issued: it issued the store
     itself, or it knows of the issue, and a barrier stands on every way from its write to the store.
     """
@@ -208,7 +203,7 @@ def _stored_first(races: RaceDetector, pair: AccessPair, op) -> bool:
     return first.agent == op.thread or bool(knows and between)
 
 
-def _same_issue(races: RaceDetector, first: Access, second: Access, earlier, op) -> bool:
+def _same_issue(races, first: Access, second: Access, earlier, op) -> bool:
     """Whether several threads of one CTA issue the same copy or MMA."""
     if first.by == second.by or first.kind != second.kind or first.kind not in (*COPIES, "mma"):
         return False
@@ -229,7 +224,7 @@ def _tmem_verb(access: Access, other: Access) -> str:
     return {"ld": "read", "st": "write"}.get(access.kind, "access")
 
 
-def has_waited(races: RaceDetector, access: Access) -> bool:
+def has_waited(races, access: Access) -> bool:
     """Whether the issuer of a tcgen05.ld / st, a wgmma or a copy has waited for it; True for all others."""
     if access.kind not in ("ld", "st", "source", "result", "cp.async", "wgmma"):
         return True

@@ -9,11 +9,6 @@ All paths from the load are followed through the text; any other use of the valu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import functools
 from typing import NamedTuple
 
@@ -51,13 +46,13 @@ class _Known(NamedTuple):
         return _Known(guess, made, stale, answers, tests)
 
 
-def guessed(races: RaceDetector, pair: AccessPair) -> Access | None:
+def guessed(races, pair: AccessPair) -> Access | None:
     """The plain load of a pair, if the other side is an atomic and an atom.cas verifies the value loaded."""
     read = _beside_atomics(races, pair)
     return read if read and verified(races.launch.program, read.row) else None
 
 
-def tried(races: RaceDetector, pair: AccessPair) -> bool:
+def tried(races, pair: AccessPair) -> bool:
     """Whether a plain load that races with atomics picks what an atom.cas then tries, as in a lock-free
     table.
     """
@@ -65,7 +60,7 @@ def tried(races: RaceDetector, pair: AccessPair) -> bool:
     return read is not None and _leads_to_cas(races.launch.program, read.row)
 
 
-def _beside_atomics(races: RaceDetector, pair: AccessPair) -> Access | None:
+def _beside_atomics(races, pair: AccessPair) -> Access | None:
     """The load of a pair of accesses by threads whose other side is an atomic; None: not such a pair."""
     sides = {access.verb: access for access in (pair.first, pair.second)}
     threads = all(access.kind in ("thread", "other") for access in sides.values())

@@ -7,11 +7,6 @@ nothing orders the loads of the other threads, and nothing depends on them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import functools
 
 import numpy as np
@@ -31,7 +26,7 @@ _TOLD = {"global", "shared", "shared::cta"}  # spaces where every store of a thr
 class IdleLoads(Part):
     """Part of the RaceDetector: which loads have been of no use to their threads."""
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         # stores to variables of the module are not logged
         rows, program = races.launch.memory.rows, races.launch.program

@@ -4,11 +4,6 @@ times, and some causes and excuses need a property of every meeting, not only of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -86,7 +81,7 @@ class Meetings:
     results: np.ndarray | None = None  # cells of tensor memory that depend on what MMAs read there
     _any: bool = False
 
-    def note(self, races: RaceDetector, one: Meeting, space: str) -> None:
+    def note(self, races, one: Meeting, space: str) -> None:
         if self.handed_back or not self._any:
             found = _handed_back(races, one)
             self.handed_back = found and (self.handed_back or found)
@@ -97,7 +92,7 @@ class Meetings:
         if one.code in (WRITE_READ, READ_WRITE, OPEN_READ):
             self._note_reader(races, one, space)
 
-    def _note_reader(self, races: RaceDetector, one: Meeting, space: str) -> None:
+    def _note_reader(self, races, one: Meeting, space: str) -> None:
         """Adds who reads here: threads, shares of a wgmma, or the results of MMAs."""
         reads_later = one.code != READ_WRITE
         reader, writer = (one.later, one.earlier) if reads_later else (one.earlier, one.later)
@@ -114,7 +109,7 @@ class Meetings:
             agents = self._multiplied(races, work, written)
         self.readers |= {(reader.row, agent) for agent in agents}
 
-    def _multiplied(self, races: RaceDetector, work: Issued | None, written: np.ndarray | None) -> set[int]:
+    def _multiplied(self, races, work: Issued | None, written: np.ndarray | None) -> set[int]:
         """Adds the results of MMAs that read what is written; {-1}: they are not known."""
         if work is None or not work.works or written is None:
             return {-1}
@@ -123,32 +118,32 @@ class Meetings:
         return set()
 
 
-def _is_thread(races: RaceDetector, side: Side) -> bool:
+def _is_thread(races, side: Side) -> bool:
     return 0 <= side.agent < races.clocks.threads
 
 
-def _by_threads(races: RaceDetector, one: Meeting) -> bool:
+def _by_threads(races, one: Meeting) -> bool:
     return _is_thread(races, one.earlier) and _is_thread(races, one.later)
 
 
-def _of_one_warp(races: RaceDetector, one: Meeting) -> bool:
+def _of_one_warp(races, one: Meeting) -> bool:
     warps = {races.clocks.warp_of(side.agent) for side in (one.earlier, one.later)}
     return _by_threads(races, one) and len(warps) == 1
 
 
-def _of_one_cta(races: RaceDetector, one: Meeting) -> bool:
+def _of_one_cta(races, one: Meeting) -> bool:
     ctas = {side.agent // races.clocks.per_cta for side in (one.earlier, one.later)}
     return _by_threads(races, one) and len(ctas) == 1
 
 
-def _known_in_warp(races: RaceDetector, one: Meeting) -> bool:
+def _known_in_warp(races, one: Meeting) -> bool:
     if not _by_threads(races, one):
         return False
     lanes = races.clocks.agents_of(races.clocks.warp_of(one.later.agent), WHOLE_WARP)
     return bool(races.clocks.clock[lanes, one.earlier.agent].max() >= one.earlier.epoch)
 
 
-def _known_in_group(races: RaceDetector, one: Meeting) -> bool:
+def _known_in_group(races, one: Meeting) -> bool:
     """Whether a wgmma reads what a thread wrote, or copied by cp.async and waited for, before a warp of that
     warpgroup issued its own share; or a thread writes what another one read before a warp issued its share of
     a wgmma that this thread waited for.
@@ -164,14 +159,14 @@ def _known_in_group(races: RaceDetector, one: Meeting) -> bool:
     return races.wgmma.all_passed(one.by, agent, epoch, one.known)
 
 
-def _handed_back(races: RaceDetector, one: Meeting) -> tuple[Place, int] | None:
+def _handed_back(races, one: Meeting) -> tuple[Place, int] | None:
     """Where another lane of a reading thread's warp has told the writer that the place is free, if so."""
     if one.code != READ_WRITE or not _is_thread(races, one.earlier) or one.by is None:
         return None
     return races.handshakes.handed_for_warp(one.earlier, one.by, one.known)
 
 
-def _written(races: RaceDetector, writer: Side, position: int, work: Issued | None) -> np.ndarray | None:
+def _written(races, writer: Side, position: int, work: Issued | None) -> np.ndarray | None:
     """The bytes of shared memory that one side of a conflict writes, as spans; None: not known."""
     if _is_thread(races, writer):
         return np.array([[position, position + 1]])

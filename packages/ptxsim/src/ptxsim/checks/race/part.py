@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 from ptxsim.checks.race.vector_clocks import VectorClocks
 from ptxsim.events.observer import Observer
 
@@ -14,5 +9,5 @@ from ptxsim.events.observer import Observer
 class Part(Observer):
     clocks: VectorClocks  # of the cluster that runs: set before it starts
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         self.races = races

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import itertools
 
 import numpy as np
@@ -32,7 +27,7 @@ class Tcgen05(Part):
     tcgen05.commit.
     """
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         self.history, self.tmem = races.history, races.tensor_memory
         self.operands: dict[tuple, np.ndarray] = {}  # footprints -> byte ranges of shared memory
@@ -156,7 +151,7 @@ class Wgmma(Part):
     belong to the warpgroup (PTX ISA 9.7.15.7.2): the shares of one instruction are one epoch of one queue.
     """
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         self.history = races.history
         self.spans: dict[SharedSpan, np.ndarray] = {}  # -> byte ranges in the shadow

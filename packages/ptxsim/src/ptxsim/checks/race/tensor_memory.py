@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 from collections import deque
 
 import numpy as np
@@ -33,7 +28,7 @@ _NOTHING = np.zeros(0, np.int32)
 class TensorMemoryAccesses(Part):
     """Part of the RaceDetector. The tensor cores report their own accesses through `touch` and `result`."""
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         self.cells: dict[TmemCells, np.ndarray] = {}  # -> cells of the shadow
 

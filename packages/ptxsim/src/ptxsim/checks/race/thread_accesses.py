@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import functools
 
 import numpy as np
@@ -37,7 +32,7 @@ def hands_over(program: Program) -> bool:
 class ThreadAccesses(Part):
     """Part of the RaceDetector: accesses of threads to shared and global memory."""
 
-    def __init__(self, races: RaceDetector):
+    def __init__(self, races):
         super().__init__(races)
         self.history = races.history
         self.others = races.history.others

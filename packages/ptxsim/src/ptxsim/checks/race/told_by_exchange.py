@@ -14,11 +14,6 @@ the place back for all: DeepGEMM's FP8 kernels do that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import functools
 from collections.abc import Callable
 
@@ -34,7 +29,7 @@ from ptxsim.machine.register_files import WHOLE_WARP
 _ACQUIRES = {"acquire", "acq_rel", "sc"}
 
 
-def told_by_exchange(races: RaceDetector, pair: AccessPair) -> bool:
+def told_by_exchange(races, pair: AccessPair) -> bool:
     """Whether a lane of the later side's warp knows of the earlier access, and an exchange hands that on."""
     if pair.each_time.handed_back is not None:
         return True

@@ -7,11 +7,6 @@ Ways that cannot be are left out: in `if (n) start(); while (n) ..` no loop lack
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 import functools
 from collections.abc import Iterator
 
@@ -29,7 +24,7 @@ _MOST = 20_000  # steps on ways that are looked at
 Zero = frozenset[tuple[str, bool]]  # (register, whether it is 0), of those that the program compares with 0
 
 
-def unused(races: RaceDetector, pair: AccessPair) -> bool:
+def unused(races, pair: AccessPair) -> bool:
     """Whether the value of every load of the pair is used nowhere, wherever the two met."""
     met, program = pair.each_time.met, races.launch.program
     apart = any(barrier.mixed for barrier in cta_barriers(races.cluster).values())

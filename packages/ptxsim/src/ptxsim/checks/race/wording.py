@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxsim.checks.race.detector import RaceDetector
-
 from ptxsim.checks import phrases
 from ptxsim.checks.phrases import load_unit, source_line
 from ptxsim.checks.race.access import Access
@@ -28,7 +23,7 @@ UNITS = {
 }
 
 
-def text_of(races: RaceDetector, access: Access, name_issuer: bool = False) -> str:
+def text_of(races, access: Access, name_issuer: bool = False) -> str:
     """`the write by TMA store of D at (0, 0) (line 12)`."""
     row, line = instr_of(races, access.row), line_text(races, access.row)
     if access.kind == "thread":
@@ -45,32 +40,32 @@ def text_of(races: RaceDetector, access: Access, name_issuer: bool = False) -> s
     return f"the {access.verb} by {unit}{access.detail}{by}{line}"
 
 
-def elsewhere(races: RaceDetector, cluster: int) -> str:
+def elsewhere(races, cluster: int) -> str:
     """A cluster of the grid, or its CTA (as blockIdx) if clusters have only one."""
     if races.cluster.ctas == 1:
         return f"CTA {races.launch.cluster_cta_ids(cluster)[0]}"
     return f"cluster {cluster}"
 
 
-def line_text(races: RaceDetector, row: int) -> str:
+def line_text(races, row: int) -> str:
     """` (line 12)`."""
     known = instr_of(races, row) is not None
     return f" ({source_line(races.launch.program, row)})" if known else ""
 
 
-def work_of(races: RaceDetector, row: int) -> str:
+def work_of(races, row: int) -> str:
     """What a tensor core does: `MMA`, or `tcgen05.cp`."""
     instr = instr_of(races, row)
     return "MMA" if instr is None or instr.mods[0] == "mma" else f"{instr.op}.{instr.mods[0]}"
 
 
-def barrier_of(races: RaceDetector, place: tuple[int, int]) -> str:
+def barrier_of(races, place: tuple[int, int]) -> str:
     """`full[1] of CTA 0`; the CTA only if the cluster has several."""
     name = races.reporter.shared_name(place[1])
     return f"{name} of CTA {place[0]}" if races.cluster.ctas > 1 else name
 
 
-def thread_of(races: RaceDetector, agent: int) -> str:
+def thread_of(races, agent: int) -> str:
     cta, inside = divmod(agent, races.clocks.per_cta)
     if races.clocks.threads_per_agent > 1:
         return f"warp {inside} of CTA {cta}"
@@ -78,7 +73,7 @@ def thread_of(races: RaceDetector, agent: int) -> str:
     return f"thread {inside}{owner}"
 
 
-def threads_of(races: RaceDetector, agents: list[int]) -> str:
+def threads_of(races, agents: list[int]) -> str:
     """`threads 0, 32 and 64`: agents of one CTA."""
     names = [str(agent % races.clocks.per_cta) for agent in agents[:SHOWN]]
     names = [*names, f"{len(agents) - SHOWN} more"] if len(agents) > SHOWN else names
@@ -87,7 +82,7 @@ def threads_of(races: RaceDetector, agents: list[int]) -> str:
     return f"{unit} {', '.join(names[:-1])} and {names[-1]}{owner}"
 
 
-def side_of(races: RaceDetector, access: Access) -> dict:
+def side_of(races, access: Access) -> dict:
     row = instr_of(races, access.row)
     side = {"what": text_of(races, access), "kind": access.kind, "verb": access.verb}
     if row is not None:
@@ -95,16 +90,16 @@ def side_of(races: RaceDetector, access: Access) -> dict:
     return side
 
 
-def instr_of(races: RaceDetector, row: int):
+def instr_of(races, row: int):
     return races.launch.program.instrs[row]
 
 
-def line_of(races: RaceDetector, row: int) -> phrases.SourceLine:
+def line_of(races, row: int) -> phrases.SourceLine:
     instr = instr_of(races, row)
     return phrases.line_of(races.launch.program, row) if instr is not None else ("", row)
 
 
-def coordinates(races: RaceDetector, access: Access, space: str, position: int) -> str:
+def coordinates(races, access: Access, space: str, position: int) -> str:
     """For a copy: its box or its source, or that the place is in the tensor map that it reads."""
     if access.kind not in COPIES:
         return ""
@@ -121,11 +116,11 @@ def coordinates(races: RaceDetector, access: Access, space: str, position: int) 
     return f" of {tensor.box_text(op.copy.start)}{outside}"
 
 
-def _position(races: RaceDetector, span) -> int:
+def _position(races, span) -> int:
     return span.rank * races.history.window + span.first
 
 
-def place_of_conflict(races: RaceDetector, space: str, position: int) -> tuple[str, str, int]:
+def place_of_conflict(races, space: str, position: int) -> tuple[str, str, int]:
     """(name of the place, name of its buffer, CTA rank)."""
     if space == "tmem":
         rank, lane, column = place_of(position)
