@@ -132,9 +132,10 @@ def test_clusters_that_wait_for_each_other_are_told_so(alone):
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_what_the_simulator_has_no_model_of_is_told(alone):
-    adds = 'asm volatile("multimem.st.relaxed.sys.global.u32 [%0], 1;" :: "l"(D_ptr));'
+    rounds = ".reg .b32 x; .reg .f32 f; mov.b32 x, 7; mov.f32 f, 0f3F800000; cvt.rs.f16x2.f32 x, f, f, x;"
+    adds = f'asm volatile("{{{rounds}}}");'
     judged = judge(Run(2, TILE, "windows", 5, 5, record=not alone, alone=alone), edited(adds))
-    assert not judged.right and "multimem is not modelled" in judged.reason
+    assert not judged.right and "cvt.rs is not modelled" in judged.reason
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,7 @@ def test_scalar_instructions_refuse_words_they_do_not_have(name):
     "mapa.shared::cluster.u64 %y0, %x1, %x2;", "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%x0, %x1}, [%x2];",
     "bar.sync.cta 0;", "bar.arrive.cta 0, 32;", "bar.popc.red.u32 %x0, 0, %p;",
     "match.all.all.sync.b32 %x0|%p, %x1, -1;", "st.const.b32 [%y0], %x0;",
-    "ld.local.volatile.b32 %x0, [%y0];", "ld.shared.L1::evict_last.b32 %x0, [%sm];",
+    "ld.relaxed.cta.local.b32 %x0, [%y0];", "ld.shared.L1::evict_last.b32 %x0, [%sm];",
     "ld.global.cg.L1::evict_last.b32 %x0, [%y0];", "ld.global.nc.cv.b32 %x0, [%y0];",
     "ld.global.v8.b64 {%y0, %y1, %y2, %y3, %y0, %y1, %y2, %y3}, [%y0];",
     "ld.global.L2::evict_last.b32 %x0, [%y0];", "ld.global.b32 %x0, [%y0], %y1;",

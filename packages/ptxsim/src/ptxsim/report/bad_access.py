@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ptxsim.causes.catalogue import CAUSES
+from ptxsim.events.views import Split
 from ptxsim.frontend.ast import Instr
 from ptxsim.isa.address_map import (
     CONVERT,
@@ -20,9 +21,6 @@ from ptxsim.isa.address_map import (
     shared_place,
 )
 from ptxsim.report.names import local_place
-
-if TYPE_CHECKING:
-    from ptxsim.events.views import Split
 
 _FAULTS: dict[int, tuple[str, str, Any]] = {  # fault of an address -> kind, message, hint
     FAULT_MISALIGNED: (
