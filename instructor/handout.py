@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -121,8 +122,8 @@ def leaks(folder: Path, built: Sequence[str] = ()) -> list[str]:
             continue
         try:
             text = (gzip.decompress if path.suffix == ".gz" else bytes)(path.read_bytes()).decode()
-        except UnicodeDecodeError:
-            found.append(f"{name}: not text, so nobody has looked into it")
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error):
+            found.append(f"{name}: not text, or cannot be unpacked, so nobody has looked into it")
             continue
         found += [f"{name}:{line}: a hidden size" for line in _lines(sizes, text)]
         found += [f"{name}: the salt"] if salt in text else []

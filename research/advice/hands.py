@@ -1,6 +1,6 @@
-"""Mistakes in kernels by other authors: mistakes.toml.xz has them right, and what changes them.
+"""Mistakes in kernels by other authors: mistakes.toml.xz holds right kernels, and the edits that break them.
 
-Slips are planted in the reference, whose names and structure the advice may be fitted to. These files have
+Slips are planted in the reference, whose names and structure the advice may be fitted to. These kernels have
 other names, barriers without the classes of the lab, other roles, rings and loops.
 """
 

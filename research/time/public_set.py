@@ -26,7 +26,7 @@ PLAIN = Path(__file__).with_name("plain.cu.xz")
 
 @dataclass
 class Plain:
-    """A kernel of plain.cu. `size`: M, N, K of a product, otherwise the extents that `scalars` name."""
+    """A kernel of plain.cu.xz. `size`: M, N, K of a product, otherwise the extents that `scalars` name."""
 
     kernel: str
     size: tuple[int, ...]
@@ -158,7 +158,7 @@ def artifact(ptx: str, entry: str, grid, block, shared: int, buffers, scalars=()
 
 
 def plain(one: Plain) -> Artifact:
-    """A kernel of plain.cu, alone in its module."""
+    """A kernel of plain.cu.xz, alone in its module."""
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "k.ptx"
         source = text.with_suffix(".cu")

@@ -45,6 +45,18 @@ def test_memory_that_only_the_program_explains(where, told):
     assert told in finding.message
 
 
+def test_device_memory_that_nobody_has_allocated_is_not_the_hosts(monkeypatch):
+    """The program maps all of the arena, so every address in it is one of the process."""
+    monkeypatch.setattr("ptxsim.driver.strange_places._in_process", lambda *_: True)
+    arena = Arena(1 << 24)
+    address = arena.allocate(1000) + (1 << 23)
+    message = f"load: address {address:#x}, which no buffer holds"
+    finding = Finding("out-of-bounds", "error", message)
+    finding.evidence["address"] = address
+    name_place(finding, arena, os.getpid())
+    assert finding.message == message
+
+
 @pytest.mark.parametrize("cooperative, verdict", [(None, "clean"), (True, "clean"), (False, "error")])
 def test_only_a_cooperative_launch_has_the_barrier_of_a_grid(cooperative, verdict):
     """cooperative_groups traps where %envreg1:%envreg2 are null (cooperative_groups.h)."""

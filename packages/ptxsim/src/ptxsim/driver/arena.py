@@ -72,6 +72,10 @@ class Arena:
     def view(self, address: int, size: int) -> np.ndarray:
         return self._bytes[address - BASE : address - BASE + size]
 
+    def covers(self, address: int) -> bool:
+        """Whether an address is of device memory, allocated or not. The program maps all of it, too."""
+        return BASE <= address < BASE + 2 * self.size
+
     def was_at(self, address: int) -> Allocation | None:
         """The freed allocation that an address lies in."""
         freed = self.freed.values()

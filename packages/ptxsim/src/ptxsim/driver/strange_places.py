@@ -16,12 +16,17 @@ def name_place(finding: Finding, arena: Arena, process: int) -> None:
     if freed is not None:
         place = f"{freed.name} + {address - freed.address} B, which is freed"
         hint = "free it after its last use"
-    elif place.endswith("which no buffer holds") and _in_process(address, process):
+    elif (
+        place.endswith("which no buffer holds")
+        and not arena.covers(address)
+        and _in_process(address, process)
+    ):
         place = f"address 0x{address:x}, in the host memory of the program"
         hint = "pointers for kernels, also inside structs, come from cudaMalloc and the like"
     else:
         return
     finding.message, finding.hint = f"{text}: {place}", hint
+    finding.evidence.pop("cause", None)
 
 
 def _in_process(address: int, process: int) -> bool:

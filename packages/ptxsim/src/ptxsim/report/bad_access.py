@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxsim.causes.catalogue import CAUSES
-from ptxsim.events.views import Split
 from ptxsim.frontend.ast import Instr
 from ptxsim.isa.address_map import (
     CONVERT,
@@ -21,6 +20,9 @@ from ptxsim.isa.address_map import (
     shared_place,
 )
 from ptxsim.report.names import local_place
+
+if TYPE_CHECKING:  # imports numpy: see findings.py
+    from ptxsim.events.views import Split
 
 _FAULTS: dict[int, tuple[str, str, Any]] = {  # fault of an address -> kind, message, hint
     FAULT_MISALIGNED: (

@@ -125,9 +125,11 @@ def bulk_copy(instr):
 
 
 def _aligned(cluster: Cluster, split: Lanes, size: int, *addresses: int) -> bool:
-    if wrong := [hex(number) for number in (size, *addresses) if number % 16]:
-        must = f"size and both addresses must be multiples of 16, and {' and '.join(wrong)} is not"
-        cluster.reporter.add("misaligned", "error", f"bulk copy of {size} B: {must}", split=split, key="bulk")
+    wrong = [f"{size} B"] * (size % 16 > 0) + [hex(address) for address in addresses if address % 16]
+    if wrong:
+        told = f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not"
+        message = f"bulk copy of {size} B: size and both addresses must be multiples of 16, and {told}"
+        cluster.reporter.add("misaligned", "error", message, split=split, key="bulk")
         return False
     return True
 

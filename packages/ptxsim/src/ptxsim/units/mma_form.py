@@ -83,7 +83,7 @@ def decode_form(instr) -> MmaForm:
         _require_legal(instr, f"m{m}n{n}k{k}", (d, a, b, c), sparse)
     elif c != d:
         raise refuse(instr, f"C and D have different types, .{c} and .{d}; ptxas refuses it, too")
-    elif kind != "f8f6f4" and kind != "mxf8f6f4":
+    elif kind not in ("f8f6f4", "mxf8f6f4"):
         a = b = PACKED
     bitwise = next((x for x in ("xor", "and") if x in mods), "")
     made = decode_sparse(instr, k, BITS[a], instr.operands[5]) if sparse else None
@@ -146,7 +146,7 @@ _TYPES = (
     ".d.half.half.d", ".f32.wide.wide.f32", ".d.eight.eight.d", "{.satfinite}.s32.int.int.s32",
 )  # fmt: skip
 _FP4 = ".f32.e2m1.e2m1.f32"
-_KINDS = (  # K, for dense A; the rest; number of operands for scale factors
+_KINDS = (  # K, for dense A; the rest; the operands of scale factors
     (32, "kind::f8f6f4.d.low.low.d", ""),
     (32, "kind::mxf8f6f4.block_scale{.scale_vec::1X}.f32.low.low.f32.ue8m0", ", sa, i, sb, j"),
     (64, f"kind::mxf4.block_scale{{.scale_vec::2X}}{_FP4}.ue8m0", ", sa, i, sb, j"),

@@ -121,7 +121,9 @@ def unit(
 
 
 def find_unit(instr: Instr) -> UnitSpec | None:
-    """The unit whose name is the longest dotted prefix of the opcode."""
+    """The unit whose name is the longest dotted prefix of the opcode. Where modifiers come in any order: the
+    longest name whose words the opcode all has.
+    """
     parts = (instr.op, *instr.mods)
     if instr.op in _ANY_ORDER:
         named = [spec for spec in UNITS.values() if set(spec.name.split(".")) <= set(parts)]

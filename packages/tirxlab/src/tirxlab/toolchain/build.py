@@ -115,7 +115,7 @@ def _draft(kernel: PrimFunc, info: KernelInfo, arch: str) -> Artifact:
     except Exception as error:  # TVM raises many types
         raise lowering_message(error, kernel, info) from None
     if 0 in launch.grid:
-        raise BuildError(_NO_CTA.format(launch.grid), info.file, first_line_with("cta_id", info))
+        raise BuildError(_NO_CTA.format(launch.grid), info.file, first_line_with("cta_id", info) or info.line)
     return Artifact(
         arch=arch,
         entry=launch.entry,

@@ -62,7 +62,7 @@ def compile_message(error: nvrtc.CompileError, cuda: str, info) -> BuildError:
 
 
 def first_line_with(name: str, info) -> int:
-    """The kernel's first line with this name; 0 if it has none."""
+    """The kernel's first line whose code has this name, a regular expression; 0 if none has it."""
     lines = enumerate(linecache.getlines(info.file)[info.line - 1 :], info.line)
     return next((line for line, text in lines if re.search(rf"\b{name}\b", text.split("#")[0])), 0)
 

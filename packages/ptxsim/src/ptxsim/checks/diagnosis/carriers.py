@@ -37,8 +37,8 @@ def likely(races: RaceDetector, pair: AccessPair, forward: list) -> list:
     warp, reader = pair.second.warp(races), pair.first.warp(races)
     own, group = own_signals(races, pair.first), set()
     if pair.first.kind in ("ld", "thread") and reader is not None:
-        handed = races.handshakes.handed
-        group = {p for w in range(reader // 4 * 4, reader // 4 * 4 + 4) for p in handed.get(w, ())}
+        first = reader // 4 * 4
+        group = {p for w in range(first, first + 4) for p in races.handshakes.handed_by(w)}
     return sorted(
         forward, key=lambda p: (p not in own, p not in group, p not in peers, (warp, p) not in pair.seen)
     )

@@ -24,7 +24,7 @@ def peers_unasked(races: RaceDetector, pair: AccessPair) -> Reason | None:
     if (reader.verb, load.kind) != ("read", "bytes") or warp is None or issuer is None:
         return None
     cta, other = warp // per_cta, issuer // per_cta
-    handed = races.handshakes.handed.get(warp, {})
+    handed = races.handshakes.handed_by(warp)
     if cta == other or any(rank != cta for rank, _ in handed):
         return None
     for place in handed:

@@ -12,7 +12,9 @@ from ptxsim.events.records import Place
 
 
 def twice_in_a_row(case: Case, place: Place, it: str = "it") -> Reason | None:
-    """A thread signals a barrier, called `it`, more often than it counts its arrivals, at once."""
+    """A thread signals a barrier several times with nothing in between, more often than init leaves room for.
+    it: what the message calls the barrier.
+    """
     record, history = record_of(case.cluster), case.histories[place]
     each = history.count // max(threads_in(history.arriving()), 1)
     if record is None or not each:

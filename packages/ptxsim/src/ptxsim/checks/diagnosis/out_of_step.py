@@ -171,7 +171,7 @@ def _phase_of_many(races: RaceDetector, pair: AccessPair, place: Place) -> Reaso
 def _let_pass(races: RaceDetector, pair: AccessPair) -> str:
     """Which wait let the MMA's issuer pass: its last one for a barrier that the reader signals when done."""
     reader, issuer = (races.clocks.warp_of(access.by) for access in (pair.second, pair.first))
-    for back in races.handshakes.handed.get(reader, {}):
+    for back in races.handshakes.handed_by(reader):
         seen, name = pair.seen.get((issuer, back)), barrier_of(races, back)
         if seen is not None:
             line, which = line_text(races, max(seen.rows)), phase_name(seen.phase)
@@ -188,7 +188,7 @@ def others_columns(races: RaceDetector, pair: AccessPair, awaited: Place, theirs
     """
     reader, histories = races.clocks.warp_of(pair.second.by), history_of(races.cluster)
     mine = races.clocks.warp_of(pair.first.by)
-    for back in races.handshakes.handed.get(reader, {}):
+    for back in races.handshakes.handed_by(reader):
         partners = set(histories[back].waits) if back in histories else set()
         if partners & theirs and mine not in partners:
             warps = {"theirs": min(theirs), "mine": mine}

@@ -87,12 +87,14 @@ class SharedMemory(Observer):
             i is not None and i.op in ("atom", "red") and "exch" not in i.mods for i in launch.program.instrs
         ]
         self.adds = np.array([*adds, False])
-        self.good: set[SharedSpan] = set()  # known to be written
+        self.good: set[SharedSpan] = set()  # known to be written, and looked at for their swizzle
+        self.flags: dict[tuple[int, int], int] = {}  # (rank, first byte) of a copy -> what it has last set
         self.matters: list[Finding] = []  # in some cluster, what was read is of use
 
     def start(self, cluster: Cluster) -> None:
         self.written[:] = 0
         self.good.clear()
+        self.flags.clear()
         self.unread: list[Unread] = []
         self.results = observer_of(cluster.bus, IdleResults)
 
@@ -106,6 +108,10 @@ class SharedMemory(Observer):
         mode = copy.tensor.swizzle
         flag = _TILED + _MODES.index(mode) if mode or len(copy.tensor.dims) > 1 else 1
         for span in copy.targets:
+            place = span.rank, span.first
+            if self.flags.setdefault(place, flag) != flag:
+                self.flags[place] = flag
+                self.good.clear()  # what is there may be arranged in another way now
             if span.inside:
                 self.written[span.rank, span.first : span.last + 1] = flag
             else:
@@ -261,4 +267,4 @@ class SharedMemory(Observer):
 def _told(mode: Mode) -> str:
     """`the 128 B swizzle`, `no swizzle`."""
     span, _, atom = str(mode).partition("_")
-    return f"the {span} B swizzle{f' of {atom}' if atom else ''}" if mode else "no swizzle"
+    return f"the {span} B swizzle{f' ({atom})' if atom else ''}" if mode else "no swizzle"

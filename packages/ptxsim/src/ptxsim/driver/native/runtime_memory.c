@@ -75,7 +75,9 @@ static Err copied(void *to, size_t to_pitch, const void *from, size_t from_pitch
   if (!width || !height) return note(OK);
   int wrong = ((kind == TO_DEVICE || kind == ON_DEVICE) && !in_arena(to)) ||
               ((kind == TO_HOST || kind == ON_DEVICE) && !in_arena(from));
-  if (wrong) complain("error 1: a copy of this kind needs device memory on the other side: cudaMemcpy(to, from, ..)");
+  if (wrong)
+    complain("error 1: %s is not device memory, which a copy of this kind needs there: cudaMemcpy(to, from, ..)",
+             kind != TO_HOST && !in_arena(to) ? "the target" : "the source");
   if (wrong || kind < 0 || kind > 4) return note(INVALID_VALUE);
   Graph *graph = capturing(stream);
   if (graph) return note(record_copy(graph, to, to_pitch, from, from_pitch, width, height));
