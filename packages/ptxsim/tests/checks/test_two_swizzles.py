@@ -10,6 +10,10 @@ from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.isa.layouts.swizzle import XORS
 
 
+class Program:
+    instrs = ()
+
+
 class Said(list):
     def add(self, kind, severity, message, *rest, key=None):
         self.append((kind, severity))
@@ -22,8 +26,7 @@ CHUNKS = np.arange(64, 128)  # 1 KB: eight rows of 128 B
 
 
 def checks_of(said):
-    program = types.SimpleNamespace(instrs=())
-    launch = types.SimpleNamespace(shared_window=4096, ctas_per_cluster=1, program=program)
+    launch = types.SimpleNamespace(shared_window=4096, ctas_per_cluster=1, program=Program())
     return SharedMemory(launch, said)
 
 

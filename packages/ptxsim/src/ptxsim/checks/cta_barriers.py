@@ -17,9 +17,8 @@ class CtaBarrier:
     counts: dict[int | None, int] = field(default_factory=dict)  # threads expected -> a row
     mixed: tuple[int, ...] = ()  # two rows that met in one phase
     clash: bool = False  # two counts met in one phase
-    how: dict[int, set[bool]] = field(
-        default_factory=dict
-    )  # warp -> whether it waits (True), or only arrives
+    # Warp -> whether it waits (True), or only arrives.
+    how: dict[int, set[bool]] = field(default_factory=dict)
 
     @property
     def waited(self) -> bool:

@@ -36,6 +36,11 @@ class Case:
         """The elements of the array that a barrier belongs to, in its CTA."""
         return ring_of(self.histories, place, self.reporter.shared_array)
 
+    def answers(self, place: Place) -> list[Place]:
+        """The other barriers that those who signal this one wait for."""
+        signallers = self.histories[place].signallers
+        return [p for p, h in self.histories.items() if p != place and signallers & h.waits.keys()]
+
     def of_array(self, array: str) -> list[BarrierHistory]:
         """The barriers of an array, in all CTAs of the cluster."""
         return [history for place, history in self.histories.items() if self.array(place) == array]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ptxsim.checks.barrier_history import BarrierHistory, threads_in
 from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.in_a_row import twice_in_a_row
@@ -17,14 +15,8 @@ from ptxsim.events.records import Place
 
 def let_in(case: Case, place: Place) -> Reason | None:
     """Why the barriers that the signallers of this one wait for do not hold them back."""
-    return next((found for back in _answers(case, place) if (found := _why(case, place, back))), None)
-
-
-def _answers(case: Case, place: Place) -> Iterator[Place]:
-    """The barriers that those who signal this one wait for, those of the same index first."""
-    signallers = case.histories[place].signallers
-    backs = (p for p, h in case.histories.items() if p != place and signallers & set(h.waits))
-    yield from sorted(backs, key=lambda p: index_of(case, p) != index_of(case, place))
+    backs = sorted(case.answers(place), key=lambda p: index_of(case, p) != index_of(case, place))
+    return next((found for back in backs if (found := _why(case, place, back))), None)
 
 
 def _why(case: Case, place: Place, back: Place) -> Reason | None:

@@ -48,8 +48,7 @@ def _own_lines(case: Case, place: Place) -> Reason | None:
 
 def _lets_in_twice(case: Case, place: Place) -> Reason | None:
     """This barrier, or one that its signallers wait for, is signalled twice in a row."""
-    lets_in = (p for p, h in case.histories.items() if case.histories[place].signallers & set(h.waits))
-    found = (twice_in_a_row(case, p, case.name(p)) for p in lets_in if p != place)
+    found = (twice_in_a_row(case, p, case.name(p)) for p in case.answers(place))
     return twice_in_a_row(case, place) or next((one for one in found if one is not None), None)
 
 

@@ -8,6 +8,7 @@ that reads it names it, too.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,7 @@ from ptxsim.isa.address_map import OFFSET_MASK, RANK_SHIFT, SHARED_BASE, SHARED_
 from ptxsim.isa.layouts.swizzle import XORS, Mode, swizzle
 from ptxsim.jit import bytecode
 from ptxsim.jit.compiled import compiled
+from ptxsim.lowering.emit import Program
 from ptxsim.report.findings import Finding, Reporter
 from ptxsim.units.tma_boxes import box_index
 
@@ -65,6 +67,13 @@ def follow_log(log, written, adds, found):
     return count
 
 
+@functools.lru_cache(maxsize=16)
+def _adding_rows(program: Program) -> np.ndarray:
+    """Per row, and for no row: whether it is an atomic that begins with what is in memory."""
+    adds = [i is not None and i.op in ("atom", "red") and "exch" not in i.mods for i in program.instrs]
+    return np.array([*adds, False])
+
+
 @dataclass
 class Unread:
     """Tensor cores or TMA that read unwritten bytes, in one cluster."""
@@ -83,10 +92,7 @@ class SharedMemory(Observer):
         flags = np.arange(_TILED + len(_MODES), dtype=np.uint8)
         self.full = np.repeat(flags, 16).view(np.complex128)
         self.found = np.zeros((_LIMIT, 2), np.int64)
-        adds = [
-            i is not None and i.op in ("atom", "red") and "exch" not in i.mods for i in launch.program.instrs
-        ]
-        self.adds = np.array([*adds, False])
+        self.adds = _adding_rows(launch.program)
         self.good: set[SharedSpan] = set()  # known to be written, and looked at for their swizzle
         self.flags: dict[tuple[int, int], int] = {}  # (rank, first byte) of a copy -> what it has last set
         self.matters: list[Finding] = []  # in some cluster, what was read is of use
