@@ -1,7 +1,9 @@
-"""Saved kernels, arrays and results of a study in one file: a tar of plain files, compressed as a whole by
-xz, or by bzip2 if its name says so, which suits prose better.
+"""Saved kernels, arrays and results of a study in one file: a tar, compressed as a whole by xz, or by bzip2
+if its name says so, which suits prose better.
 
-Kernels resemble one another, so compressing them together takes a third of the space of compressing each.
+The tar has two members: `names.json`, the names with their sizes, folder by folder, and `data`, the files one
+after the other, those of one kind together. Kernels resemble one another, so compressing them together takes
+a third of the space of compressing each; a header for each file would take as much as a small kernel.
 Artifacts (`*.lab`) and arrays (`*.npz`) are zips: their parts are stored separately, and joined on reading.
 PTX is stored without its register numbers, which registers.py stores separately, for all kernels together; it
 is stored as it is if that would lose something. An array may be stored with the first bytes of all numbers
@@ -13,10 +15,11 @@ from __future__ import annotations
 
 import bz2
 import io
+import json
 import lzma
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -26,6 +29,7 @@ from research.registers import Numbers, coded, plain
 SUFFIX = ".tar.xz", ".tar.bz2"
 NESTED = (".lab", ".npz")  # zips whose parts are stored separately
 PTX, AS_IS = ".ptx", "!as-is"  # the second: suffix of the name of PTX that registers.py cannot code
+NAMES, DATA = "names.json", "data"  # the members of the tar
 NEAR, DISTANT = "!registers", "!distant.npy"  # register numbers of all PTX, in file order, before the PTX
 ARRAY, PLANES, HEAD = ".npy", "!planes-", 128  # of an array: suffix, mark of planes, header bytes
 _TEXT = {"lc": 4, "pb": 0}  # filter options that suit text rather than four-byte words
@@ -52,26 +56,32 @@ def _unpacked(file: Path, inside: str) -> Iterator[tuple[str, bytes]]:
     including parts of nested zips.
     """
     near, numbers = b"", Numbers()
+    for stored, data in _members(file):
+        name, planes, width = stored.partition(PLANES)
+        ours = name.startswith(inside)
+        if planes and (ours or name == DISTANT):
+            data = _array(data, int(width), _transposed_back)
+        if name == NEAR:
+            near = data
+        elif name == DISTANT:
+            numbers = Numbers(near, np.load(io.BytesIO(data)))
+        elif name.endswith(PTX):
+            text = data.decode()
+            codes = numbers.of(text)
+            if ours:
+                yield name, plain(text, *codes).encode()
+        elif ours:
+            yield name.removesuffix(AS_IS), data
+
+
+def _members(file: Path) -> Iterator[tuple[str, bytes]]:
+    """(name, data) of everything in a store, as it is stored."""
     with tarfile.open(file) as tar:
-        for member in tar:
-            name, planes, width = member.name.partition(PLANES)
-            ours = name.startswith(inside)
-            if not ours and not name.endswith((PTX, NEAR, DISTANT)):
-                continue
-            data = tar.extractfile(member).read()
-            if planes:
-                data = _array(data, int(width), _transposed_back)
-            if name == NEAR:
-                near = data
-            elif name == DISTANT:
-                numbers = Numbers(near, np.load(io.BytesIO(data)))
-            else:
-                if name.endswith(PTX):
-                    text = data.decode()
-                    codes = numbers.of(text)
-                    data = plain(text, *codes).encode() if ours else b""
-                if ours:
-                    yield name.removesuffix(AS_IS), data
+        folders = json.load(tar.extractfile(NAMES))
+        sizes = {folder + name: size for folder, sized in folders.items() for name, size in sized.items()}
+        data = tar.extractfile(DATA)
+        for name in _in_order(sizes):
+            yield name, data.read(sizes[name])
 
 
 def save(path: Path, files: dict[str, bytes]) -> None:
@@ -85,13 +95,24 @@ def save(path: Path, files: dict[str, bytes]) -> None:
             flat[name] = data
     packed = lzma.LZMACompressor(filters=_SETTINGS)
     plain = io.BytesIO()
+    stored = _packed(flat)
+    folders: dict[str, dict[str, int]] = {}
+    for name in sorted(stored):
+        end = name.rfind("/") + 1
+        folders.setdefault(name[:end], {})[name[end:]] = len(stored[name])
+    names, data = json.dumps(folders).encode(), b"".join(stored[name] for name in _in_order(stored))
     with tarfile.open(fileobj=plain, mode="w") as tar:
-        for name, data in _packed(flat).items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
+        for member, content in ((NAMES, names), (DATA, data)):
+            info = tarfile.TarInfo(member)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
     data, prose = plain.getvalue(), path.suffix == ".bz2"
     path.write_bytes(bz2.compress(data) if prose else packed.compress(data) + packed.flush())
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """The names in the order of the data: register numbers are needed before the PTX."""
+    return sorted(names, key=lambda name: (not name.startswith((NEAR, DISTANT)), name != NEAR, *_alike(name)))
 
 
 def _packed(flat: dict[str, bytes]) -> dict[str, bytes]:

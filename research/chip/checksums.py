@@ -1,7 +1,7 @@
 """Keeps checksums of data that must be equal bit for bit: `python -m research.chip.checksums ARCHIVE OUT`.
 
-Applies to every array of SMALLEST bytes or more that ptxsim leaves as the chip did in both orders; OUT has
-everything else of ARCHIVE, a store that again.py or replay.py wrote.
+Applies to every array of SMALLEST bytes or more that ptxsim leaves as the chip did in both orders; of other
+large arrays a sample is kept. OUT has everything else of ARCHIVE, a store that again.py or replay.py wrote.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from research import store
-from research.chip.compact import checksums
+from research.chip.compact import LARGE, checksums, sampled
 from research.chip.replay import BLACKWELL, ORDERS, Caught, files_of, load_caught
 
 SMALLEST = 128  # bytes of an array that is kept as checksums
@@ -22,7 +22,7 @@ SMALLEST = 128  # bytes of an array that is kept as checksums
 
 def with_checksums(archive: Path) -> dict[str, bytes]:
     """The files of an archive, with checksums for arrays that all runs of ptxsim leave bit for bit as the
-    chip did.
+    chip did, and samples of large ones that they do not.
     """
     files = files_of(archive)
     caught: dict[str, list[Caught]] = {}
@@ -36,6 +36,9 @@ def with_checksums(archive: Path) -> dict[str, bytes]:
             large &= {n for n in large if (left[n].view(np.uint8) == data[f"out{n}"]).all()}
         for number in large:
             data[f"sums{number}"] = checksums(data.pop(f"out{number}"))
+        for number in range(len(ones[0].after)):
+            if (whole := data.get(f"out{number}", np.empty(0))).size == ones[0].before[number].size > LARGE:
+                data[f"out{number}"] = sampled(whole.view(ones[0].dtype_of(number))).view(np.uint8)
         made = io.BytesIO()
         np.savez(made, **data)
         files[f"{name}.npz"] = made.getvalue()

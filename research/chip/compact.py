@@ -2,7 +2,8 @@
 
 Numbers that only feed a kernel need no storage: the names of kernel and array seed them, and index.json says
 which are drawn, and how (again.py). Data that ptxsim leaves as the chip did, bit for bit, is kept as one
-checksum for every BLOCK bytes (checksums.py).
+checksum for every BLOCK bytes (checksums.py). Of a large array whose last bits differ, one number in EVERY is
+kept: an odd step, so that every row and column of a tile has some.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 VALUES = np.array([-1.0, -0.5, 0.5, 2.0])
 SCALES = {"int8": 2}  # factor of VALUES for types without halves
 BLOCK = 1024  # bytes per checksum
+LARGE, EVERY = 8192, 7  # bytes; one number in seven
 SHOWN = 8  # numbers of a block that differs
 
 Random = np.random.RandomState  # NumPy keeps its streams stable across versions
@@ -46,6 +48,11 @@ def drawn(kernel: str, array: int, dtype: str, nbytes: int, kind: str) -> np.nda
     random = Random(zlib.crc32(f"{kernel} {array}".encode()))
     numbers = KINDS[kind](random, nbytes // numpy_type(dtype).itemsize) * SCALES.get(dtype, 1)
     return numbers.astype(numpy_type(dtype)).view(np.uint8)
+
+
+def sampled(data: np.ndarray) -> np.ndarray:
+    """One number in EVERY of an array with the type of its numbers."""
+    return np.ascontiguousarray(data[::EVERY])
 
 
 def checksums(data: np.ndarray) -> np.ndarray:

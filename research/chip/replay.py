@@ -26,7 +26,7 @@ import numpy as np
 
 import ptxsim
 from research import store
-from research.chip.compact import blocks_that_differ, drawn, numpy_type
+from research.chip.compact import blocks_that_differ, drawn, numpy_type, sampled
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}  # relative
 SCALARS = {"i1": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u64": "uint64"}
@@ -54,7 +54,7 @@ class Caught:
     spec: dict
     ptx: str
     before: tuple[np.ndarray, ...]  # bytes of each storage
-    after: tuple[np.ndarray, ...]  # bytes that the chip left, or uint32 checksums of their blocks
+    after: tuple[np.ndarray, ...]  # bytes that the chip left, all or sampled, or checksums (uint32)
 
     @property
     def pointers(self) -> list[dict]:
@@ -111,7 +111,7 @@ class Caught:
         chip = self.after[number]
         if chip.dtype == np.uint32:
             return blocks_that_differ(chip, ours)
-        return differs(chip.view(ours.dtype), ours)
+        return differs(chip.view(ours.dtype), ours if chip.nbytes == ours.nbytes else sampled(ours))
 
 
 def differs(chip: np.ndarray, ours: np.ndarray) -> str:

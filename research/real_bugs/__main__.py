@@ -14,16 +14,18 @@ from collections import Counter
 
 from research.real_bugs.corpus import FOLDER, Case, Verdict, load_corpus, outcome, run
 
-_HEAD = "| source | date | what was wrong | before | after |\n|---|---|---|---|---|"
+_HEAD = "| source | date | what was wrong | before the fix |\n|---|---|---|---|"
 _PLACE = re.compile(r"(<!-- table: begin -->\n).*(<!-- table: end -->)", re.S)
 
 
 def row(case: Case, before: Verdict, after: Verdict) -> str:
     name, date = case.source.rsplit(", ", 1)
     first = before.findings[0] if before.findings else None
-    said = f"{outcome(case, before)}: " + (f"{first.severity} `{first.kind}`" if first else "clean")
-    why = f" ({case.open})" if case.open else ""
-    cells = [f"[{name}]({case.link})", date, case.wrong.replace("|", "\\|"), said + why, after.verdict]
+    known = outcome(case, before)
+    said = "" if known == "cause first" else f"{known}: "
+    said += f"{first.severity} `{first.kind}`" if first else "clean"
+    said += f" ({case.open})" * bool(case.open) + f"; after it: {after.verdict}" * (after.verdict != "clean")
+    cells = [f"[{name}]({case.link})", date, case.wrong.replace("|", "\\|"), said]
     return f"| {' | '.join(cells)} |"
 
 

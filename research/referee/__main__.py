@@ -47,7 +47,6 @@ class Row:
     mistake: str  # "" for the unchanged kernel
     verdict: str  # the worst of both orders; `wrong numbers` if no finding is an error
     said: str  # first finding
-    seconds: float | None  # of processor time, both orders; None: not run again
     chip: str = ""  # behaviour on an H200
 
     @property
@@ -56,9 +55,7 @@ class Row:
 
 
 def hopper_as_kept() -> list[Row]:
-    """ptxsim's stored results from when the mistakes ran on the chip, without
-    running it again; no seconds.
-    """
+    """ptxsim's stored results from when the mistakes ran on the chip, without running it again."""
     rows = []
     for bug, entry in json.loads(packed.read(CHIP))["bugs"].items():
         if entry["track"] == "hopper":
@@ -67,7 +64,7 @@ def hopper_as_kept() -> list[Row]:
             first = f"{said[0][0].split(': ')[1]}: {said[0][1].splitlines()[0][:SAID]}" if said else ""
             verdict = "wrong numbers" if verdict != "error" and "wrong" in entry["result"] else verdict
             mistake = "" if bug.startswith("none") else bug
-            rows.append(Row(HOPPER, mistake, verdict, first, None, entry["chip"]))
+            rows.append(Row(HOPPER, mistake, verdict, first, entry["chip"]))
     return rows
 
 
@@ -91,13 +88,13 @@ def later_rungs() -> list[Row]:
     for key, artifact in rungs.cases().items():
         kernel, _, mistake = key.partition(": ")
         if kernel != HOPPER:
-            start, findings, right = time.process_time(), [], True
+            findings, right = [], True
             for order in ORDERS:
                 data, expected = rungs.arrays(key, artifact)
                 findings += sim.run(artifact, data, order=order).findings
                 right &= negative.judge(data[2].astype("float32"), expected) == "right"
             mistake = "" if mistake == "as it is" else mistake
-            rows.append(_row(kernel, mistake, findings, right, start, log[key]["alone"]["result"]))
+            rows.append(_row(kernel, mistake, findings, right, log[key]["alone"]["result"]))
             print(f"{key}: {rows[-1].verdict}", flush=True)
     return rows
 
@@ -105,12 +102,12 @@ def later_rungs() -> list[Row]:
 def _hopper_row(artifact: Artifact, mistake: str, chip: str) -> Row:
     from tirxlab.devices import sim
 
-    start, findings, right = time.process_time(), [], True
+    findings, right = [], True
     for order in ORDERS:
         data = negative.arrays(artifact, "hopper")
         findings += sim.run(artifact, data, order=order).findings
         right &= negative.judge(data[2], negative.reference("hopper", *data[:2])) == "right"
-    return _row(HOPPER, mistake, findings, right, start, chip)
+    return _row(HOPPER, mistake, findings, right, chip)
 
 
 def library(folder: Path, minutes: float) -> list[Row]:
@@ -142,32 +139,33 @@ def _chosen(every: list) -> list[tuple[str, int]]:
 
 
 def _library_row(recorded, mistake: str, mutant, good: dict) -> Row:
-    start, findings, right = time.process_time(), [], True
+    findings, right = [], True
     for order in ORDERS:
         options = {"order": order, "jobs": 1, "max_instructions": 50_000_000}
         result, arrays = recorded.run(mutant.text if mutant else None, **options)
         findings += result.findings
         right &= all((a == b).all() for a, b in zip(arrays, good[order], strict=True))
-    return _row(recorded.name.rpartition("-")[0], mistake, findings, right, start)
+    return _row(recorded.name.rpartition("-")[0], mistake, findings, right)
 
 
-def _row(kernel: str, mistake: str, findings: list, right: bool, start: float, chip: str = "") -> Row:
+def _row(kernel: str, mistake: str, findings: list, right: bool, chip: str = "") -> Row:
     worst = min(findings, key=lambda f: _SEVERITIES.index(f.severity), default=None)
     verdict = worst.severity if worst else "clean"
     verdict = "wrong numbers" if verdict != "error" and not right else verdict
     said = f"{worst.kind}: {str(worst.message).splitlines()[0][:SAID]}" if worst else ""
-    return Row(kernel, mistake, verdict, said, round(time.process_time() - start, 1), chip)
+    return Row(kernel, mistake, verdict, said, chip)
 
 
 def table(rows: list[Row]) -> str:
     others = {head: said for name, head in TOOLS.items() if (said := _results(name))}
-    heads = ["kernel", "planted mistake", "ptxsim", "first finding", "CPU s", "H200 did", *others]
+    heads = ["kernel", "planted mistake", "ptxsim", "first finding", "H200 did", *others]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for before, row in zip([None, *rows], rows, strict=False):
         kernel = "" if before and before.kernel == row.kernel else row.kernel
-        chip = row.chip.replace(_KILLED, "hung") or "-"
-        cells = [kernel, row.mistake or "none", row.verdict, row.said, str(row.seconds or "-"), chip]
-        cells += [said.get(row.key, "not run") for said in others.values()]
+        cells = [kernel, row.mistake or "none", row.verdict, row.said, row.chip.replace(_KILLED, "hung")]
+        cells += [said.get(row.key, "") for said in others.values()]
+        while not cells[-1]:
+            cells.pop()
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)
 
@@ -183,13 +181,10 @@ def on_page(new: set[str]) -> list[Row]:
     """The rows of README.md for kernels that are not run this time."""
     found, last = list[Row](), ""  # a kernel's later rows leave its name out
     for line in _PLACE.search((HERE / "README.md").read_text())[0].splitlines():
-        kernel, mistake, verdict, said, seconds, chip, *_ = [c.strip() for c in line.split("|")[1:]] + [
-            ""
-        ] * 6
+        kernel, mistake, verdict, said, chip, *_ = [c.strip() for c in line.split("|")[1:]] + [""] * 5
         last = kernel = kernel or last
         if verdict and kernel not in new | {"kernel", "---"}:
-            spent = None if seconds == "-" else float(seconds)
-            found.append(Row(kernel, mistake.replace("none", ""), verdict, said, spent, chip.strip("-")))
+            found.append(Row(kernel, mistake.replace("none", ""), verdict, said, chip))
     return found
 
 
@@ -225,7 +220,7 @@ def main() -> int:
     else:
         rows += on_page({row.kernel for row in rows})
     for row in rows:
-        print(f"{row.key}: {row.verdict} {row.said[:100]} ({row.seconds} s)")
+        print(f"{row.key}: {row.verdict} {row.said[:100]}")
     print(totals(rows))
     if given.write:
         text, page = f"{totals(rows)}\n\n{table(rows)}", HERE / "README.md"

@@ -163,10 +163,9 @@ def words(entry: dict[str, dict]) -> str:
         if entry[tool]["said"]:
             said.setdefault(entry[tool]["said"].partition(" at __shared__")[0], []).append(tool)
     hung = [tool for tool in TOOLS if entry[tool]["result"] == "hung"]
-    ends = " under all of them" if len(hung) == len(TOOLS) else f" under {', '.join(hung)}"
+    ends = " under any of them" if len(hung) == len(TOOLS) else f" under {', '.join(hung)}"
     text = "; ".join(f"{', '.join(tools)}: {what.rstrip(' .')}" for what, tools in said.items()) or "nothing"
-    seconds = sum(entry[tool]["seconds"] for tool in TOOLS)
-    return text + (f"; it never ended{ends}" if hung else "") + f" ({seconds:.0f} s)"
+    return text + (f"; it never ended{ends}" if hung else "")
 
 
 def run(folder: Path, only: list[str]) -> None:

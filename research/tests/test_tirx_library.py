@@ -187,7 +187,10 @@ def test_a_row_of_the_page_has_both_configurations_and_findings_are_told_once(re
     ]
     assert "1. review race: column N: the read by thread N (2)" in page
     assert "2. review race: another (1)" in page
-    assert page[-1] == "- Second configuration, not to the end: four (not done after 90 s)."
+    assert (
+        page[-1]
+        == "- Second configuration, not to its end: 0 as in the first; others: four (not done after 90 s)."
+    )
 
 
 def test_findings_that_were_cut_at_different_words_are_one_kind(report):

@@ -222,8 +222,11 @@ def page(rows: list[dict]) -> str:
     """Markdown: the counts, a row per kernel, the findings, and what is missing."""
     lines = [f"- {line.strip()}" for line in [*summary(rows), *counts("second", seconds(rows))]]
     numbers, told = numbered(rows)
-    stopped = grouped([(r["kernel"], r["error"]) for r in seconds(rows) if not r["ran"]])
-    missed = [*missing(rows), f"- Second configuration, not to the end: {stopped}."]
+    known = {(r["kernel"], r["error"]) for r in rows}
+    stopped = [(r["kernel"], r["error"]) for r in seconds(rows) if not r["ran"]]
+    others = [what for what in stopped if what not in known]
+    same = f"{len(stopped) - len(others)} as in the first; others: {grouped(others)}"
+    missed = [*missing(rows), f"- Second configuration, not to its end: {same}."]
     return "\n".join([*lines, "", *table(rows, numbers), "", *told, "", *missed])
 
 
