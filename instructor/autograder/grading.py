@@ -77,7 +77,7 @@ def grade(
     for step in steps.values():
         if step.state:
             tick(step.step)
-    kept = _run_steps(submission, options, to_run, tick) if to_run else {}
+    work = _run_steps(submission, options, to_run, tick) if to_run else Work({})
     if options.device != "sim":
         _measure(submission, options, list(steps.values()))
     for step in steps.values():
@@ -86,9 +86,9 @@ def grade(
     made.student, made.handin = submission.student, submission.lab
     made.problem = problem or _not_done(made.steps)
     made.notes = [PORTED] if of_the_wheel(submission.text) else []
-    made.artifacts = kept
+    made.artifacts = work.artifacts
     made.confined, made.seconds = options.level or strongest(), time.perf_counter() - start
-    made.cpu_seconds, made.memory = cpu_seconds() - used, most_memory()
+    made.cpu_seconds, made.memory = cpu_seconds() - used, most_memory(work.largest)
     return made
 
 
@@ -143,6 +143,7 @@ class Work:
     artifacts: dict[str, bytes] = field(default_factory=dict)
     again: set = field(default_factory=set)  # tasks that are submitted once more if their process is lost
     patience: float = 0.0  # seconds of all runs together after which each step gets the least
+    largest: int = 0  # bytes of memory of the largest process that judged
 
     def of(self, step: int, secret: bool) -> list[Run]:
         return [run for run in self.runs[step] if run.secret == secret]
@@ -153,10 +154,8 @@ class Work:
         return stand_in(run), built
 
 
-def _run_steps(
-    submission: Submission, options: Options, steps: list[StepGrade], tick: Callable
-) -> dict[str, bytes]:
-    """Enters the outcome of each step; returns their artifacts as files, if they are to be kept.
+def _run_steps(submission: Submission, options: Options, steps: list[StepGrade], tick: Callable) -> Work:
+    """Enters the outcome of each step; returns what was done, with the steps' artifacts if they are kept.
 
     Hidden sizes are built last, after everything whose result the student sees. Otherwise one step's code
     could reveal the size that another was built for or, by reading the clock, how long a hidden size took.
@@ -169,7 +168,8 @@ def _run_steps(
     started = Builder(submission.text, limits=options.build, level=options.level, patience=patience)
     with Pool(min(options.jobs, len(steps)), options.step_seconds, memory=8 << 30) as pool:
         with started as builder:
-            pool.start(imports)  # during the first build, so that its kernel need not wait for them
+            builder.start()
+            pool.preload("instructor.autograder.warmed")  # during the first build
             for step, result in _results(builder, work, pool, False):
                 if work.of(step, True) and isinstance(result, Result) and not _fails(result):
                     work.public[step] = result
@@ -190,7 +190,8 @@ def _run_steps(
             tick(step)
     if any(not step.state for step in steps):
         raise RuntimeError("not all steps could be built: an error of the lab, see above")
-    return work.artifacts
+    work.largest = pool.largest
+    return work
 
 
 def _results(builder: Builder, work: Work, pool: Pool, secret: bool) -> Iterator[tuple[int, Outcome]]:
@@ -267,12 +268,14 @@ def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -
 
 
 def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threading.Event) -> None:
-    """Builds step after step, those with the largest sizes first, and hands each to the pool.
+    """Builds step after step and hands each to the pool: the quickest first, so that it has work soon, then
+    those with the largest sizes.
 
     ptxas sees only the kernel of a step's first run; the others stop at PTX, which takes half the time.
     """
     try:
-        for step in sorted(work.public if secret else work.runs, reverse=True):
+        steps = sorted(work.public if secret else work.runs)
+        for step in [*steps[:1], *reversed(steps[1:])]:
             made: dict[tuple, tuple[Run, Built]] = {}
             for run in work.of(step, secret):
                 if stop.is_set():
@@ -295,14 +298,6 @@ def _built(run: Run, made: dict[tuple, tuple[Run, Built]]) -> tuple[Run, Built |
     """The run and the kernel of its launch, with the size and SMs for which that was in fact built."""
     instead, built = made.get(run.launch, (run, None))
     return replace(run, size=instead.size, sms=instead.sms), built
-
-
-def imports() -> None:
-    """Imports what `judge_step` needs, in a process of the pool."""
-    import instructor.autograder.judge  # noqa: F401
-    import ptxsim
-
-    ptxsim.warm_up()
 
 
 def judge_step(work: list[tuple[Run, Built | None]]) -> Outcome:

@@ -3,6 +3,8 @@
 import os
 import time
 
+from tirxlab.sandbox import tree
+
 try:
     import resource
 except ModuleNotFoundError:  # Windows
@@ -10,16 +12,16 @@ except ModuleNotFoundError:  # Windows
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and of those that it has waited for."""
+    """CPU seconds of this process, of those below it and of those that they have waited for."""
     if resource is None:
         return time.process_time()
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
+    return tree.cpu_seconds(os.getpid()) or sum(u.ru_utime + u.ru_stime for u in used)
 
 
-def most_memory() -> int:
-    """Bytes of the largest process so far."""
+def most_memory(largest: int) -> int:
+    """Bytes of the largest process so far; `largest`: of those that this process does not wait for."""
     if resource is None:
-        return 0
+        return largest
     unit = 1 if os.uname().sysname == "Darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return max(largest, unit * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)

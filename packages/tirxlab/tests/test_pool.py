@@ -3,6 +3,7 @@
 import functools
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -140,3 +141,36 @@ def test_a_pool_may_be_ended_by_another_thread_than_waits_for_its_results():
         waiting.join(30)
         assert not waiting.is_alive() and errors and not pool.workers
         assert not any(process.is_alive() for process in processes)
+
+
+needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="a server of forks is used on Linux only")
+
+
+def hold(mib):
+    return len(bytearray(mib << 20))
+
+
+@needs_forks
+def test_processes_of_a_preloaded_pool_are_forks_of_a_server(monkeypatch):
+    monkeypatch.delenv("PTXSIM_JOBS", raising=False)
+    with Pool(2) as pool:
+        pool.preload("wave")
+        assert not pool.workers and "PTXSIM_JOBS" not in os.environ
+        pool.submit("parent", os.getppid)
+        pool.submit("large", hold, 64)
+        got = dict(pool.results())
+    assert got["parent"] != os.getpid() and pool.largest > 64 << 20
+
+
+@needs_forks
+def test_a_pool_works_without_its_server(monkeypatch):
+    """One that cannot be reached: each process imports for itself."""
+
+    def unreachable(*_):
+        raise EOFError
+
+    monkeypatch.setattr("multiprocessing.forkserver.connect_to_new_process", unreachable)
+    with Pool(1) as pool:
+        pool.preload("wave")
+        pool.submit("parent", os.getppid)
+        assert dict(pool.results()) == {"parent": os.getpid()}

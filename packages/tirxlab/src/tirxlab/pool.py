@@ -13,18 +13,20 @@ import collections
 import contextlib
 import ctypes
 import gc
+import importlib
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import forkserver, get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from tirxlab import damaged
+from tirxlab.sandbox import tree
 from tirxlab.sandbox.clock import Clock, Starved
 
 try:
@@ -33,6 +35,11 @@ except ModuleNotFoundError:  # Windows
     resource = None  # type: ignore[assignment]
 
 SPAWN = get_context("spawn")
+_SHARED = {
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "PTXSIM_JOBS",
+}  # in each process: its share of the cores
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Failed:
 
 @dataclass
 class _Worker:
-    process: SpawnProcess
+    process: BaseProcess
     pid: int
     pipe: Connection
     task: tuple = ()  # (key, function, args); empty when idle
@@ -68,6 +75,8 @@ class Pool:
         self.unfinished, self.open = 0, False
         self.lock, self.ended = threading.Lock(), False
         self.spent = 0.0  # seconds that all tasks took, as clock.py counts them
+        self.largest = 0  # most bytes of memory that a process held
+        self.context: Any = SPAWN
         self.woken, self.waker = SPAWN.Pipe(duplex=False)
 
     def __enter__(self) -> Pool:
@@ -86,6 +95,7 @@ class Pool:
         with self.lock:
             if worker in self.workers:
                 self.workers.remove(worker)
+                self.largest = max(self.largest, tree.most_resident(worker.pid))
                 _kill(worker)
 
     def start(self, prepare: Callable, *args) -> None:
@@ -94,6 +104,25 @@ class Pool:
         """
         while len(self.workers) < self.count:
             self._start((prepare, args))
+
+    def preload(self, module: str) -> None:
+        """Import what the tasks need, ahead of them: on Linux once, in a server of which the processes will
+        be forks, so that one more costs little; elsewhere in each process, which is started now. A process
+        has one server, with the module that was asked for first.
+        """
+        if sys.platform != "linux":
+            self.start(importlib.import_module, module)
+            return
+        self.context = get_context("forkserver")
+        self.context.set_forkserver_preload(["__main__", module])
+        before = {name: os.environ[name] for name in _SHARED if name in os.environ}
+        _share_cores(self.count)  # the server's libraries ask only once
+        try:
+            with _no_interrupt():
+                forkserver.ensure_running()
+        finally:
+            for name in _SHARED - before.keys():
+                del os.environ[name]
 
     def submit(self, key: Hashable, function: Callable, *args) -> None:
         """Queue a task; function, args and result must pickle. May be called from another thread."""
@@ -135,19 +164,28 @@ class Pool:
                 idle.pipe.send(idle.task[1:])
 
     def _start(self, prepare: tuple | None = None) -> _Worker:
-        ours, theirs = SPAWN.Pipe()
-        arguments = theirs, self.memory, self.count, prepare
-        process = SPAWN.Process(target=_work, args=arguments, daemon=False)
         with self.lock:
             if self.ended:
                 raise _ended()
-            with _no_interrupt():
-                process.start()
-            theirs.close()
-            assert process.pid is not None  # it is started
-            worker = _Worker(process, process.pid, ours)
+            try:
+                worker = self._started(prepare)
+            except (EOFError, OSError):
+                if self.context is SPAWN:
+                    raise
+                self.context = SPAWN  # the server could not import, or has died
+                worker = self._started(prepare)
             self.workers.append(worker)
         return worker
+
+    def _started(self, prepare: tuple | None) -> _Worker:
+        ours, theirs = SPAWN.Pipe()
+        arguments = theirs, self.memory, self.count, prepare
+        process = self.context.Process(target=_work, args=arguments, daemon=False)
+        with _no_interrupt():
+            process.start()
+        theirs.close()
+        assert process.pid is not None  # it is started
+        return _Worker(process, process.pid, ours)
 
     def _finish(self, worker: _Worker, failed: Failed | None) -> tuple[Any, Any]:
         key, worker.task = worker.task[0], ()
@@ -221,6 +259,12 @@ def _prepared(prepare: Callable, args: tuple) -> Callable | None:
     return more
 
 
+def _share_cores(count: int) -> None:
+    """The matrix products and forks of one of `count` processes use its share of the cores."""
+    for name in _SHARED:
+        os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // count)))
+
+
 def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> None:
     """The main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
@@ -230,10 +274,7 @@ def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> N
     if resource:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    # Each worker's matrix products and forks use its share of the cores.
-    share = str(max(1, (os.cpu_count() or 1) // count))
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "PTXSIM_JOBS"):
-        os.environ.setdefault(name, share)
+    _share_cores(count)
     idle = _prepared(*prepare) if prepare is not None else None
     with contextlib.suppress(EOFError, OSError):
         while True:

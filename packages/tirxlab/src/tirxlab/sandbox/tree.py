@@ -49,9 +49,18 @@ def _stat(pid: int) -> list[bytes]:
 
 def resident(pid: int) -> int:
     """Bytes of memory of a process, swapped-out memory and page tables included."""
+    return _memory(pid, "VmRSS:", "VmSwap:", "VmPTE:")
+
+
+def most_resident(pid: int) -> int:
+    """Most bytes of memory that a process has held so far."""
+    return _memory(pid, "VmHWM:")
+
+
+def _memory(pid: int, *rows: str) -> int:
+    """The sum of rows of /proc/PID/status, in bytes."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status") as file:
-        rows = [line.split() for line in file if line.startswith(("VmRSS:", "VmSwap:", "VmPTE:"))]
-        return sum(int(row[1]) << 10 for row in rows)
+        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(rows))
     return 0
 
 
