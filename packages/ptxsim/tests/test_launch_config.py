@@ -1,4 +1,4 @@
-"""The request for a launch: extents of any length, launches that no chip can run; it is immutable."""
+"""The request for a launch: extents, launches that no chip can run, options of another kind."""
 
 from dataclasses import FrozenInstanceError, replace
 
@@ -21,7 +21,39 @@ WRONG = {  # change of a valid launch -> part of the message
     "block 65 deep": ({"block": (1, 1, 65)}, "has an extent above"),
     "no block": ({"block": 0}, "up to three positive extents"),
     "no instructions": ({"max_instructions": 0}, "max_instructions is a positive number"),
+    "half a block": ({"block": 1.5}, "up to three positive extents"),
 }
+ANOTHER_KIND = {  # option of launch -> values that it refuses by name
+    "shared_bytes": ["1k", 1.5], "checks": ["race"], "trace": ["t.json", ptxsim.Costs], "jobs": [0, "2"],
+    "clusters": [0, -1], "first": ["0"], "cooperative": ["no"], "source": [5], "hints": [{"race": "wait"}],
+    "names": ["a", [("a", "f32")], None], "arg_names": ["x", [1]], "args": [None, np.ones(1), {"p": 1}],
+    "memory": [[1], {"a": np.ones(1)}, {-8: np.ones(1)}, {8: 5}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ANOTHER_KIND)
+def test_an_option_of_another_kind(option):
+    module = ptxsim.load(f"{HEAD}.visible .entry k() {{ ret; }}")
+    for value in ANOTHER_KIND[option]:
+        with pytest.raises(ValueError, match=f"^{option} is "):
+            module.launch("k", **{option: value})
+
+
+def test_a_read_only_array_is_read_but_not_written():
+    code = "ld.param.u64 %p, [p]; ld.global.b32 %r, [%p]; @{} st.global.b32 [%p], 7; ret;"
+    text = f"{HEAD}.visible .entry k(.param .u64 p, .param .u32 w) {{ .reg .pred %q; .reg .b32 %r; "
+    text += ".reg .b64 %p; ld.param.u32 %r, [w]; setp.ne.u32 %q, %r, 0; " + code.format("%q") + "}"
+    array = np.frombuffer(bytes(4), np.uint32)
+    assert ptxsim.load(text).launch("k", args=[array, 0]).verdict == "clean"
+    with pytest.raises(ValueError, match="argument 0 is read-only, but the kernel writes to it"):
+        ptxsim.load(text).launch("k", args=[array, 1])
+    assert array == 0
+
+
+@pytest.mark.parametrize("text", ["add.ptx", b"\x7fELF\2", None, 5])
+def test_what_is_no_text(text):
+    with pytest.raises(ValueError, match="load takes"):
+        ptxsim.load(text)
 
 
 def test_a_good_launch():

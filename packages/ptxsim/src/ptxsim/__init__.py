@@ -85,10 +85,17 @@ def load(ptx: str | bytes, refuse: bool = True) -> LoadedModule:
     module has several kernels, or without `refuse`, an unmodelled instruction raises only at the launch.
     """
     import ptxsim.units.all_units  # noqa: F401  (registers the unit instructions)
+    from ptxsim.frontend.ast import PtxError
     from ptxsim.frontend.parser import parse
     from ptxsim.launch import LoadedModule
 
     text = ptx.decode("utf-8", "replace") if isinstance(ptx, bytes) else ptx
+    if not isinstance(text, str):
+        raise ValueError(f"load takes PTX as text or bytes (got {type(ptx).__name__})")
+    if text.startswith("\x7fELF"):
+        raise PtxError("machine code cannot run: load takes PTX", 1, "ELF")
+    if "\n" not in text and text.endswith((".ptx", ".cu", ".cubin")):
+        raise PtxError("load takes the text of a file, not its name", 1, text)
     module = LoadedModule(parse(text.partition("\0")[0]))
     if refuse and len(module.programs) == 1:
         next(iter(module.programs.values()))

@@ -17,6 +17,26 @@ from ptxsim.units.tensormap import encoded
 _FLOATS: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
 
 
+class Frozen:
+    """Copies of the arguments that are read-only, as a file mapped with mode "r" is."""
+
+    def __init__(self) -> None:
+        self.copies: dict[tuple[int, int], tuple[str, np.ndarray, np.ndarray]] = {}
+
+    def copy(self, array: np.ndarray, name: str) -> np.ndarray:
+        """The array that the kernel gets: itself if it can be written to."""
+        if array.flags.writeable:
+            return array
+        key = array.ctypes.data, array.nbytes
+        return self.copies.setdefault(key, (name, array, array.copy()))[2]
+
+    def unchanged(self) -> None:
+        """Raises ValueError if the kernel has written to one of them."""
+        for name, array, copied in self.copies.values():
+            if array.tobytes() != copied.tobytes():
+                raise ValueError(f"{name} is read-only, but the kernel writes to it: pass numpy.array(x)")
+
+
 class Arguments:
     """Binds the arguments of one launch (ptxsim.launch.Launch)."""
 
@@ -57,7 +77,9 @@ class Arguments:
                 raise ValueError(f"argument {number} is an array, but {param.name} is a .{param.type}")
             if not arg.flags.c_contiguous:
                 raise ValueError(f"argument {number} is not C-contiguous: pass numpy.ascontiguousarray(x)")
-            self.launch.arrays[self._name(number)] = arg
+            if arg.dtype.hasobject or arg.dtype.kind in "USMm":
+                raise ValueError(f"argument {number} is an array of {arg.dtype}, which no kernel reads")
+            self.launch.arrays[self._name(number)] = arg = self.launch.frozen.copy(arg, self._name(number))
             return struct.pack("<Q", self.memory.add(arg, self._name(number)))
         if isinstance(arg, list):
             return self._struct(number, param, arg, address)
@@ -71,8 +93,8 @@ class Arguments:
         if param.size < 128:
             raise ValueError(f"argument {number} is a TensorMap, but {param.name} is no 128-byte parameter")
         name = arg.name or self._name(number)
-        self.launch.arrays[name] = arg.array
-        base = self.memory.add(arg.array, name)
+        self.launch.arrays[name] = array = self.launch.frozen.copy(arg.array, name)
+        base = self.memory.add(array, name)
         self.launch.maps[address] = copy.copy(arg)
         self.launch.maps[address].segment = self.memory.find(base)
         return encoded(arg, base)
@@ -80,6 +102,12 @@ class Arguments:
     def _struct(self, number: int, param: Var, fields: list, address: int) -> bytes:
         """The bytes of a struct parameter, given as [(offset in bytes, array, TensorMap or scalar) ..]."""
         data = bytearray(param.size)
+        if not all(
+            isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], int) for each in fields
+        ):
+            raise ValueError(
+                f"argument {number} is a list: of (offset, value) for a struct, else a numpy array"
+            )
         for offset, value in fields:
             if not isinstance(value, np.ndarray | np.generic | TensorMap | bytes):
                 raise ValueError(
@@ -124,7 +152,8 @@ def _scalar_bytes(number: int, param: Var, arg) -> bytes:
         data = _FLOATS[param.type](arg).tobytes()
     else:
         raise ValueError(
-            f"argument {number} of type {type(arg).__name__} does not fit parameter {param.name}"
+            f"argument {number} of type {type(arg).__name__} does not fit parameter {param.name}, "
+            f"a .{param.type} (a pointer takes a numpy array)"
         )
     if len(data) != param.size:
         raise ValueError(f"argument {number} has {len(data)} bytes, {param.name} has {param.size}")

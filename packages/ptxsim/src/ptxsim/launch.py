@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptxsim.arguments import Arguments
+from ptxsim.arguments import Arguments, Frozen
 from ptxsim.causes.hints import CUDA, Hints
 from ptxsim.checks.lifecycle.unset_registers import unset_stores
 from ptxsim.checks.lifecycle.unwritten_outputs import forget_noted, marked_arrays, report_unwritten
@@ -26,7 +26,7 @@ from ptxsim.grid.first_run import checks_compiled_beside
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
 from ptxsim.jit.codegen import main_loop
 from ptxsim.jit.translate import shared_address
-from ptxsim.launch_config import LaunchConfig, RunConfig, Shape
+from ptxsim.launch_config import LaunchConfig, RunConfig, Shape, take
 from ptxsim.lowering.emit import Program
 from ptxsim.lowering.programs import Programs
 from ptxsim.machine.blas import one_thread
@@ -136,7 +136,7 @@ class LoadedModule:
         """
         config = LaunchConfig.of(
             grid, block, cluster, shared_bytes, hints=hints, cooperative=cooperative,
-            max_instructions=max_instructions, arg_names=tuple(arg_names), source=source,
+            max_instructions=max_instructions, arg_names=arg_names, source=source,
         )  # fmt: skip
         how = RunConfig(checks, order, names, trace, jobs, first, clusters)
         return self._bound(name, config, args, memory).run(how)
@@ -149,6 +149,7 @@ class LoadedModule:
 
     def _bound(self, name: str, config: LaunchConfig, args: Args, memory: Mapping | None) -> Launch:
         self._require(name)
+        take(memory=memory, args=args)
         launch = Launch(self, self.programs[name], config)
         launch.bind(args if isinstance(args, bytes) else list(args), memory)
         return launch
@@ -182,6 +183,7 @@ class Launch:
         self.cooperative = program.slots.meets_its_grid if config.cooperative is None else config.cooperative
         self.hints, self.max_instructions = config.hints, config.max_instructions
         self.arrays: dict[str, np.ndarray] = {}  # name -> argument array in global memory
+        self.frozen = Frozen()
         self.not_started = LaunchQueue()
         self.elects_lowest = False
 
@@ -343,6 +345,7 @@ class Launch:
         run = functools.partial(run_elections, self, once) if checks and not recorders else once
         with faults(), one_thread(), parallel.only_new_garbage():
             part = run_every_order(self, run) if every else run(how.order)
+        self.frozen.unchanged()
         stats = part.stats | {
             "ctas": part.stats["clusters"] * self.ctas_per_cluster,
             "grid_ctas": count * self.ctas_per_cluster,

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from ptxsim.causes.hints import Hints
 from ptxsim.machine.global_memory import MAX_SHARED
@@ -21,14 +26,71 @@ MAX_GRID, MAX_BLOCK = (
 
 def extents(shape: Shape) -> Extents:
     """Three extents, missing ones as 1; raises ValueError for more than three, or for one below 1."""
-    given = (shape,) if isinstance(shape, int) else tuple(int(x) for x in shape)
+    try:
+        several = isinstance(shape, Sequence | np.ndarray)
+        given = tuple(map(operator.index, shape if several else (shape,)))  # type: ignore[arg-type]
+    except TypeError:
+        given = (0,)
     if len(given) > 3 or any(x < 1 for x in given):
-        raise ValueError(f"grid, block and cluster have up to three positive extents (got {given})")
+        raise ValueError(f"grid, block and cluster have up to three positive extents (got {shape!r})")
     return (*given, *(1,) * (3 - len(given)))  # type: ignore[return-value]
 
 
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(
+        isinstance(each, tuple | list) and len(each) == 4 and _texts(each[:2]) and all(map(_whole, each[2:]))
+        for each in value
+    )
+
+
+def _trace(value: Any) -> bool:
+    return isinstance(value, bool | Costs) or callable(value) and value is not Costs
+
+
+def _arrays(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        _whole(at) and at >= 0 and isinstance(array[-1] if isinstance(array, tuple) else array, np.ndarray)
+        for at, array in value.items()
+    )
+
+
+_COUNT = ("a whole number from 1 on, or None", lambda value: value is None or _whole(value) and value > 0)
+_TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {  # option of launch -> (what it takes, test)
+    "shared_bytes": ("a whole number of bytes", _whole),
+    "cooperative": ("True, False or None", lambda value: isinstance(value, bool | None)),
+    "max_instructions": ("a positive number, or None", _COUNT[1]),
+    "arg_names": ("a list of texts, one per argument", _texts),
+    "source": ("the name of a file", lambda value: isinstance(value, str | os.PathLike)),
+    "hints": ("a ptxsim.Hints", lambda value: isinstance(value, Hints | None)),
+    "checks": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
+    "names": ('a list such as [("tile", "float32", 0, 1024)]: name, dtype, offset, size', _named),
+    "trace": ("True, False or a ptxsim.Costs", _trace),
+    "jobs": _COUNT,
+    "clusters": _COUNT,
+    "first": ("the number of a cluster", _whole),
+    "args": ("a list in the order of parameters, or bytes", lambda v: isinstance(v, list | tuple | bytes)),
+    "memory": ("a dict of {address: array} or {address: (name, array)}", lambda v: v is None or _arrays(v)),
+}
+
+
+def take(**options) -> None:
+    """Raises ValueError for an option of a launch that has a value of another kind."""
+    for name, value in options.items():
+        what, fits = _TAKES[name]
+        if not fits(value):
+            raise ValueError(f"{name} is {what} (got {value!r:.80})")
+
+
 @functools.lru_cache(maxsize=64)
-def check(grid: Extents, block: Extents, cluster: Extents, shared: int, most: int | None) -> None:
+def check(grid: Extents, block: Extents, cluster: Extents, shared: int) -> None:
     """Raises ValueError for a launch that no chip can run."""
     threads, ctas = math.prod(block), math.prod(cluster)
     rules = [
@@ -44,7 +106,6 @@ def check(grid: Extents, block: Extents, cluster: Extents, shared: int, most: in
             not 0 <= shared <= MAX_SHARED,
             f"{shared} B of dynamic shared memory; a CTA has at most {MAX_SHARED}",
         ),
-        (most is not None and most < 1, f"max_instructions is a positive number (got {most})"),
     ]
     for wrong, message in rules:
         if wrong:
@@ -68,8 +129,9 @@ class LaunchConfig:
     @classmethod
     def of(cls, grid: Shape, block: Shape, cluster: Shape, shared_bytes: int = 0, **more) -> LaunchConfig:
         """A config from shapes of up to three extents; raises ValueError for what no chip can launch."""
+        take(shared_bytes=shared_bytes, **more)
         config = cls(extents(grid), extents(block), extents(cluster), shared_bytes, **more)
-        check(config.grid, config.block, config.cluster, config.shared_bytes, config.max_instructions)
+        check(config.grid, config.block, config.cluster, config.shared_bytes)
         return config
 
     def in_clusters_of(self, required: tuple[int, int, int] | None) -> LaunchConfig:
@@ -77,7 +139,7 @@ class LaunchConfig:
         if required is None or self.cluster != (1, 1, 1):
             return self
         config = replace(self, cluster=required)
-        check(config.grid, config.block, config.cluster, config.shared_bytes, config.max_instructions)
+        check(config.grid, config.block, config.cluster, config.shared_bytes)
         return config
 
     @property
@@ -112,6 +174,7 @@ class RunConfig:
     clusters: int | None = None
 
     def __post_init__(self):
+        take(**{name: value for name, value in vars(self).items() if name != "order"})
         known = self.order in ("program", "adverse") or isinstance(self.order, int)
         if not known and not (self.order == "all" and self.checks and not self.trace):
             raise ValueError(f'order must be "program", "adverse" or an integer seed (got {self.order!r})')

@@ -44,9 +44,8 @@ def run_pytest(folder: Path, *options: str) -> str:
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # an installed ptxsim registers the plugin itself
     }
     command = [sys.executable, "-m", "pytest", "-p", "ptxsim.plugins.pytest_plugin", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*command, *options], cwd=folder, env=environment, capture_output=True, text=True
-    ).stdout
+    ran = subprocess.run([*command, *options], cwd=folder, env=environment, capture_output=True, text=True)
+    return ran.stdout + ran.stderr
 
 
 ADD = """.version 9.0
@@ -78,6 +77,23 @@ def test_each_order_is_a_test_and_findings_are_told(tmp_path):
 
 
 def test_an_order_that_does_not_exist(tmp_path):
-    assert "program, adverse or a seed such as 7 (got 'backwards')" in run(
-        tmp_path, "--ptxsim-orders", "backwards"
-    )
+    told = run(tmp_path, "--ptxsim-orders", "backwards")
+    assert "(got 'backwards')" in told and len(told.splitlines()) == 2
+
+
+BAD = """
+def test_no_file(ptxsim):
+    ptxsim.launch("none.ptx", "add")
+def test_no_kernel(ptxsim):
+    ptxsim.launch("add.ptx", "sub")
+def test_no_kind(ptxsim):
+    ptxsim.launch("add.ptx", "add", allow="race")
+"""
+
+
+def test_a_file_beside_the_test_and_calls_that_are_wrong_are_told_at_their_line(tmp_path):
+    for name, text in {"add.ptx": ADD, "test_bad.py": BAD}.items():
+        (tmp_path / "kernels").mkdir(exist_ok=True)
+        (tmp_path / "kernels" / name).write_text(text)
+    told = run_pytest(tmp_path, "-q", "kernels")
+    assert "3 failed" in told and "no kernel named sub" in told and "pytest_plugin.py" not in told

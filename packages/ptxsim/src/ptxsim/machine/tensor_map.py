@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -52,19 +53,30 @@ class TensorMap:
             raise ValueError(f"TensorMap needs a numpy array (got {type(self.array).__name__})")
         if not self.array.flags.c_contiguous:
             raise ValueError("TensorMap needs a C-contiguous array: pass numpy.ascontiguousarray(x)")
-        self.dtype = np.dtype(self.dtype or self.array.dtype)
+        try:
+            self.dtype = np.dtype(self.dtype or self.array.dtype)
+        except TypeError as wrong:
+            raise ValueError(f"TensorMap: {wrong}") from None
         size = self.dtype.itemsize
-        self.box = tuple(int(b) for b in self.box)
+        self.box = self._whole("box")
         if self.dims is None:
-            self.dims = tuple(int(d) for d in self.array.shape[::-1])
-        self.dims = tuple(int(d) for d in self.dims)
+            self.dims = self.array.shape[::-1]
+        self.dims = self._whole("dims")
         rank = len(self.dims)
         if self.strides is None:
             self.strides = tuple(int(size * np.prod(self.dims[: i + 1])) for i in range(rank - 1))
-        self.strides = tuple(int(s) for s in self.strides)
-        self.element_strides = tuple(self.element_strides or (1,) * rank)
+        self.strides = self._whole("strides")
+        self.element_strides = self.element_strides or (1,) * rank
+        self.element_strides = self._whole("element_strides")
         self._check(rank, size)
         self.element_strides = (1, *self.element_strides[1:])  # the driver ignores the innermost one
+
+    def _whole(self, name: str) -> tuple[int, ...]:
+        given = getattr(self, name)
+        try:
+            return tuple(map(operator.index, given))
+        except TypeError:
+            raise ValueError(f"TensorMap: {name} is a tuple of whole numbers (got {given!r})") from None
 
     def place(self, coordinates: tuple[int, ...]) -> tuple[int, ...]:
         """A copy's coordinates in the units of `box` and `dims`. Raises ValueError for half a byte, or for
@@ -111,11 +123,14 @@ class TensorMap:
 
     def _wrong(self, rank: int, size: int) -> Iterator[str]:
         """What breaks a rule of cuTensorMapEncodeTiled (CUDA driver API) or lies past the array's end."""
-        inner, at = self.box[0] * size, self.byte_offset
         if not 1 <= rank <= 5:
             yield f"rank {rank} is not 1..5"
-        if len(self.box) != rank or len(self.strides) != rank - 1:
-            yield "box and strides do not match the rank"
+        if {len(self.box), len(self.element_strides), len(self.strides) + 1} != {rank}:
+            lengths = f"box {self.box}, strides {self.strides}, element_strides {self.element_strides}"
+            yield f"{lengths} do not match the rank, {rank} (strides have one less)"
+        if self.dtype.kind not in "biufV" or size not in (1, 2, 4, 8):
+            yield f"elements of {self.dtype} have no CU_TENSOR_MAP_DATA_TYPE"
+        inner, at = self.box[0] * size, self.byte_offset
         if not all(1 <= b <= 256 for b in self.box):
             yield f"box {self.box} has an extent outside 1..256"
         if not all(1 <= d <= 1 << 32 for d in self.dims):
@@ -136,8 +151,8 @@ class TensorMap:
             yield from self._wrong_padding(size)
         if self.fill not in ("zero", "nan"):
             yield f'fill must be "zero" or "nan" (got {self.fill!r})'
-        if at % 16:
-            yield f"global address offset {at} is not a multiple of 16 B"
+        if at % 16 or at < 0:
+            yield f"global address offset {at} is not a multiple of 16 B from 0 on"
         steps = size, *self.strides
         overlap = any(d * s > t for d, s, t in zip(self.dims, steps, steps[1:], strict=False))
         if self.passes_end and not overlap:  # else copies need not use all that the map could reach

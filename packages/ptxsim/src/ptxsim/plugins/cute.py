@@ -137,8 +137,11 @@ def _questions(chip) -> list:
     from cutlass.cute import testing as older
     from cutlass.utils import HardwareInfo
 
+    def _most_clusters(_, cluster_size, stream=None):
+        return chip.sms // cluster_size
+
     return [
         *bindings.patches(chip),
-        mock.patch.object(HardwareInfo, "get_max_active_clusters", lambda _, size, *__: chip.sms // size),
+        mock.patch.object(HardwareInfo, "get_max_active_clusters", _most_clusters),
         *(mock.patch.object(m, "benchmark", partial(not_run, "benchmark")) for m in (testing, older)),
     ]

@@ -62,7 +62,11 @@ class Kernels:
         params, shape = function.params, (*shape[:2], function.required_cluster or shape[2])
         offsets, end = param_layout(params)
         block, memory = bytearray(end), self.memory()
-        for offset, value in zip(offsets, values(params, memory), strict=True):
+        given = values(params, memory)
+        if len(given) != len(offsets):
+            refused(self.session, name, f"it takes {len(offsets)} arguments (got {len(given)})")
+            return INVALID_CONFIGURATION
+        for offset, value in zip(offsets, given, strict=True):
             block[offset : offset + len(value)] = value
         try:
             findings = launch(self.session, module, name, shape, shared, bytes(block), memory.mapped)

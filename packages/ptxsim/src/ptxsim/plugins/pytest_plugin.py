@@ -2,7 +2,7 @@
 
 def test_add(ptxsim):
     out = np.zeros(32, np.float32)
-    ptxsim.launch("add.ptx", "add", block=32, args=[out])  # fails the test on an error, with the findings
+    ptxsim.launch("add.ptx", "add", block=32, args=[out])  # fails the test on a finding, and tells it
     assert (out == 1).all()
 """
 
@@ -22,34 +22,47 @@ def pytest_addoption(parser) -> None:
     )
 
 
+def _orders(config) -> list[str]:
+    return [order.strip() for order in config.getoption("--ptxsim-orders").split(",")]
+
+
+def pytest_configure(config) -> None:
+    for order in _orders(config):
+        if order not in ("program", "adverse", "all") and not order.isdecimal():
+            what = "program, adverse, all or a seed such as 7, separated by commas"
+            raise pytest.UsageError(f"--ptxsim-orders: {what} (got {order!r})")
+
+
 def pytest_generate_tests(metafunc) -> None:
     if "ptxsim" in metafunc.fixturenames:
-        orders = [order.strip() for order in metafunc.config.getoption("--ptxsim-orders").split(",")]
+        orders = _orders(metafunc.config)
         metafunc.parametrize("ptxsim", orders, indirect=True, ids=[f"order-{order}" for order in orders])
 
 
 @pytest.fixture
 def ptxsim(request) -> Launcher:
     order = getattr(request, "param", "program")
-    if order not in ("program", "adverse") and not order.isdecimal():
-        pytest.fail(f"--ptxsim-orders: program, adverse or a seed such as 7 (got {order!r})", pytrace=False)
-    return Launcher(int(order) if order.isdecimal() else order)
+    return Launcher(int(order) if order.isdecimal() else order, request.path.parent)
 
 
 class Launcher:
     """Loads and launches kernels in one order; a launch that is not clean fails the test."""
 
-    def __init__(self, order: str | int):
-        self.order = order
+    def __init__(self, order: str | int, folder: Path = Path()):
+        self.order, self.folder = order, folder
         self.results: list = []
 
     def load(self, ptx: str | bytes | Path):
-        """The LoadedModule of a PTX text or of a file (a Path, or a name that ends in .ptx)."""
+        """The LoadedModule of a PTX text or of a file (a Path, or a name that ends in .ptx).
+
+        A file is looked for beside the test, then in the current directory.
+        """
         import ptxsim as machine
 
         text = ptx if isinstance(ptx, bytes | Path) else ptx.strip()
         if isinstance(text, Path) or (isinstance(text, str) and text.endswith(".ptx")):
-            text = Path(text).read_text()
+            beside = self.folder / text
+            text = (beside if beside.exists() else Path(text)).read_bytes()
         return machine.load(text)
 
     def launch(self, ptx, kernel: str, *, allow: tuple[str, ...] = (), **launch):
@@ -57,8 +70,18 @@ class Launcher:
 
         ptx: a module, a PTX text or a file. allow: kinds of findings of severity review that do not fail it.
         """
-        module = ptx if hasattr(ptx, "launch") else self.load(ptx)
-        result = module.launch(kernel, order=self.order, **launch)
+        from ptxsim.report.findings import KINDS
+
+        __tracebackhide__ = True  # the test's own line is what failed
+        if unknown := [kind for kind in allow if kind not in KINDS]:
+            raise ValueError(f"allow is a tuple of kinds: {', '.join(KINDS)} (got {unknown[0]!r})")
+        if "order" in launch:
+            raise ValueError("the orders are those of --ptxsim-orders: leave out order")
+        try:
+            module = ptx if hasattr(ptx, "launch") else self.load(ptx)
+            result = module.launch(kernel, order=self.order, **launch)
+        except (OSError, ValueError) as wrong:
+            raise wrong.with_traceback(None) from None
         self.results.append(result)
         bad = [f for f in result.findings if not (f.severity == "review" and f.kind in allow)]
         if bad:

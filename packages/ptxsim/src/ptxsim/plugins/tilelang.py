@@ -106,7 +106,8 @@ def _driver(kernels) -> dict:
             (config.blockDimX, config.blockDimY, config.blockDimZ),
             (size.x, size.y, size.z) if size else (1, 1, 1),
         )
-        data = [_bytes(kind, value) for value, kind in zip(*values, strict=True)]
+        several = values if isinstance(values[0], tuple) else [(each,) for each in values]  # or one argument
+        data = [_bytes(kind, value) for value, kind in zip(*several, strict=True)]
         return (driver.CUresult(kernels.launch(kernel, shape, config.sharedMemBytes, lambda *_: data)),)
 
     def made(kind, rank, address, dims, strides, box, steps, interleave, swizzle, _, fill) -> tuple:

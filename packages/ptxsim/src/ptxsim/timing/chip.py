@@ -119,9 +119,13 @@ CHIPS = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 @cache
 def chip(name: str, harness: str = "") -> Chip:
     """The constants of "b200" or "h200". harness: name of a timing harness in the table whose constants
-    replace the usual ones; "": none.
+    replace the usual ones; "": none. Raises ValueError for a name that is not known.
     """
+    if name not in CHIPS:
+        raise ValueError(f"a time is predicted for {' or '.join(CHIPS)} (got {name!r})")
     found = table(name)
+    if harness and harness not in found.get("harness", ()):
+        raise ValueError(f"{name} has no constants of a harness {harness!r}")
     chosen = found | (found["harness"][harness] if harness else {})
     names = [f.name for f in fields(Chip) if f.type == "float" and f.name in chosen]
     others = tuple(map(tuple, found["other_instructions"]["value"]))

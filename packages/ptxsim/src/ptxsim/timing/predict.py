@@ -82,6 +82,8 @@ def sample(
     unknown. sms: SMs of the chip, that is, how many CTAs are examined for reads that they share. assembly:
     the result of assembler.assembled(), in which instructions are counted.
     """
+    if sms < launch.ctas_per_cluster:
+        raise ValueError(f"a cluster of {launch.ctas_per_cluster} CTAs does not run on {sms} SMs")
     even = spread(launch)
     execution = record(launch, even.largest, code(assembly))
     execution.refills = refills(cubin)
@@ -100,6 +102,8 @@ def sample(
 @only_new_garbage()
 def predict(taken: Sample, chip: Chip) -> Prediction:
     """The predicted time of a sample on a chip."""
+    if not isinstance(chip, Chip):
+        raise ValueError(f'chip is a Chip, such as forecasting.chip("h200") (got {chip!r:.80})')
     made = with_costs(taken.execution, chip)
     groups = max(1, int(chip.sms) // taken.ctas)
     slots = resident(chip, taken.threads, taken.shared_bytes, taken.registers, taken.columns)

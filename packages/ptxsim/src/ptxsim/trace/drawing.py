@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from html import escape
 
 from ptxsim.trace.bands import Arrow, Band, Bar, arranged, arrows
-from ptxsim.trace.export import MODELS
+from ptxsim.trace.export import MODELS, NO_TIMELINE
 from ptxsim.trace.scale import axis_unit, marks, number, rounded, words
 from ptxsim.trace.schedule import WAITS, Timeline
 
@@ -38,6 +38,8 @@ def svg(timeline: Timeline, title: str) -> str:
 
 def stack(runs: list[tuple[str, Timeline]]) -> str:
     """Several (title, Timeline) below each other, on one axis with one unit."""
+    if not runs or not all(isinstance(timeline, Timeline) for _, timeline in runs):
+        raise ValueError(NO_TIMELINE)
     end = max(max(timeline.ticks for _, timeline in runs), 1)
     unit = runs[0][1].unit
     parts: list[str] = []

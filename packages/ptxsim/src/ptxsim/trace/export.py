@@ -14,6 +14,7 @@ from ptxsim.trace.scale import NANOSECONDS, words
 from ptxsim.trace.schedule import BARRIERS, WAITS, Event, Timeline
 
 MOST_EVENTS = 60_000  # per file, about 200 bytes each; the earliest are kept
+NO_TIMELINE = "there is no timeline: Result.trace is one after launch(.., trace=True)"
 MODELS = {  # unit of a timeline -> what its times mean
     "ticks": "No clock: ticks are counted, not measured. What overlaps here was not ordered by the program's "
     "synchronisation; how long a chip takes is something else.",
@@ -32,6 +33,8 @@ def chrome(timeline: Timeline, title: str, most: int = MOST_EVENTS) -> dict:
 
     A tick is written as 1 us, a nanosecond as itself. At most `most` events are kept, the earliest.
     """
+    if not isinstance(timeline, Timeline):
+        raise ValueError(NO_TIMELINE)
     scale = 1e-3 if timeline.unit == NANOSECONDS else 1
     kept, notes = _kept(timeline, most)
     made: list[dict] = []

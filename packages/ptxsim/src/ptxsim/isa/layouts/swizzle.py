@@ -27,8 +27,10 @@ def swizzle(address, mode: Mode, base: int = 0):
     """The physical byte address of a linear byte address (int or integer array, any shape).
 
     base: matrix base offset, 0-7: the pattern starts at a 128 B row with this number instead of row 0
-    (PTX ISA 9.7.16.4.1).
+    (PTX ISA 9.7.16.4.1). Raises ValueError for a mode that does not exist.
     """
+    if mode not in XORS:
+        raise ValueError(f"swizzle {mode!r} is not one of {tuple(XORS)}")
     row = address - (base << 7)
     for mask, shift in XORS[mode]:
         address = address ^ ((row >> shift) & mask)
