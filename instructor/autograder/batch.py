@@ -143,6 +143,7 @@ class Class:
             return None  # no grade, or half of one
         digest = submission.digest if isinstance(submission, Submission) else ""
         same = (grade.name, grade.digest, grade.lab) == (key, digest, lab_version())
+        same = same and (bool(digest) or str(submission) in grade.problem)  # another reason than before
         same = same and made["terms"] == self.terms
         same = same and {step.step for step in grade.steps} == set(self.options.steps)
         same = same and not (digest and not grade.final)  # it may have been the machine's fault
@@ -174,7 +175,7 @@ class Class:
 
 def _may_be_one(path: Path) -> bool:
     """Whether it is a folder, .py or .tar; never raises, as pathlib's is_dir may for what cannot be read."""
-    return os.path.isdir(path) or path.suffix.lower() in (".py", ".tar")
+    return os.path.isdir(path) or path.name.lower().endswith((".py", ".tar"))
 
 
 def _no_hand_in(path: Path) -> bool:

@@ -23,15 +23,33 @@ _WORD = re.compile(r"[\w$%]+")
 _TEXT = re.compile(r"\$str[\w$]*$")  # formats of printf; judge.py sees if they change
 
 
-_OUTLIVES = re.compile(r"\.L2::evict_last\b|\bcreatepolicy\.[\w.:]*evict_last\b|\bapplypriority\b")
+_OUTLIVES = re.compile(
+    r"\.L2::evict_last\b|\bcreatepolicy\.[\w.:]*evict_last\b|\bcreatepolicy\.cvt\b|\bapplypriority\b"
+)
+_HINTED = re.compile(r"\.L2::cache_hint\b[^;]*,\s*([\w$%]+)\s*;")  # the policy is the last operand
+_MADE = re.compile(
+    r"\b(?:mov\.[bus]64\s+([\w$%]+)\s*,\s*(\w+)|createpolicy\.[\w.:]+\s+([\w$%]+)\s*,[^;]*)\s*;"
+)
+# The policies evict_normal and evict_first as TVM and CUTLASS write them.
+_PASSING = {form(policy) for policy in (0x1000 << 48, 0x12F0 << 48) for form in (str, hex)}
 
 
 def outlives_a_flush(ptx: str) -> str:
     """Says what keeps data in L2 from one timed launch to the next; "" if nothing does."""
-    found = _OUTLIVES.search(LEFT_OUT.sub(" ", ptx))
-    if found:
-        return f"{found[0]} keeps data in L2 from one launch to the next, but each is timed with a cold L2"
+    plain = LEFT_OUT.sub(" ", ptx)
+    found = _OUTLIVES.search(plain)
+    if kept := found[0] if found else _unknown_policy(plain):
+        return f"{kept} keeps data in L2 from one launch to the next, but each is timed with a cold L2"
     return ""
+
+
+def _unknown_policy(plain: str) -> str:
+    """What to call a cache policy that is another number, or whose register is used for anything else."""
+    made = [found.groups() for found in _MADE.finditer(plain)]
+    others = {name for name, number, _ in made if name and number.lower() not in _PASSING}
+    rest = re.sub(r"\.reg\b[^;]*;", " ", _MADE.sub(" ", _HINTED.sub(" ", plain)))
+    known = {name or policy for name, _, policy in made} - others - {*_WORD.findall(rest)}
+    return "" if known.issuperset(_HINTED.findall(plain)) else "a cache policy like evict_last"
 
 
 _STARTS = re.compile(r"\b(cudaLaunchDevice\w*|cudaGraphLaunch\w*|cnpLaunch\w*|griddepcontrol\.\w+)")

@@ -59,7 +59,8 @@ def read_submission(path: Path, reader: Reader | None = None) -> Submission:
     if _is_folder(path):
         path = path / _chosen(path)
     if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
-        raise SubmissionError(path, "is not a regular file")
+        link = " (links are not followed)" if os.path.islink(path) else ""
+        raise SubmissionError(path, f"is not a regular file{link}")
     try:
         with open(path, "rb", opener=_without_links) as file:
             data = file.read(LARGEST_TAR + 1)
@@ -85,9 +86,9 @@ def _without_links(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def _chosen(folder: Path, inside: bool = False) -> str:
+def _chosen(folder: Path, outer: Path | None = None) -> str:
     """The file to read: under its usual name, else the only one, which a browser may have renamed; else the
-    one in the only folder inside.
+    one in the only folder inside. `outer`: the hand-in, if this folder is inside it.
     """
     for usual in (MEMBER, "handin.tar"):
         if os.path.lexists(folder / usual):
@@ -101,14 +102,15 @@ def _chosen(folder: Path, inside: bool = False) -> str:
         if len(found) == 1:
             return found[0]
         if found:
-            raise SubmissionError(folder, f"holds {len(found)} {ending} files, none of them {MEMBER}")
+            what = f"holds {len(found)} {ending} files, none of them {MEMBER}"
+            raise SubmissionError(outer or folder, what)
     packed = [name for name in names if name.lower().endswith(_PACKED_NAMES)]
     if len(packed) == 1:
         return packed[0]
     folders = [name for name in names if not name.startswith((".", "__")) and _is_folder(folder / name)]
-    if len(folders) == 1 and not inside:
-        return f"{folders[0]}/{_chosen(folder / folders[0], inside=True)}"
-    raise SubmissionError(folder, f"holds neither {MEMBER} nor handin.tar")
+    if len(folders) == 1 and not outer:
+        return f"{folders[0]}/{_chosen(folder / folders[0], outer=folder)}"
+    raise SubmissionError(outer or folder, f"holds neither {MEMBER} nor handin.tar")
 
 
 def _is_folder(path: Path) -> bool:

@@ -189,6 +189,9 @@ def test_what_could_have_kept_d_for_the_next_launch_gets_no_time(text, words):
     assert words in found
 
 
+HINTED = "ld.global.L2::cache_hint.b32 %r1, [%rd1], %rd2;"
+
+
 @pytest.mark.parametrize(
     "text, kept",
     [
@@ -197,6 +200,12 @@ def test_what_could_have_kept_d_for_the_next_launch_gets_no_time(text, words):
         ("applypriority.global.L2::evict_normal [%rd1], 128;", True),
         ("ld.global.L2::evict_first.b32 %r1, [%rd1];", False),
         ("// .L2::evict_last", False),
+        ("createpolicy.cvt.L2.b64 %rd2, %rd1;", True),
+        (f"mov.b64 %rd2, {0x14F0 << 48}; {HINTED}", True),  # the number that cache_hint="evict_last" gives
+        (f"mov.b64 %rd2, {0x12F0 << 48}; {HINTED}", False),
+        (f".reg .b64 %rd2; mov.u64 %rd2, 0x1000000000000000; {HINTED}", False),
+        (f"mov.b64 %rd2, {0x12F0 << 48}; add.s64 %rd2, %rd2, %rd1; {HINTED}", True),
+        (f"createpolicy.fractional.L2::evict_first.b64 %rd2, 1.0; {HINTED}", False),
     ],
 )
 def test_what_outlives_the_flush_is_not_timed(text, kept):

@@ -8,7 +8,7 @@ import pytest
 from kernel_variants import REFERENCE, solved
 
 from instructor.autograder import batch
-from instructor.autograder.grading import Options, grade
+from instructor.autograder.grading import Options, failed, grade
 from instructor.autograder.submission import Submission, SubmissionError, read_submission
 from tirxlab.steps import sections
 
@@ -70,7 +70,7 @@ def test_only_one_folder_and_no_link_is_looked_into(tmp_path):
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "one").symlink_to(tmp_path / "deep" / "one" / "two")
     for folder in ("deep", "linked"):
-        with pytest.raises(SubmissionError, match="holds neither"):
+        with pytest.raises(SubmissionError, match=f"{folder}: holds neither"):  # the hand-in's own name
             read_submission(tmp_path / folder)
 
 
@@ -88,6 +88,14 @@ def test_a_packed_hand_in_says_what_it_is(tmp_path, ending, kind):
     for path in (tmp_path, tmp_path / f"kernels{ending}"):
         with pytest.raises(SubmissionError, match=f"is packed with {kind}.*hand in gemm_kernels.py"):
             read_submission(path)
+
+
+def test_a_reason_why_nothing_is_graded_is_never_an_old_one(tmp_path):
+    (tmp_path / "class" / "eve").mkdir(parents=True)
+    with batch.Class(tmp_path / "class", tmp_path / "grades", Options(steps=(1,))) as made:
+        reason = made.read("eve")
+        made.write("eve", reason, failed("eve", "", reason, (1,)))
+        assert made.done("eve", reason) and not made.done("eve", "eve: holds 2 .py files")
 
 
 def test_letters_with_marks_find_their_row_in_either_spelling():

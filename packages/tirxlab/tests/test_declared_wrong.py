@@ -19,9 +19,11 @@ SIZE = (256, 384, 64)
         ("(128, TMEM_COLS), F32", "(TMEM_COLS, 128), F32", "not (512, 128)", "tmem = Tx.decl_buffer("),
         (", layout=TMEM_LAYOUT", "", "its rows in lanes", "tmem = Tx.decl_buffer("),
         ('alloc((1,), "uint32")', 'alloc((1,), "uint128")', "no type 'uint128'", "tmem_addr = pool.alloc("),
+        ("Dreg = Tx.alloc_local((BLK_N,), F32)", "Dreg = Tx.alloc_local((BLK_N,), F16)",
+         "dst is float16, src is float32; Tx.cast converts", "Tx.copy(Dreg_wg"),
         ("[SM_COUNT], parent", "[SM_COUNT // 1000], parent", "grid (0, 1, 1) has no CTA", "bx = Tx.cta_id("),
     ],
-)
+)  # fmt: skip
 def test_what_no_chip_has(tmp_path, old, new, words, line):
     path, text = tmp_path / "gemm_kernels.py", Path(SOLUTIONS).read_text()
     path.write_text(text.replace(old, new))

@@ -313,6 +313,13 @@ def test_a_pool_over_a_buffer_of_ones_own(tmp_path):
     assert ("bars", "uint64", 0, (2,)) in names_of(kernel)
 
 
+def test_buffers_in_a_list_have_no_names(tmp_path):
+    decl = 'bars = Tx.meta_var([pool.alloc((1,), "uint64") for _ in range(2)])'
+    kernel = make_kernel(tmp_path, "R[tid] = tid", decl=decl)
+    assert not any(one[1] == "uint64" for one in names_of(kernel))
+    assert build(kernel).cuda
+
+
 LAYOUTS = [((128, 32), "128 rows of 64 B"), ((100, 64), "100 rows of 128 B")]
 
 

@@ -15,6 +15,7 @@ REFUSED = {  # statement -> words of its message
     "D[0] = A[0, 0]": "D has 2 dimensions, and this names 1",
     "x = A[None, 0]": "an index of A is a whole number or a slice, not None",
     "x = A[-1, 0]": "there is no -1",
+    "x = A[:, :].T": "a buffer has no .T",
     "Tx.copy(A[::2, :], B[:, :])": "a step (2) is not possible",
     "r = Tx.alloc_local((tid,), 'float32')": "positive numbers that Python knows when it builds the kernel",
     f"if Tx.And(tid == 0):{SYNC}": "joins two conditions or more",

@@ -296,7 +296,8 @@ OF_CAUSES = {
         "answers"
     ),
     "unset": (
-        "fill the registers before they are stored: the read of the result, or its cast (Tx.cast), is missing"
+        "fill the registers before they are stored: the read of the result, or its cast, is missing, or the "
+        "cast's two arguments are swapped: Tx.cast(dst, src)"
     ),
     "accumulate": (
         "the first MMA of a tile must overwrite: accum=False, or accum=(k != 0) in a loop that begins with 0"

@@ -31,8 +31,9 @@ OF_PLACES = {
         "condition keep the first CTA or the first tile out?"
     ),
     "same-tile": (
-        "m_st, n_st and the row must differ for every CTA that stores: check them, the extents of cta_id, "
-        "the scheduler's number of clusters and the number given to init"
+        "m_st and n_st must differ for every CTA that stores, and the row also for every thread of it "
+        "(warp_id * 32 + lane_id): check them, the extents of cta_id, the scheduler's number of clusters "
+        "and the number given to init"
     ),
     "same-tile-of-warps": (
         "what each of these threads stores needs rows of its own in D: does its first row name the warp "

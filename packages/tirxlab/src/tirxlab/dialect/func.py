@@ -172,7 +172,8 @@ def _shared_names(kernel: PrimFunc, parsed: ParseState) -> list[SharedName]:
             if barrier.same_as(buffer):
                 name = given or name.removesuffix("_buf")
         dtype = str(buffer.dtype)
-        found.append(SharedName(name, dtype, int(offset) * DataType(dtype).bits // 8, shape))
+        if name:  # an element of a Python list has none
+            found.append(SharedName(name, dtype, int(offset) * DataType(dtype).bits // 8, shape))
 
     post_order_visit(kernel.body, visit)
     return sorted(set(found), key=lambda n: (n.offset, n.name))

@@ -210,6 +210,7 @@ def copy(dst, src, dispatch: str | None = None, **options):
         )
     if _scope("copy") != "warpgroup":
         raise ValueError("Tx.copy from or to TMEM needs all 128 threads: put it in `with Tx.warpgroup():`")
+    _one_type("copy", dst, src)
     _call("copy_async", dst, src)
     return T.ptx.tcgen05.wait.ld() if _memory(src) == "tmem" else T.ptx.tcgen05.wait.st()
 

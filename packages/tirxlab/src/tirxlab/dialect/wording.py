@@ -34,7 +34,7 @@ _EXPLAINED = {
     "write Tx.ptx.mbarrier.try_wait(bar.ptr_to([i]), phase); TMABar, TCGen05Bar and MBarrier have bar.wait",
     "'Var' object has no attribute 'arrive'": "a buffer of barriers has no arrive: "
     "write Tx.ptx.mbarrier.arrive(bar.ptr_to([i])); TMABar, TCGen05Bar and MBarrier have bar.arrive",
-    "'Var' object has no attribute 'T'": "a buffer has no .T: Tx.gemm_async(C, A, B) takes B as stored and "
+    " object has no attribute 'T'": "a buffer has no .T: Tx.gemm_async(C, A, B) takes B as stored and "
     "multiplies by its transpose",
     "Expect the for loop to be one of": "a loop goes over range(n), or Tx.unroll(n), not over a number",
     "gemm() missing 1 required positional argument: 'C'": "the tensor core's product is "

@@ -83,8 +83,9 @@ _SHAPES = {
     r"needed here, and `\1` is a condition: are two arguments in each other's place?",
     r"globalStrides\[\d\]=(\d+) must be a multiple of 16B": r"a row of the tensor in global memory is \1 B "
     "long, and TMA takes multiples of 16 B: is its Tx.Buffer of the right shape?",
-    r"tma_auto stage=shared-chain": "TMA does not find this box in the layout of the shared "
-    "buffer, which is tma_shared_layout(dtype, swizzle, shape of the buffer)",
+    r"tma_auto stage=shared-chain": "TMA does not find this box in the layout of the shared buffer: it is "
+    "tma_shared_layout(dtype, swizzle, shape of the buffer), and a box is all of the last dimensions, as "
+    "Dsmem[part, :, :] is of (parts, rows, columns)",
     r"no-swizzle SMEM descriptors|swizzle mode .* not supported": "an operand of Tx.gemm_async "
     "has no layout that the tensor core reads: pool.alloc(.., layout=tma_shared_layout(..))",
 }
