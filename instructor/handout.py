@@ -37,16 +37,6 @@ LEFT_OUT = (
     "packages/tirxlab/tests",
     "packages/tirxlab/bench",
 )
-COMMANDS = (
-    "skeleton",
-    "grade",
-    "grade_all",
-    "package",
-    "release",
-    "figures",
-    "hidden",
-    "board",
-)  # of the course, in tirxlab/cli
 LINES = 4
 _REGION = re.compile(r"# TODO\[begin\](.*?)# TODO\[end\]", re.DOTALL)
 
@@ -64,8 +54,7 @@ def _plain(path: Path) -> bool:
 
 
 def _of_the_course(name: str) -> bool:
-    left_out = (*LEFT_OUT, *(f"packages/tirxlab/src/tirxlab/cli/{command}.py" for command in COMMANDS))
-    return any(name == path or name.startswith(path + "/") for path in left_out)
+    return any(name == path or name.startswith(path + "/") for path in LEFT_OUT)
 
 
 def copy(names: list[str], target: Path, stamp: str) -> None:

@@ -13,10 +13,10 @@ from instructor.autograder import batch
 from instructor.autograder.class_speed import Measured, is_waiting, measure_class, parcel
 from instructor.autograder.grading import Options
 from instructor.autograder.speed import time_steps
+from instructor.commands import grade_all
+from instructor.commands.grade_all import measured_by
 from instructor.formats import from_plain, plain
-from tirxlab.cli import grade_all
 from tirxlab.cli.common import UserError
-from tirxlab.cli.grade_all import measured_by
 from tirxlab.devices import DeviceError, get_device
 from tirxlab.rubric import load_rubric
 from tirxlab.steps import read_skeleton

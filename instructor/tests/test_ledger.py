@@ -14,13 +14,14 @@ from instructor.autograder.hidden_sizes import BLOCK_K, WORKERS, candidates, dra
 from instructor.autograder.ledger import Rule, adjustments, finals, read_adjust
 from instructor.autograder.plan import Hidden, load_hidden, plan
 from instructor.autograder.points import OVER
+from instructor.commands import grade_all
+from instructor.commands.grade_all import write_finals
 from instructor.formats import plain
 from instructor.formats.board import board, places
 from instructor.formats.exports import EXPORTS
 from instructor.formats.status import status_page
-from tirxlab.cli import app, grade_all
+from tirxlab.cli import app
 from tirxlab.cli.common import UserError
-from tirxlab.cli.grade_all import write_finals
 from tirxlab.rubric import load_rubric
 
 

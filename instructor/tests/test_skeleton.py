@@ -123,7 +123,7 @@ def test_markers_that_are_wrong_are_named_by_line(text, words):
 
 
 def test_the_command_refuses_an_edited_file_and_checks_without_writing(tmp_path, monkeypatch, capsys):
-    import tirxlab.cli.skeleton as command
+    import instructor.commands.skeleton as command
 
     student, pristine = tmp_path / "gemm_kernels.py", tmp_path / "gemm_kernels.skeleton.gz"
     monkeypatch.setattr(command, "STUDENT", student)

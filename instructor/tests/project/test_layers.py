@@ -1,4 +1,4 @@
-"""Who may import whom: tirxlab.cli -> {instructor} -> utils -> tirxlab -> ptxsim; TVM in two places only.
+"""Who may import whom: instructor -> tirxlab.cli -> utils -> tirxlab -> ptxsim; TVM in two places only.
 
 Imports are read from the syntax trees, so that lazy imports inside functions count too.
 """
@@ -17,7 +17,7 @@ from tirxlab.cli.requirements import requirements
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS = ("utils", "inspect_cuda", "run_modal", "gemm_kernels")
-LAYERS = ("ptxsim", "tirxlab", "utils", "instructor", "tirxlab.cli")
+LAYERS = ("ptxsim", "tirxlab", "utils", "tirxlab.cli", "instructor")
 OURS = {*LAYERS, *SCRIPTS, "tests", "research", "tracks", "corpus"} - {"tirxlab.cli"}
 MAY_IMPORT = {
     "ptxsim": set(),
@@ -25,10 +25,12 @@ MAY_IMPORT = {
     "utils": {"tirxlab", "ptxsim"},
     "inspect_cuda": {"utils", "tirxlab", "ptxsim"},
     "gemm_kernels": {"tirxlab"},
-    "instructor": {*SCRIPTS, "corpus", "tirxlab", "ptxsim"},  # corpus: instructor/tests/bugs
     "run_modal": {"inspect_cuda", "utils", "tirxlab", "ptxsim"},
-    "tirxlab.cli": {*SCRIPTS, "instructor", "tracks", "tirxlab", "ptxsim"},
+    "tirxlab.cli": {*SCRIPTS, "tracks", "tirxlab", "ptxsim"},
+    "instructor": {*SCRIPTS, "corpus", "tirxlab", "ptxsim"},  # corpus: instructor/tests/bugs
+    "instructor.commands": {*SCRIPTS, "tirxlab", "ptxsim"},
 }
+COMMANDS = ("tirxlab.cli", "instructor.commands", "run_modal")  # these alone use what commands share
 MAY_IMPORT_TVM = ("tirxlab/dialect/", "tirxlab/toolchain/")
 ROOMS = (  # of ptxsim, the ground first: each imports only those before it
     "frontend",
@@ -65,9 +67,7 @@ def violations(unit: str, path: str, tree: ast.Module) -> list[str]:
     """The imports of one file of one unit that are forbidden."""
     names = imported(tree)
     wrong = (names & OURS) - MAY_IMPORT[unit] - {unit.partition(".")[0]}
-    if unit not in ("tirxlab.cli", "run_modal") and any(
-        name.startswith("tirxlab.cli.") for name in modules(tree)
-    ):
+    if unit not in COMMANDS and any(name.startswith("tirxlab.cli.") for name in modules(tree)):
         wrong.add("tirxlab.cli")
     if "tvm" in names and not path.startswith(MAY_IMPORT_TVM):
         wrong.add("tvm")
@@ -76,7 +76,7 @@ def violations(unit: str, path: str, tree: ast.Module) -> list[str]:
 
 PLACES = {"ptxsim": "packages/ptxsim/src", "tirxlab": "packages/tirxlab/src"}
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of statements, handlers and cases
-APART = ("tirxlab/cli/", "instructor/tests/", "instructor/bench/")
+APART = ("tirxlab/cli/", "instructor/commands/", "instructor/tests/", "instructor/bench/")
 
 
 def base(unit: str) -> Path:
@@ -85,11 +85,11 @@ def base(unit: str) -> Path:
 
 
 def files(unit: str) -> list[Path]:
-    """The unit's files; the commands, `tirxlab.cli`, are a unit of their own."""
+    """The unit's files; the commands are units of their own."""
     single = base(unit) / f"{unit}.py"
     found = [single] if single.exists() else sorted((base(unit) / unit.replace(".", "/")).rglob("*.py"))
     inside = [file for file in found if not file.relative_to(base(unit)).as_posix().startswith(APART)]
-    return found if unit == "tirxlab.cli" else inside
+    return found if unit in COMMANDS else inside
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -258,9 +258,9 @@ def test_the_search_for_circles_finds_one(tmp_path):
         TopologicalSorter(imports_inside(package)).prepare()
 
 
-def test_instructor_is_imported_by_the_command_line_alone():
-    """Only files of tirxlab.cli and the instructor's own files, tests and tools import it."""
-    allowed = ("instructor/", "packages/tirxlab/", "research/", "conftest.py")
+def test_instructor_is_imported_by_its_own_files_alone():
+    """And by tests and tools: the students' handout has no `instructor`."""
+    allowed = ("instructor/", "packages/tirxlab/tests/", "packages/tirxlab/bench/", "research/", "conftest.py")
     importing = [
         path.relative_to(ROOT).as_posix()
         for path in ROOT.glob("[!.]*/**/*.py")
@@ -281,6 +281,7 @@ def test_instructor_is_imported_by_the_command_line_alone():
         ("tirxlab", "tirxlab/steps.py", "import instructor", ["instructor"]),
         ("tirxlab", "tirxlab/steps.py", "from tirxlab.cli import app", ["tirxlab.cli"]),
         ("tirxlab.cli", "tirxlab/cli/x.py", "from tirxlab.cli import app", []),
+        ("tirxlab.cli", "tirxlab/cli/x.py", "import instructor.autograder", ["instructor"]),
     ],
 )
 def test_the_rule_sees_both_good_and_bad_imports(unit, path, source, wrong):

@@ -5,14 +5,11 @@ import sys
 
 import pytest
 
+from instructor.commands import SUMMARIES
 from tirxlab.cli import app
 from tirxlab.cli.common import REFERENCE, ROOT, parse_steps
 
-COMMANDS = [
-    name
-    for name in (*app.EVERYONE, *app.STUDENTS, *app.INSTRUCTORS)
-    if (ROOT / "packages/tirxlab/src/tirxlab/cli" / f"{name.replace('-', '_')}.py").exists()
-]
+COMMANDS = app.commands()
 K = ["--kernels", str(REFERENCE)]
 
 
@@ -30,7 +27,7 @@ def test_help_names_the_command_and_explains_it(capsys, name):
 
 
 def test_every_command_of_the_table_is_there():
-    assert {*app.EVERYONE, *app.STUDENTS, "skeleton"} <= set(COMMANDS)
+    assert {*app.OWN, *SUMMARIES} == set(COMMANDS)
 
 
 def test_no_arguments_show_the_help(capsys):

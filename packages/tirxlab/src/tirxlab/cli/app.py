@@ -1,11 +1,10 @@
-"""The table of commands, and the one place that turns exceptions into exit codes."""
+"""The commands, and the one place that turns exceptions into exit codes."""
 
 import importlib
 import os
 import re
 import sys
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +17,7 @@ from tirxlab.devices import DeviceError
 from tirxlab.steps import StepError, UntouchedStep
 
 # What `./lab --help` says of each command; the command's own help says more.
-EVERYONE = {
+OWN = {
     "demo": "run finished kernels on the simulator, and one with a mistake",
     "test": "run the tests",
     "check": "build and run a step, and explain what is wrong",
@@ -31,23 +30,12 @@ EVERYONE = {
     "compare": "put steps side by side",
     "bench": "measure speed on a GPU",
     "doctor": "say what this machine can do and what to install",
-}
-STUDENTS = {
     "score": "apply the public rubric",
     "handin": "write handin.tar",
     "reset": "put a step back to its skeleton",
     "port": "rewrite the imports of a preview-wheel kernel",
 }
-INSTRUCTORS = {
-    "skeleton": "generate gemm_kernels.py from the solutions",
-    "grade": "grade one submission",
-    "grade-all": "grade a folder of submissions",
-    "package": "pack the autograder",
-    "release": "write the students' handout",
-    "hidden": "make, show or try the hidden sizes",
-    "board": "write a leaderboard page",
-    "figures": "draw the figures of docs and slides",
-}
+MORE = "instructor.commands"  # a package with the instructor's; the handout does not have it
 
 APP_OPTIONS: dict[str, Any] = {
     "add_completion": False,
@@ -62,16 +50,19 @@ HELP = (
 
 
 def commands() -> dict[str, str]:
-    """Name -> summary of every command in this copy; the instructor's only where `instructor/` exists."""
-    instructors = INSTRUCTORS if (ROOT / "instructor").is_dir() else {}
-    every = {**EVERYONE, **STUDENTS, **instructors}
-    here = Path(__file__).parent
-    return {name: text for name, text in every.items() if (here / f"{name.replace('-', '_')}.py").exists()}
+    """Name -> summary of every command in this copy of the lab."""
+    return OWN | _more()
+
+
+def _more() -> dict[str, str]:
+    there = ROOT.joinpath(*MORE.split(".")).is_dir()
+    return importlib.import_module(MORE).SUMMARIES if there else {}
 
 
 def load(name: str):
-    """The command of one file of this folder; imported only on use, because most need numba or TVM."""
-    module = importlib.import_module("tirxlab.cli." + name.replace("-", "_"))
+    """The command of one file; imported only on use, because most need numba or TVM."""
+    folder = "tirxlab.cli" if name in OWN else MORE
+    module = importlib.import_module(f"{folder}.{name.replace('-', '_')}")
     single = typer.Typer(**APP_OPTIONS)
     options = getattr(module, "COMMAND_OPTIONS", {})
     single.command(name, short_help=commands()[name], **options)(module.run)
@@ -79,7 +70,7 @@ def load(name: str):
 
 
 class Commands(TyperGroup):
-    """A group whose commands are imported when they are called; its help reads the tables above."""
+    """A group whose commands are imported when they are called; its help reads their summaries."""
 
     def list_commands(self, context) -> list[str]:
         return list(commands())

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from tirxlab.cli import figures
+from instructor.commands import figures
 from tirxlab.cli.common import ROOT
 
 IMAGES = (".svg", ".png", ".jpg", ".jpeg", ".gif")

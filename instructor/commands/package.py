@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from instructor.commands.hidden import warn_of_a_known_salt
 from tirxlab.cli.common import ROOT, UserError, output, write_file
-from tirxlab.cli.hidden import warn_of_a_known_salt
 
 NEEDED = (
     "lab",

@@ -16,8 +16,8 @@ import zipfile
 import pytest
 
 from instructor.autograder import warm
+from instructor.commands import package
 from tirxlab.checkout import ROOT
-from tirxlab.cli import package
 
 SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 INTO_ROOT = r"""

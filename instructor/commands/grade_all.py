@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
+from instructor.commands.grade import Bar, LevelOption, blackwell, cores, level
+from instructor.commands.hidden import warn_of_a_known_salt
 from tirxlab.cli.common import UserError, output, parse_steps, write_file
-from tirxlab.cli.grade import Bar, LevelOption, blackwell, cores, level
-from tirxlab.cli.hidden import warn_of_a_known_salt
 
 
 def run(

@@ -37,8 +37,8 @@ def test_the_handout_has_what_students_need_and_nothing_of_the_course(made):
     ]
     assert (
         not {
-            "packages/tirxlab/src/tirxlab/cli/grade.py",
-            "packages/tirxlab/src/tirxlab/cli/release.py",
+            "instructor/commands/grade.py",
+            "instructor/commands/release.py",
             "conftest.py",
         }
         & names
@@ -111,7 +111,7 @@ def test_the_command_refuses_a_folder_with_something_in_it_and_an_edited_skeleto
     (tmp_path / "x").write_text("")
     status, _, err = run("release", str(tmp_path))
     assert status == 2 and "is not empty" in err
-    monkeypatch.setattr("tirxlab.cli.release.STUDENT", REFERENCE)
+    monkeypatch.setattr("instructor.commands.release.STUDENT", REFERENCE)
     status, _, err = run("release", str(tmp_path / "new"))
     assert status == 2 and "not the skeleton" in err and not (tmp_path / "new").exists()
 

@@ -14,7 +14,7 @@ from stand_in_venv import stand_in_venv
 
 from instructor.autograder import warm
 from instructor.autograder.grading import Options
-from tirxlab.cli import grade, package
+from instructor.commands import grade, package
 from tirxlab.cli.common import REFERENCE, ROOT
 from tirxlab.cli.handin import write_tar
 
@@ -46,7 +46,7 @@ def test_packages_hold_the_grader_and_no_exploits(tmp_path):
         "run_autograder",
         "lab",
         "instructor/hidden.toml",
-        "packages/tirxlab/src/tirxlab/cli/grade.py",
+        "instructor/commands/grade.py",
     } <= names
     assert not [
         name for name in names if "exploits" in name or "__pycache__" in name or name.startswith("research/")
