@@ -163,13 +163,14 @@ def test_processes_of_a_preloaded_pool_are_forks_of_a_server(monkeypatch):
 
 
 @needs_forks
-def test_a_pool_works_without_its_server(monkeypatch):
-    """One that cannot be reached: each process imports for itself."""
+@pytest.mark.parametrize("call, error", [("ensure_running", OSError), ("connect_to_new_process", EOFError)])
+def test_a_pool_works_without_its_server(call, error, monkeypatch):
+    """One that cannot start, or has died: each process imports for itself."""
 
-    def unreachable(*_):
-        raise EOFError
+    def fail(*_):
+        raise error
 
-    monkeypatch.setattr("multiprocessing.forkserver.connect_to_new_process", unreachable)
+    monkeypatch.setattr(f"multiprocessing.forkserver.{call}", fail)
     with Pool(1) as pool:
         pool.preload("wave")
         pool.submit("parent", os.getppid)

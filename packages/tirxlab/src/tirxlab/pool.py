@@ -110,19 +110,10 @@ class Pool:
         be forks, so that one more costs little; elsewhere in each process, which is started now. A process
         has one server, with the module that was asked for first.
         """
-        if sys.platform != "linux":
+        if _served(module, self.count):
+            self.context = get_context("forkserver")
+        else:
             self.start(importlib.import_module, module)
-            return
-        self.context = get_context("forkserver")
-        self.context.set_forkserver_preload(["__main__", module])
-        before = {name: os.environ[name] for name in _SHARED if name in os.environ}
-        _share_cores(self.count)  # the server's libraries ask only once
-        try:
-            with _no_interrupt():
-                forkserver.ensure_running()
-        finally:
-            for name in _SHARED - before.keys():
-                del os.environ[name]
 
     def submit(self, key: Hashable, function: Callable, *args) -> None:
         """Queue a task; function, args and result must pickle. May be called from another thread."""
@@ -257,6 +248,24 @@ def _prepared(prepare: Callable, args: tuple) -> Callable | None:
     gc.freeze()
     gc.enable()
     return more
+
+
+def _served(module: str, count: int) -> bool:
+    """Whether a server of forks runs. It imports the module first, with a share of the cores."""
+    if sys.platform != "linux" or sys.version_info < (3, 10, 9) or sys.version_info[:3] == (3, 11, 0):
+        return False  # before, anybody on the machine could use the server (CVE-2022-42919)
+    get_context("forkserver").set_forkserver_preload(["__main__", module])
+    before = {name: os.environ[name] for name in _SHARED if name in os.environ}
+    _share_cores(count)  # the server's libraries ask only once
+    try:
+        with _no_interrupt():
+            forkserver.ensure_running()
+        return True
+    except OSError:  # no room for its socket in the temporary folder, whose name may be too long for one
+        return False
+    finally:
+        for name in _SHARED - before.keys():
+            del os.environ[name]
 
 
 def _share_cores(count: int) -> None:
