@@ -14,7 +14,6 @@ order, although PTX does not give it for memory (8.9.1.1).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from ptxsim.checks.race.clock_rows import (
     second_most,
     with_epoch,
 )
+from ptxsim.checks.race.strict_fences import StrictFences
 from ptxsim.events.views import Cluster, Split
 from ptxsim.machine.split import lane_list
 
@@ -40,7 +40,6 @@ BLOCK = 64  # columns added at a time
 MAX_THREADS = 8192  # in a cluster; above that, a warp counts as one agent
 _NOTHING = np.zeros(0, np.int32)
 _PAST = 1024  # phases of an mbarrier that are remembered
-_FENCES = 4  # of a thread that are remembered
 
 
 @dataclass
@@ -196,8 +195,7 @@ class VectorClocks:
         self.waited_for = self.threads + len(self.queues)  # columns of the queues that have a tcgen05.wait
         self.signals: dict[Any, Signal] = {}
         self.relaxed: dict[int, Relaxed] = {}
-        # thread -> (epoch that it ended, what it covers) of its last .sc fences that reach other clusters
-        self.strict: dict[int, deque[tuple[int, Stamp]]] = {}
+        self.strict = StrictFences(self.threads)
         self.agents_of_lanes: dict[tuple[int, int], np.ndarray] = {}
         self.first_copy = 0  # cp.async queue of agent 0, followed by those of the others; 0: none yet
         self.changes = 0  # times that threads have learnt something
@@ -313,11 +311,8 @@ class VectorClocks:
         one, and by those .sc of other threads that it comes after. If a fence .sc follows a read of what it
         writes, the Fence-SC order has these first, or the read would come before the write (PTX ISA 8.9).
         """
-        stamp, known = self.relaxed.get(agent, Relaxed()).wide, self.clock[agent]
-        for other, fences in self.strict.items():
-            covered = next((stamp for epoch, stamp in reversed(fences) if known[other] >= epoch), None)
-            stamp = stamp if covered is None or other == agent else stamp.joined(covered)
-        return stamp
+        own = self.relaxed.get(agent, Relaxed()).wide
+        return own.joined(Stamp(*self.strict.known(agent, self.clock[agent]))) if self.strict else own
 
     def acquire(self, agents, stamp: Stamp | None, clock: bool = True) -> None:
         if stamp is None:
@@ -358,7 +353,7 @@ class VectorClocks:
             epoch, relaxed.fence = self.epoch(agent), self.release(agent)
             relaxed.wide = relaxed.wide if near else relaxed.fence
             if sc and not near:
-                self.strict.setdefault(agent, deque(maxlen=_FENCES)).append((epoch, relaxed.fence))
+                self.strict.add(agent, epoch, relaxed.fence)
 
     def tcgen05_fence(self, agents: np.ndarray, after: bool, but: Sequence[int] = ()) -> None:
         """Joins what threads know into what their tcgen05 instructions come after; after=False: the reverse.
