@@ -100,6 +100,12 @@ def built_alike(made: dict[str, set[str]], hidden: set[str], listed: Collection[
     return sorted((pair for pair in pairs if pair[:2] not in known), key=lambda pair: -pair[2])
 
 
+def of_two_students(pairs: list[Pair], roster: dict[str, dict[str, str]]) -> list[Pair]:
+    """The pairs without those of two attempts of one student of the roster, whatever the files claim."""
+    who = {key: row.get("student", "") for key, row in roster.items()}
+    return [pair for pair in pairs if not who.get(pair[0]) or who[pair[0]] != who.get(pair[1])]
+
+
 def _step(artifact: str) -> int:
     """The step in an artifact's name, with which its line from `prints.built` begins."""
     found = re.match(r"artifacts/step(\d+)-", artifact)

@@ -137,27 +137,34 @@ def time_class(made, rows: list[dict], measure) -> tuple[list[dict], dict[str, E
     return rows, failed
 
 
-def write_summary(made, rows: list[dict]) -> None:
-    """grades.csv and index.html beside the submissions' folders."""
-    from instructor.autograder.points import NOT_GRADED, stands
-    from instructor.autograder.similar import alike, builds, built_alike, fingerprints, hiding
+def alike_in(made) -> tuple[list, list, dict[str, str], list[str]]:
+    """(pairs alike by text, by the CUDA they build, what was not compared and why, whose code is hidden)."""
+    from instructor.autograder import similar
     from instructor.autograder.submission import Submission
-    from instructor.formats.summary import class_page, to_csv
-    from tirxlab.sandbox.limits import printable
 
     read = {key: made.read(key) for key in made.names()}
     texts = {key: one.text for key, one in read.items() if isinstance(one, Submission)}
-    made.out.mkdir(parents=True, exist_ok=True)
-    write_file(made.out / "grades.csv", to_csv(rows, made.roster).encode())
-    prints, unread = fingerprints(texts, made.options.level)
-    hidden = hiding(texts, made.options.level)
+    prints, unread = similar.fingerprints(texts, made.options.level)
+    hidden = similar.hiding(texts, made.options.level)
     bundles = ((key, made.place(key) / "bundle.zip") for key in texts)
-    made_of, unread_too = builds(
+    built, unread_too = similar.builds(
         ((key, path.read_bytes()) for key, path in bundles if path.exists()), made.options.level
     )
-    by_text, unread = alike(prints), unread | unread_too
-    same = built_alike(made_of, hidden, by_text)
-    unseen = [key for key in hidden if made_of.get(key)]
+    by_text = similar.alike(prints)
+    same = similar.built_alike(built, hidden, by_text)
+    by_text, same = [similar.of_two_students(found, made.roster) for found in (by_text, same)]
+    return by_text, same, unread | unread_too, [key for key in hidden if built.get(key)]
+
+
+def write_summary(made, rows: list[dict]) -> None:
+    """grades.csv and index.html beside the submissions' folders."""
+    from instructor.autograder.points import NOT_GRADED, stands
+    from instructor.formats.summary import class_page, to_csv
+    from tirxlab.sandbox.limits import printable
+
+    made.out.mkdir(parents=True, exist_ok=True)
+    write_file(made.out / "grades.csv", to_csv(rows, made.roster).encode())
+    by_text, same, unread, unseen = alike_in(made)
     write_file(made.out / "index.html", class_page(rows, by_text, unread, same, unseen).encode())
     console = output()
     for key, why in unread.items():
@@ -166,7 +173,7 @@ def write_summary(made, rows: list[dict]) -> None:
     for row in bad:
         console.print(printable(f"{row['name']}: {row['problem']}", 1), markup=False)
     for names, what in (
-        (sorted(set(made.roster) - set(read)), "in the roster, not in the folder"),
+        (sorted(set(made.roster) - set(made.names())), "in the roster, not in the folder"),
         (made.left_out(), "not graded: not a folder, .py or .tar, or the name begins with a dot"),
     ):
         if names:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from jinja2 import Environment
 
+from instructor.autograder.points import stands
 from instructor.formats.page import STYLE
 from instructor.formats.words import number
 
@@ -51,7 +52,8 @@ TEXT = """<!doctype html>
 <style>{{ style }}</style>
 <h1>{{ rows|length }} submissions</h1>
 {% if levels %}<p>Confined: {{ levels|join(", ") }}.</p>{% endif %}
-<h2>Points</h2><table><tr><th>of {{ n(out_of) }}</th><th class="n">submissions</th><th></th></tr>
+<h2>Points of the {{ graded }} that are graded</h2>
+<table><tr><th>of {{ n(out_of) }}</th><th class="n">submissions</th><th></th></tr>
 {% for label, count in bins %}<tr><td>{{ label }}</td><td class="n">{{ count }}</td>
 <td><span class="bar" style="width: {{ 30 * count / most }}rem"></span></td></tr>
 {% endfor %}</table>
@@ -98,7 +100,8 @@ def class_page(
 ) -> str:
     """The page of a class: distribution, points by step, common findings; slow, failed, alike, hidden."""
     out_of = max((row["out_of"] for row in rows), default=0)
-    bins = _bins([row["total"] for row in rows], out_of)
+    graded = [row for row in rows if stands(row["problem"])]
+    bins = _bins([row["total"] for row in graded], out_of)
     steps = [step for row in rows for step in row["steps"]]
     findings = Counter(kind for step in steps for kind in step["findings"])
     states = (step.get("state") for step in steps)
@@ -108,10 +111,11 @@ def class_page(
         .from_string(TEXT)
         .render(
             rows=rows,
+            graded=len(graded),
             out_of=out_of,
             bins=bins,
             most=max((count for _, count in bins), default=1) or 1,
-            steps=_steps(rows),
+            steps=_steps(graded),
             findings=findings.most_common(10),
             slow=sorted(rows, key=lambda row: -row["seconds"])[:SLOW],
             alike=alike[:PAIRS],

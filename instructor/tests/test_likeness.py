@@ -10,7 +10,7 @@ from kernel_variants import REFERENCE, solved
 
 from instructor.autograder.batch import bundle
 from instructor.autograder.grading import refused
-from instructor.autograder.similar import builds, built_alike, hiding, similar
+from instructor.autograder.similar import builds, built_alike, hiding, of_two_students, similar
 from instructor.autograder.submission import Submission
 from tirxlab.porting import port
 from tirxlab.rubric import tomllib
@@ -219,3 +219,10 @@ def test_no_file_of_ours_hides_anything():
     )
     assert port(old)[1] == []
     assert hiding({"reference": REFERENCE, "skeleton": read_skeleton(), "old": old}) == set()
+
+
+def test_attempts_of_one_student_are_no_copies():
+    """Three attempts of each of a hundred students would be as many pairs as the page lists."""
+    pairs = [(one, other, 1.0) for one, other in (("a1", "a2"), ("a1", "b"), ("c", "d"), ("a1", "stranger"))]
+    roster = {"a1": {"student": "ann"}, "a2": {"student": "ann"}, "b": {"student": "bob"}, "c": {}, "d": {}}
+    assert of_two_students(pairs, roster) == pairs[1:]

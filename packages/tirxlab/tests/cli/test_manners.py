@@ -297,7 +297,11 @@ def test_a_todo_that_is_left_is_named(run, kernels):
     file = kernels(1, edit=(commit, "# TODO: commit"))
     (line,) = todos(Path(file).read_text(), 1)
     status, out, _ = run("check", "1", "--device", "sim", "--kernels", file)
-    assert status == 1 and f"step 1 still has a TODO: gemm_kernels.py, line {line}" in out
+    assert status == 1 and f"step 1 still has a TODO: gemm_kernels.py, line {line}; fill it in" in out
+    status, out, _ = run(
+        "check", "1", "--device", "sim", "--kernels", kernels(1, edit=(commit, f"{commit}  # TODO"))
+    )
+    assert status == 0 and f"step 1 still has a TODO: gemm_kernels.py, line {line}; if it is done" in out
 
 
 # A pytest plugin that signals when its moment has come, and blocks there.

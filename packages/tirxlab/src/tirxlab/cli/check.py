@@ -246,12 +246,11 @@ def report(path: Path, done: list[Outcome], planned: int, runner: Runner) -> Non
     output().print(outcome_view.table(done))
     outcome_view.details_once(done)
     step = done[-1].step
-    left = [] if done[-1].passed else todos(read_text(path), step)
-    if left:
+    if left := todos(read_text(path), step):
         lines = ", ".join(map(str, left))
-        output().print(
-            f"step {step} still has a TODO: {path.name}, line {lines}; fill it in first", markup=False
-        )
+        passed = "if it is done, delete this comment: the grade also asks for the step's technique"
+        what = passed if done[-1].passed else "fill it in first"
+        output().print(f"step {step} still has a TODO: {path.name}, line {lines}; {what}", markup=False)
     if not done[-1].passed and len(done) < planned:
         output().print(f"stopped here; {planned - len(done)} more runs were not made", markup=False)
     forecast_lines(runner, done)
