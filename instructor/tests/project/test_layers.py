@@ -260,7 +260,13 @@ def test_the_search_for_circles_finds_one(tmp_path):
 
 def test_instructor_is_imported_by_its_own_files_alone():
     """And by tests and tools: the students' handout has no `instructor`."""
-    allowed = ("instructor/", "packages/tirxlab/tests/", "packages/tirxlab/bench/", "research/", "conftest.py")
+    allowed = (
+        "instructor/",
+        "packages/tirxlab/tests/",
+        "packages/tirxlab/bench/",
+        "research/",
+        "conftest.py",
+    )
     importing = [
         path.relative_to(ROOT).as_posix()
         for path in ROOT.glob("[!.]*/**/*.py")
