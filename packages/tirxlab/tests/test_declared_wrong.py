@@ -21,6 +21,7 @@ SIZE = (256, 384, 64)
         ('alloc((1,), "uint32")', 'alloc((1,), "uint128")', "no type 'uint128'", "tmem_addr = pool.alloc("),
         ("Dreg = Tx.alloc_local((BLK_N,), F32)", "Dreg = Tx.alloc_local((BLK_N,), F16)",
          "dst is float16, src is float32; Tx.cast converts", "Tx.copy(Dreg_wg"),
+        ("[SM_COUNT], parent", "[SM_COUNT, 1], parent", "give each a name of its own", "bx = Tx.cta_id("),
         ("[SM_COUNT], parent", "[SM_COUNT // 1000], parent", "grid (0, 1, 1) has no CTA", "bx = Tx.cta_id("),
     ],
 )  # fmt: skip

@@ -7,6 +7,10 @@ _MAX_MESSAGE = 600
 NO_THREADS = "kernel has no thread launch parameters"
 NO_VALUE = "an instruction gives no value: write it as a statement of its own"
 _LIST = "a list is needed here, not a number: for example ptr_to([0])"
+_SEVERAL = (
+    "these are several values: give each a name of its own, as in `cbx, cby = Tx.cta_id([2, 1], parent=..)`, "
+    "or wrap what only the builder needs in Tx.meta_var(...)"
+)
 # Part of a message of TVM, often the name of an internal check -> what it means for the student.
 _EXPLAINED = {
     "MatchesCode(DLDataTypeCode::kDLBool)": "`not` takes a condition, and this is a number: "
@@ -20,6 +24,8 @@ _EXPLAINED = {
     "min, max) by a value that only the GPU knows: write Tx.if_then_else, Tx.And, Tx.Or or Tx.min",
     "For nodes require a scalar": "range() takes whole numbers, and this is a fraction: "
     "`/` always gives one, write `//`",
+    "inference the type. value=(": _SEVERAL,
+    "inference the type. value=[": _SEVERAL,
     "Cannot automatically inference the type": "this value has no type on the GPU: a variable of a kernel "
     "holds a number or an expression of numbers; wrap what only the builder needs in Tx.meta_var(...)",
     "object has no attribute 'expr_ty'": "this compares or computes with something that is not a number",
