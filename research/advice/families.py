@@ -25,16 +25,19 @@ FAMILIES: dict[str, frozenset[str]] = {
     "buffer": _ids("buffer place-stays"),
     "loop": _ids(
         "ahead ahead-arrives ahead-rounds ended ended-once endless endless-wait first-tiles grid "
+        "freed-before "
         "first-left-out incomplete-output last-left-out left-loop load-outside role-ended silent-rest "
         "stores-past unseen-load"
     ),
     "bytes": _ids("announced-apart bytes bytes-announced bytes-only"),
     "wait": _ids(
+        "freed-before "
         "ahead-unwaited arrives-again early freed lapped missed not-free not-ready never-waits others-waited "
         "overwritten phase-of-many product-unwaited products-pending read-unawaited unseen-load wait-late "
         "before-turn nobody-waits signals-first waits-first"
     ),
     "signal": _ids(
+        "never-arrives "
         "answers-more by-thread bytes-only early ended-once left-open partial products-pending silent "
         "silent-rest unmet unused-third"
     ),
@@ -45,9 +48,9 @@ FAMILIES: dict[str, frozenset[str]] = {
         "written-again"
     ),
     # families of slips.toml
-    "accumulate": _ids("accumulate"),
+    "accumulate": _ids("accumulate starts-anew"),
     "epilogue": _ids("early first-tiles incomplete-output not-free not-ready same-tile unset"),
-    "layout": _ids("past-shared"),
+    "layout": _ids("operand-axis operand-part operand-repeats operand-type past-shared"),
     "grid": _ids(
         "endless ended ended-once first-tiles grid "
         "incomplete-output outside same-tile silent-here tiles-too-many useless-stores"

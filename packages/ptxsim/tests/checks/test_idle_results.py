@@ -67,6 +67,7 @@ def text_of(form: str, after: str, at: int, copies: bool = True, more: str = "")
 def severities(form: str, after: str, at: int, order, copies: bool = True, more: str = "") -> set[str]:
     text = text_of(form, after, at, copies, more)
     found = run_rule(Rule("rows", text, threads=160), text, order).findings
+    found = [f for f in found if "lanes of tensor memory" not in f.message]  # M=64 leaves half of them out
     assert {f.kind for f in found} <= {"race" if copies else "uninitialized"}, [str(f) for f in found]
     return {f.severity for f in found}
 

@@ -74,3 +74,21 @@ def test_a_warp_that_has_passed_a_fresh_barrier_is_the_cause(order):
     )
     found = deadlock_of("fresh-in-group", text, order)
     assert found.evidence["cause"] == "fresh-wait" and "warp 0 waited for the wrong" in found.message
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_barrier_that_was_over_without_a_warp_is_the_cause(order):
+    """Warp 2 waits for what warps 0 and 1 should hand back, but init counts one of them."""
+    back = "mbarrier.arrive.shared::cta.b64 _, [%bar+8];"
+    text = lines(
+        *(f"@%lead mbarrier.init.shared::cta.b64 [%bar+{at}], 1;" for at in (0, 8, 16)),
+        "bar.sync 0; and.b32 %r1, %t, 31; setp.ne.u32 %q, %r1, 0; @%q bra MEET;",
+        "setp.eq.u32 %q, %t, 64; @%q bra GIVES; @%w1 bra LATE;",
+        f"{wait(0)} {back} {wait(1)} {back} mbarrier.arrive.shared::cta.b64 _, [%bar+16]; bra MEET;",
+        f"LATE: {wait(0, 16)} {wait(0)} {back} bra MEET;",
+        f"GIVES: {ARRIVE} {wait(0, 8)} {ARRIVE} {wait(1, 8)} {wait(0, 8)}",
+        "MEET: bar.sync 0;",
+    )
+    found = run_rule(rule := Rule("over", text, threads=96), rule.text, order).findings[0]
+    assert found.evidence["cause"] == "over-without", found
+    assert "was over without warp 1 lane 0" in found.message, found

@@ -18,6 +18,7 @@ from ptxsim.events.records import (
     CopyArrival,
     Fence,
     Footprint,
+    Operand,
     PhaseWait,
     SharedSpan,
     TensorWork,
@@ -29,6 +30,7 @@ from ptxsim.machine.tensor_map import TensorMap
 
 FOOTPRINT, SPAN = Footprint((0,)), SharedSpan.of(0, np.arange(4))
 TENSOR = TensorMap(np.zeros((64, 64), np.float16), (8, 8))
+OPERAND = Operand("a", 0, SPAN.chunks, "f16", 64, False, False)
 CELLS = TmemCells.of(0, *np.zeros((2, 1, 1), int))
 LOGS = ("reads", "writes", "log")
 COPY = BulkCopy("load", TENSOR, (0, 0), 0, 128, None, (SPAN,), ((0, 64),))
@@ -46,7 +48,8 @@ def arguments(event: str = "mbarrier_arrive") -> dict:
     tokens = {"token": [(0, 5)], "tokens": [[(0, 5)]]}
     records = {"copy": COPY, "span": SPAN, "cells": CELLS, "commit": Commit(((0, 64),))}
     records |= {"wait": PhaseWait(1, (0, 64), 0, True), "fence": Fence(True, False, False, False)}
-    flags = dict.fromkeys(("relaxed", "write", "after", "reading"), False)
+    records |= {"operands": (OPERAND,), "into": (0, (1, 2))}
+    flags = dict.fromkeys(("relaxed", "write", "after", "reading", "fresh"), False)
     records["arrival"] = ARRIVALS.get(event, (None,))[0]
     others = {"cluster": cluster, "kind": "store", "place": (0, 64), **dict.fromkeys(LOGS, log)}
     return split_like | dict.fromkeys(names, 3) | tokens | records | flags | others
@@ -70,6 +73,8 @@ OTHERS = ROW | {  # parameter -> another value, if it is not a number
     "cells": TmemCells.of(0, *np.zeros((2, 1, 1), int)),
     "copy": COPY._replace(offset=64),
     "commit": Commit(((1, 64),)),
+    "operands": (),
+    "into": (0, (1, 3)),
     "wait": PhaseWait(1, (0, 64), 1, True),
     "split": SimpleNamespace(row=6, warp=0, mask=1, cta=0, index=0),
     **dict.fromkeys(LOGS, np.array([[5, 0, (1 << 40) + 4, 8]])),

@@ -343,6 +343,20 @@ AT_RINGS = (
         "nobody has signalled that barrier yet: two rounds begin without a wait",
     ),
     Cause(
+        "never-arrives",
+        40,
+        "whoever waits for what is handed over must hand it back: does each of these threads arrive, on the "
+        "element that it waited for, or does init count too many?",
+        text="{who} {waits} for {other} ({line}), but never {arrives} here",
+    ),
+    Cause(
+        "over-without",
+        185,
+        "init(count) must be the number of all who arrive in a round, and each of them arrives once",
+        text="{waits} for {wants}, and lost a phase: whoever signals it had waited for {back} ({line}), "
+        "which has init({count}) ({init}) and was over without {own}: {who} arrived {times} ({at})",
+    ),
+    Cause(
         "lapped",
         220,
         "a barrier may be signalled again only after all waiting threads have seen the phase before: let "

@@ -12,9 +12,10 @@ from ptxsim.causes.cause import Cause
 from ptxsim.causes.elsewhere import ELSEWHERE
 from ptxsim.causes.of_outputs import OF_OUTPUTS
 from ptxsim.causes.of_places import OF_PLACES
+from ptxsim.causes.of_products import OF_PRODUCTS
 from ptxsim.causes.of_roles import OF_ROLES
 
-TABLES = AT_BARRIERS, AT_RINGS, OF_ROLES, OF_OUTPUTS, OF_PLACES, ELSEWHERE
+TABLES = AT_BARRIERS, AT_RINGS, OF_ROLES, OF_OUTPUTS, OF_PLACES, OF_PRODUCTS, ELSEWHERE
 CAUSES: dict[str, Cause] = {
     cause.id: cause for cause in sorted(itertools.chain(*TABLES), key=lambda c: c.rank)
 }

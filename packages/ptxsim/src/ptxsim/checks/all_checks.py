@@ -20,7 +20,10 @@ from ptxsim.checks.lifecycle.descriptors import Descriptors
 from ptxsim.checks.lifecycle.early_register_reads import LoadedRegisters
 from ptxsim.checks.lifecycle.ignored_answers import IgnoredAnswers
 from ptxsim.checks.lifecycle.local_memory import LocalMemory
+from ptxsim.checks.lifecycle.lost_results import LostResults
+from ptxsim.checks.lifecycle.matrix_rows import MatrixRows
 from ptxsim.checks.lifecycle.mbarriers import Barriers
+from ptxsim.checks.lifecycle.operands import Operands
 from ptxsim.checks.lifecycle.register_counts import RegisterCounts
 from ptxsim.checks.lifecycle.shared_memory import SharedMemory
 from ptxsim.checks.lifecycle.tensor_memory import TmemLife
@@ -47,11 +50,13 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     CtaBarriers,
     Peers,
     SharedMemory,
+    MatrixRows,
     LocalMemory,
     IgnoredAnswers,
     TmemLife,
     BulkCopies,
     Descriptors,
+    Operands,
     LoadedRegisters,
     RegisterCounts,
     UselessLoads,
@@ -60,6 +65,7 @@ OBSERVERS: tuple[Callable[..., Observer], ...] = (
     UnsetStores,
     WmmaFragments,
     _race_detector,
+    LostResults,
     Oddities,
     Seen,
 )

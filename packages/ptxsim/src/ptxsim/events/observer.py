@@ -18,6 +18,7 @@ from ptxsim.events.records import (
     Commit,
     CopyArrival,
     Fence,
+    Operand,
     PhaseWait,
     SharedSpan,
     TensorWork,
@@ -129,6 +130,11 @@ class Observer:
 
     def wgmma_read(self, cluster: Cluster, token: Any, span: SharedSpan) -> None:
         """The tensor core reads this span for a warp's share."""
+
+    def wgmma_product(
+        self, cluster: Cluster, split: Split, operands: tuple[Operand, ...], into: tuple, fresh: bool
+    ) -> None:
+        """All four warps have issued a product; into: what D is. fresh: D is overwritten, or held zeros."""
 
     def wgmma_wait(self, cluster: Cluster, split: Split, token: Any) -> None:
         """A wait of the split covers this share, which is complete."""

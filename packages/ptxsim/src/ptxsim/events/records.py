@@ -66,6 +66,19 @@ class SharedSpan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """A or B of a product, as far as it lies in one CTA's shared memory."""
+
+    side: str  # "a" or "b"
+    rank: int
+    chunks: np.ndarray  # as in a SharedSpan, but each as often as it is read
+    kind: str  # type of its elements
+    rows: int  # M or N
+    mn: bool  # M or N is contiguous
+    negated: bool = False  # by a bit of the instruction descriptor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Footprint:
     """The memory that one tensor-core instruction touches, for one set of operands."""
 
@@ -75,6 +88,7 @@ class Footprint:
     cells_written: tuple[Rectangle, ...] = ()
     tile: tuple[int, int] | None = None  # rows and columns of the product over all CTAs; None: data movement
     descriptors: tuple[int, ...] = ()  # matrix descriptors of a product's operands
+    operands: tuple[Operand, ...] = ()  # of a product, in shared memory
     label: str = ""  # in a timeline
 
 

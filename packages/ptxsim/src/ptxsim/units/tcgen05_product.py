@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxsim.events.records import Footprint, Rectangle, SharedSpan, rectangles
+from ptxsim.events.records import Footprint, Operand, Rectangle, SharedSpan, rectangles
 from ptxsim.isa.layouts import sparsity
 from ptxsim.isa.layouts.block_scale import decode_block_scaled
 from ptxsim.isa.layouts.descriptors import InstructionDescriptor, decode_instruction_descriptor
@@ -136,11 +136,18 @@ def footprint(form: tuple, ranks: tuple[int, ...], operands: tuple) -> Footprint
         for rank in ranks
         for first, _, rows, start, _, count in result_blocks(shape.m, shape.n, product.group, product.ws)
     ]
-    spans = [_operand_span(product, rank, side) for rank in ranks for side in "ab"]
+    sides = [(rank, side, _operand_span(product, rank, side)) for rank in ranks for side in "ab"]
     label = f"MMA {shape.m}x{shape.n} to column {column}"
     descriptors = tuple(bits for bits in (a, b) if isinstance(bits, int))
-    reads = tuple(span for span in spans if span is not None)
-    return Footprint(ranks, reads, tuple(read), tuple(written), (shape.m, shape.n), descriptors, label)
+    reads = tuple(span for *_, span in sides if span is not None)
+    multiplied = tuple(
+        Operand(side, rank, span.chunks, kind, rows, mn, negated)
+        for rank, side, span in sides
+        for _, rows, mn, kind, negated in [side_of(product, side)]
+        if span is not None
+    )
+    extent = shape.m, shape.n
+    return Footprint(ranks, reads, tuple(read), tuple(written), extent, descriptors, multiplied, label)
 
 
 def _operand_span(product: Product, rank: int, side: str) -> SharedSpan | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxsim.events.records import SharedSpan
+from ptxsim.events.records import Operand, SharedSpan
 from ptxsim.isa.address_map import SHARED_START
 from ptxsim.isa.layouts.swizzle import Mode
 from ptxsim.isa.number_formats import DECODERS
@@ -242,6 +242,11 @@ def _execute(cluster: Cluster, operation: WgmmaOperation) -> None:
     for i, part in enumerate(parts):
         for span in _share(part.where.cta, a_chunks, form.a_mn, b_chunks, i):
             cluster.bus.wgmma_read(cluster, part.token, span)
+    if cluster.bus.heard:
+        operands = _operands(first.where.cta, form, a_chunks, b_chunks)
+        fresh = not any(p.accumulate and p.accumulator.values.any() for p in parts)
+        into = first.where.warp, slots_of(cluster.program.args[first.where.row][0])
+        cluster.bus.wgmma_product(cluster, first.where, operands, into, fresh)
     _multiply(cluster, parts)
     for part in parts:
         _give_back(cluster, part)
@@ -300,6 +305,16 @@ def _share(rank: int, a: Chunks | None, a_mn: bool, b: Chunks | None, number: in
     if b is not None:
         read.setdefault(b.swizzle, []).append(b.index.ravel())
     return [SharedSpan.of(rank, np.unique(np.concatenate(i)), mode) for mode, i in read.items()]
+
+
+@functools.lru_cache(maxsize=4096)
+def _operands(rank: int, form: WgmmaForm, a: Chunks | None, b: Chunks | None) -> tuple[Operand, ...]:
+    found = []
+    if a is not None:
+        found.append(Operand("a", rank, a.index, form.a, 64, form.a_mn))
+    if b is not None:
+        found.append(Operand("b", rank, b.index, form.b, form.n, form.b_mn))
+    return tuple(found)
 
 
 def _chunks(

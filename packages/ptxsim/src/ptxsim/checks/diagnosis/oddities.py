@@ -231,8 +231,9 @@ class Oddities(Observer):
                 return
         if finding.evidence.get("cause") == "no-mma":
             return
-        facts = cluster, warp, bringers, self.reporter
-        stored = finding.evidence.get("reader") == "a TMA store" and not self._brought(cluster, finding)
+        own = self._brought(cluster, finding)
+        facts = cluster, warp, own or bringers, self.reporter
+        stored = finding.evidence.get("reader") == "a TMA store" and not own
         late = None if tmem or stored else late_wait(*facts) or never_waits(*facts)
         if late is not None:
             self.reporter.blame(finding, late.cause, f"{finding.message}: {late.text}")
@@ -241,11 +242,14 @@ class Oddities(Observer):
         if tmem and not self.issuers and mma is not None:
             finding.message += f": no tcgen05.mma ({source_line(cluster.program, mma)}) ran in this cluster"
 
-    def _brought(self, cluster: Cluster, finding) -> bool:
-        """Whether a load on record fills part of the buffer that was read too early."""
-        loads = (o for h in history_of(cluster).values() for o in (*h.parts, *h.before))
-        filled = (self.reporter.shared_buffer(load.offset) for load in loads if load.size)
-        return finding.evidence["buffer"] in filled
+    def _brought(self, cluster: Cluster, finding) -> set[str]:
+        """The barrier arrays of loads on record that fill part of the buffer that was read too early."""
+        buffer, found = finding.evidence.get("buffer"), set()
+        for place, history in history_of(cluster).items():
+            loads = (load for load in (*history.parts, *history.before) if load.size)
+            if any(self.reporter.shared_buffer(load.offset) == buffer for load in loads):
+                found.add(self.reporter.shared_array(place[1]))
+        return found
 
     def _arrays_of(self, cluster: Cluster, op: str) -> set[str]:
         """Barrier arrays that commits ("tcgen05") or copies ("cp") signal, by the program's text."""

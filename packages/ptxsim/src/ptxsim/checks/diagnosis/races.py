@@ -13,7 +13,7 @@ from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.same_output import changed_by_many, read_before
 from ptxsim.checks.diagnosis.unseen_arrival import unwritten_reads
 from ptxsim.checks.race.access import Access
-from ptxsim.checks.race.carried_values import carried, placed_by_data
+from ptxsim.checks.race.carried_values import carried, placing_loads
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.data_loads import compared
 from ptxsim.checks.race.detector import RaceDetector
@@ -56,7 +56,7 @@ def report(races: RaceDetector, pairs: dict[tuple, AccessPair]) -> None:
     _never_waited(races)
     said = set()  # findings that a race already covers
     for pair in sorted(pairs.values(), key=_weight):
-        if _without_barrier(races, pair) or _told_otherwise(pairs, pair):
+        if _without_barrier(races, pair) or _told_otherwise(pairs, pair) or _misplaced(races, pairs, pair):
             continue
         verdict = _verdict(races, pair)
         kind, severity, edge = verdict[:3]
@@ -144,6 +144,23 @@ def _told_otherwise(pairs: dict[tuple, AccessPair], pair: AccessPair) -> bool:
     return pair.code == OPEN_WRITE and any(code in (*_RACES, OPEN_READ) for code, *_ in others)
 
 
+def _misplaced(races: RaceDetector, pairs: dict[tuple, AccessPair], pair: AccessPair) -> bool:
+    """Whether a store goes where a load from shared memory sends it, and another pair says that this load
+    races: then where it goes is luck.
+    """
+    if pair.space != "memory":
+        return False
+    sides = (a for other in pairs.values() if other.space == "shared" for a in _racing(other))
+    loads = {access.row for access in sides if access.verb == "read"}
+    stores = [a for a in (pair.first, pair.second) if a.verb == "write" and a.kind in ("thread", "other")]
+    program = races.launch.program
+    return bool(loads) and any(loads & placing_loads(program, store.row) for store in stores)
+
+
+def _racing(pair: AccessPair) -> tuple[Access, ...]:
+    return (pair.first, pair.second) if pair.code in _RACES else ()
+
+
 def _never_waited(races: RaceDetector) -> None:
     """Reports tcgen05.st without a wait. A tcgen05.ld may go without one: a true dependence through its
     registers is kept even without other synchronisation (PTX ISA 9.7.16.6.4.5). If its columns are then
@@ -192,7 +209,7 @@ def _harmless(races: RaceDetector, pair: AccessPair, kind: str) -> str:
     if pair.code == OPEN_READ and compared(races.launch.program, pair.second.row):
         return "; what is loaded is compared, as if one of them were elected"
     first, program = pair.first, races.launch.program
-    if pair.code == OPEN_READ and placed_by_data(program, first.row) and not read_before(program, first.row):
+    if pair.code == OPEN_READ and placing_loads(program, first.row) and not read_before(program, first.row):
         return "; which lanes meet there depends on what was loaded, and perhaps any of them will do"
     writer = instr_of(races, first.row)
     if pair.relaxed is not None and writer is not None and writer.mods[:1] == ("alloc",):  # as DeepGEMM

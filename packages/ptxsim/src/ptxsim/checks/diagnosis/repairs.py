@@ -92,7 +92,8 @@ def late_wait(cluster: Cluster, warp: int, arrays: set[str], reporter: Reporter)
     loads = ((n, reporter.shared_array(s.places[0][1])) for n, s in enumerate(steps) if s.kind == "load")
     first = next((n for n, array in loads if array in arrays), None)
     found = mending(races, frozenset() if first is None else frozenset({first}), warp, at)
-    if {repair.family for repair in found} != {LATE}:
+    other = any(reporter.shared_array(repair.place[1]) not in arrays for repair in found)
+    if {repair.family for repair in found} != {LATE} or other:
         return None
     name, row = reporter.shared_name(found[0].place[1]), found[0].row
     return reason("wait-late", row, name=name, line=line_text(races, row))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import or_
 
 from ptxsim.checks import phrases
@@ -202,16 +202,19 @@ def _unsignalled(case: Case, place: Place) -> Reason | None:
     return reason("ahead-silent", row, names=names, line=line, others=others)
 
 
-def _again(case: Case, place: Place) -> Reason | None:
-    """A warp that signals this barrier has passed a wait for another one twice in the same phase."""
+def passed_again(case: Case, place: Place, own: Collection[int] = ()) -> Reason | None:
+    """A warp that signals this barrier has passed a wait for another one twice in the same phase; or one of
+    these has passed a wait for this one so.
+    """
     warps = {warp for _, warp, _ in case.histories[place].sources}
     for back, other in case.histories.items():
-        for warp in warps & set(other.waits) if back != place else ():
+        for warp in (warps if back != place else set(own)) & set(other.waits):
             again = other.waits[warp].again
             if again is not None:
                 phase, row = again
                 at, name = f" ({case.line(row)})", case.name(back)
-                return reason("again-ahead", row, name=name, line=at, phase=phrases.phase_name(phase))
+                which = "again" if back == place else "again-ahead"
+                return reason(which, row, name=name, line=at, phase=phrases.phase_name(phase))
     return None
 
 
@@ -264,7 +267,7 @@ _DETECTORS: tuple[Callable[[Case, Place], Reason | None], ...] = (  # the first 
     one_slot,
     _slots,
     stays,
-    _again,
+    passed_again,
     fresh_late,
     _too_often,
     _unused_handed_back,

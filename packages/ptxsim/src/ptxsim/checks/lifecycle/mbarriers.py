@@ -22,6 +22,7 @@ from ptxsim.checks.diagnosis.excess_arrivals import (
     from_several_ctas,
     issuers,
 )
+from ptxsim.checks.diagnosis.never_arrives import never_arrives
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.checks.diagnosis.ring_walk import waits_stay
 from ptxsim.checks.diagnosis.running_ahead import why
@@ -217,6 +218,7 @@ class Barriers(Observer):
             if barrier.tx:
                 message += f", and no copy brought the {barrier.tx} B that it was told to expect"
             both = from_several_ctas(self.case, place) or announced_apart(self.case, place)
+            both = both or never_arrives(self.case, place)
             message += f"; {both.text}" if both else ""
             cause = both.cause if both else CAUSES["left-open"]
             self._afterwards(cluster, "mbarrier", "review", place, history, message, cause, both)

@@ -192,6 +192,11 @@ class SharedMemory(Observer):
         cells = self.results.fed([work], spans_of(bare, span.rank * self.written.shape[1]))
         found.results = cells if found.results is None else found.results | cells
 
+    def chunks_written(self, rank: int) -> np.ndarray:
+        """bool: whether all 16 bytes of each piece have been written."""
+        whole = self.written[rank][: self.written.shape[1] // 16 * 16]
+        return whole.reshape(-1, 16).all(axis=1)
+
     # ---- findings ----
 
     def _arranged(self, where, span: SharedSpan, read: Mode, flags: np.ndarray) -> None:

@@ -13,8 +13,11 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks.diagnosis.case import Case
-from ptxsim.checks.lifecycle.written_parts import told_of
-from ptxsim.events.observer import Observer
+from ptxsim.checks.diagnosis.last_commit import missed_commit
+from ptxsim.checks.diagnosis.reason import reason
+from ptxsim.checks.lifecycle.written_parts import told_of, written_parts
+from ptxsim.checks.race.idle_results import IdleResults
+from ptxsim.events.observer import Observer, observer_of
 from ptxsim.events.records import TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.frontend.ast import Instr
@@ -28,6 +31,11 @@ _ONCE = (
 )
 _ONE_GROUP = "alloc, relinquish_alloc_permit, dealloc, MMA and commit of a kernel use the same cta_group"
 _REFUSALS = ("descriptor", "unsupported")  # kinds of findings of an MMA that writes nothing
+_LANES = (
+    "is M in the instruction descriptor that of the tile? D of M=64 takes 16 of each warp's 32 lanes (PTX "
+    "ISA 9.7.16.10.5)"
+)
+_FILL = "fill these columns before the product, by tcgen05.cp or tcgen05.st, where the product reads them"
 _READ = "wait until an MMA has written the accumulator; does the MMA write all columns that are read?"
 
 
@@ -50,6 +58,8 @@ class TmemLife(Observer):
         self.begun: dict[int, tuple] = {}  # thread -> its last MMA that overwrites: row, cells, descriptors
         self.in_use: Finding | None = None  # of a dealloc while an MMA writes
         self.multiplied = False  # whether any MMA has been issued
+        self.holes = np.zeros_like(self.written)  # loaded, but not written
+        self.hole: Split | None = None  # the first such load
         self.early: dict[int, tuple[Split, str]] = {}  # CTA -> its first read before any MMA
         self.good: set[object] = set()  # accumulators and cells read, known to be written
 
@@ -101,13 +111,16 @@ class TmemLife(Observer):
     def finish(self, cluster: Cluster) -> None:
         if self.early:
             self._before_any_mma(cluster)
-        names = Case(cluster, self.reporter).never_waited() if self.in_use is not None else ()
-        if self.in_use is not None and names:
-            told = f"{self.in_use.message}: {CAUSES['freed'].tell(name=' or '.join(names))}"
-            self.reporter.blame(self.in_use, CAUSES["freed"], told)
+        if self.in_use is not None:
+            case = Case(cluster, self.reporter)
+            names = case.never_waited()
+            freed = reason("freed", name=" or ".join(names)) if names else missed_commit(case)
+            if freed is not None:
+                self.reporter.blame(self.in_use, freed.cause, f"{self.in_use.message}: {freed.text}")
         if cluster.stuck:
             self._blocked(cluster)
             return
+        self._unwritten_lanes(cluster)
         for cta, live in enumerate(self.live):
             for start, allocation in live.items():
                 self._leaked(cluster, cta, start, allocation)
@@ -155,6 +168,7 @@ class TmemLife(Observer):
         first, (low, high) = cells.lane_ends[0] // 32 * 32, cells.column_ends
         filled = np.any(self.written[cells.rank, first : first + 32, low : high + 1], axis=0)
         if filled.all():
+            self._note_lanes(split, cells)
             self.good.add(cells)
             return
         bare = [c for c in np.unique(cells.columns).tolist() if not filled[c - low]]
@@ -170,17 +184,38 @@ class TmemLife(Observer):
             else:  # perhaps none follows
                 self.early.setdefault(split.cta, (split.at(split.mask), message))
 
+    def _note_lanes(self, split: Split, cells: TmemCells) -> None:
+        """Keeps the cells that a load reads although nothing has written these lanes of the columns."""
+        bare = ~self.written[cells.rank][cells.index]
+        if bare.any():
+            shape = cells.lanes.shape
+            lanes, columns = (np.broadcast_to(axis, shape)[bare] for axis in cells.index)
+            self.holes[cells.rank, lanes, columns] = True
+            self.hole = self.hole or split.at(split.mask)
+
+    def _unwritten_lanes(self, cluster: Cluster) -> None:
+        """Reports lanes that nothing has written, if what threads load there reaches what they store."""
+        results = observer_of(cluster.bus, IdleResults)
+        if self.hole is None or results is None or results.in_vain(set(), self.holes):
+            return
+        parts = written_parts(np.any(self.holes, axis=(0, 2)))
+        lanes = " and ".join(f"{first} to {last}" for first, last in parts[:2])
+        lanes += ", among others" if len(parts) > 2 else ""
+        message = (
+            f"tcgen05.ld reads lanes of tensor memory that nothing has written ({lanes}), and "
+            f"the threads store what depends on them"
+        )
+        self.reporter.add("uninitialized", "review", message, _LANES, self.hole, ("lanes",))
+
     def _refused(self, cluster: Cluster) -> bool:
         """Whether an MMA was refused: what it should have written is then no second finding."""
         refused = {f.where.get("ptx_line") for f in self.reporter.by_identity.values() if f.kind in _REFUSALS}
         return any(_is(i, "mma") and i.line in refused for i in cluster.program.instrs) if refused else False
 
-    def _bare(self, message: str, hint, split) -> None:
+    def _bare(self, message: str, hint, split, key: str = "tmem-ld") -> None:
         if self._refused(split.cluster):
             return
-        self.reporter.add(
-            "uninitialized", "error", message, hint, split, ("tmem-ld",), buffer="tensor memory"
-        )
+        self.reporter.add("uninitialized", "error", message, hint, split, (key,), buffer="tensor memory")
 
     def _before_any_mma(self, cluster: Cluster) -> None:
         """Reports reads before the first MMA, now that it is known whether there was one."""
@@ -206,6 +241,8 @@ class TmemLife(Observer):
             self.reporter.add("tmem-alloc", "error", message, _ONE_GROUP, split, key=("mma group",))
 
     def tensor_execute(self, cluster: Cluster, works: list) -> None:
+        for work in works:
+            self._read_by(work)
         work = works[0]  # all write the same cells, and all but the first accumulate
         cells = work.footprint.cells_written
         if cells in self.good:
@@ -215,6 +252,20 @@ class TmemLife(Observer):
             if work.accumulates and not work.partial and not block.all():
                 self._accumulates(work, cell.column, cell.columns)
             block[:] = True
+        self.good.add(cells)
+
+    def _read_by(self, work) -> None:
+        """Reports a product or copy that reads columns of which nothing has been written."""
+        cells = work.footprint.cells_read
+        if cells in self.good:
+            return
+        for cell in cells:
+            if not self.written[cell.block].any():
+                message = (
+                    f"{work.name} reads {cell.columns} columns of tensor memory from {cell.column} on "
+                    f"(A, scale factors or metadata), which nothing has written since they were allocated"
+                )
+                self._bare(message, _FILL, work.where, "tmem-operand")
         self.good.add(cells)
 
     def _accumulates(self, work, start: int, columns: int) -> None:

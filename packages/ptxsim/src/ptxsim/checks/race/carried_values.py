@@ -64,15 +64,16 @@ def changed(program: Program, store: int) -> frozenset[int]:
 
 
 @functools.lru_cache(maxsize=64)
-def placed_by_data(program: Program, store: int) -> bool:
-    """Whether, by the text, what is loaded decides where row `store` stores, or whether it does."""
+def placing_loads(program: Program, store: int) -> frozenset[int]:
+    """Rows of loads that decide, by the text, where row `store` stores, or whether it does."""
     code, instr = program.code, program.by_row[store]
     skips = (code[:, OP] == BRA) & (np.arange(len(code)) < store) & (code[:, IMM] > store)
     guards = [instr, *(program.instrs[row] for row in np.flatnonzero(skips).tolist())]
     names = {i.pred.reg.name for i in guards if i is not None and i.pred is not None}
     before = _before(program, frozenset(names | set(registers_of(instr.operands[:1]))))
-    loads = (program.by_row[row] for row in before)
-    return any(i.op in ("ld", "atom") and not any(m.startswith("param") for m in i.mods) for i in loads)
+    instrs = ((row, program.by_row[row]) for row in before)
+    loads = ((row, i.mods) for row, i in instrs if i.op in ("ld", "atom"))
+    return frozenset(row for row, mods in loads if not any(mod.startswith("param") for mod in mods))
 
 
 def _exchanges(program: Program, row: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.checks.diagnosis.deadlock.cause import barrier_of, stuck
+from ptxsim.checks.diagnosis.deadlock.over_without import went_on
 from ptxsim.checks.diagnosis.deadlock.parity import not_flipped, passed_fresh
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
@@ -76,4 +77,4 @@ def _lost_phase(model: Model, waiter: Waiter) -> Reason | None:
     if waiter.detail["parity"] != wanted & 1 or barrier.phase < wanted + 2:
         return None
     name = model.name(waiter.place)
-    return stuck("phase-lost", waiter, name=name, phase=wanted, now=barrier.phase)
+    return went_on(model, waiter) or stuck("phase-lost", waiter, name=name, phase=wanted, now=barrier.phase)

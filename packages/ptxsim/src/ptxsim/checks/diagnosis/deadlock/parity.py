@@ -6,6 +6,7 @@ from ptxsim.causes.catalogue import CAUSES
 from ptxsim.checks import phrases
 from ptxsim.checks.barrier_history import BarrierHistory, ring_of, signals_by, threads_in, times_signalled
 from ptxsim.checks.diagnosis.deadlock.cause import barrier_of, find_cycle, itself, of_waiter, says, stuck
+from ptxsim.checks.diagnosis.deadlock.over_without import went_on
 from ptxsim.checks.diagnosis.deadlock.wait_graph import Model, Waiter
 from ptxsim.checks.diagnosis.number_agreement import agree
 from ptxsim.checks.diagnosis.reason import Reason
@@ -80,10 +81,11 @@ def flipped_early(model: Model, waiter: Waiter) -> Reason | None:
     if seen >= missed or not ring or _is_faulty(model, waiter):
         return None
     if (seen + 1) & 1 == waiter.detail["parity"] and history.seen > seen:
-        return _by_turns(model, waiter, history, seen + 1) or _lapped(model, waiter, history, seen + 1)
+        turns = _by_turns(model, waiter, history, seen + 1)
+        return turns or went_on(model, waiter) or _lapped(model, waiter, history, seen + 1)
     fresh = passed_fresh(model, waiter, waiter.place) if not missed else None
-    if fresh is not None:
-        return fresh
+    if (told := fresh or went_on(model, waiter)) is not None:
+        return told
     first = "" if missed else _FIRST[len(ring) > 1]
     first += f"; {itself(waiter)}" if len(ring) == 1 else ""
     facts = {"phase": barrier.phase, "name": model.name(waiter.place), "missed": missed, "first": first}
