@@ -40,10 +40,16 @@ def _small(step: int) -> tuple[int, int, int]:
     return next(size for s, *size in _csv_sizes() if s == step and (step == 1 or size[2] > 64))
 
 
-SIZES = _csv_sizes() + [(step, *size) for table in (UNEVEN, ONE_K_TILE) for step, size in table.items()]
+def _sizes() -> list:
+    """Of the csv sizes of a step the first and the last always run; those between differ only in numbers."""
+    steps = [step for step, *_ in _csv_sizes()]
+    between = [a == b == c for a, b, c in zip([0, *steps], steps, [*steps[1:], 0], strict=False)]
+    slow = [[pytest.mark.slow] * inner for inner in between]
+    more = [(step, *size) for table in (UNEVEN, ONE_K_TILE) for step, size in table.items()]
+    return [*(pytest.param(*size, marks=m) for size, m in zip(_csv_sizes(), slow, strict=True)), *more]
 
 
-@pytest.mark.parametrize("step,M,N,K", SIZES)
+@pytest.mark.parametrize("step,M,N,K", _sizes())
 def test_compiles_without_spills(step, M, N, K):
     artifact = build(_kernel(step, M, N, K))
     assert artifact.spills == 0 and artifact.stack == 0

@@ -22,7 +22,7 @@ def test_students_files_are_up_to_date():
     assert differing() == []
 
 
-@pytest.mark.parametrize("order", ["program", "adverse", 1, 2])
+@pytest.mark.parametrize("order", ["program", "adverse", 1])
 @pytest.mark.parametrize("size", [(64, 64, 64), (128, 192, 80)], ids=str)
 @pytest.mark.parametrize("track", [AMPERE, HOPPER], ids=["ampere", "hopper"])
 def test_solutions(track, size, order):
@@ -126,7 +126,8 @@ def test_a_rungs_sizes_show_what_goes_wrong_late(mistake, tmp_path):
     assert good in rest
     file = tmp_path / "kernels.py"
     file.write_text(head + mark + rest.replace(good, bad, 1))
-    assert any(run_checked(track, size, "program", file, rung, **options) for size, options in rung.cases)
+    late = reversed(rung.cases)
+    assert any(run_checked(track, size, "program", file, rung, **options) for size, options in late)
 
 
 BUGS = {

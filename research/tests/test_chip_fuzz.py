@@ -15,10 +15,10 @@ from scalar_eval import thin
 from research.chip import digests, fuzz_record
 
 RECORD = np.load(Path(__file__).parent / "data" / "fuzz_h200.npz")
-STEPS = 20  # steps per test
+STEPS = 8  # steps per test
 
 
-@pytest.mark.parametrize("start", thin(range(0, len(RECORD["names"]), STEPS), 8))
+@pytest.mark.parametrize("start", thin(range(0, len(RECORD["names"]), STEPS), 16))
 def test_as_the_chip(start):
     assert fuzz_record.compare(RECORD, start, start + STEPS) == []
 

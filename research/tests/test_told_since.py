@@ -11,6 +11,7 @@ from research.advice.mistakes import Mistake
 from research.advice.slips import slips
 from research.advice.trials import row_of
 from research.mutation.sources import SOURCES
+from tirxlab.checkout import ROOT
 
 TOLD = {  # words that identify the slip -> the cause of the first finding
     "one lane of the MMA warp waits and another multiplies, and": "lanes-apart",
@@ -99,6 +100,27 @@ TOLD = {  # words that identify the slip -> the cause of the first finding
 }
 
 
+# Causes that these tests of ptxsim show, too, each on a program of a few lines: their slips are slow.
+SHOWN = {
+    "arrives-alone": "checks/test_handed_for_warp.py",
+    "bytes-announced": "checks/test_multicast_ring.py",
+    "first-left-out": "checks/test_both_ways.py",
+    "first-tiles": "checks/test_left_blocks.py",
+    "fresh-late": "checks/test_first_rounds.py",
+    "lane-for-warp": "checks/test_one_lane_arrives.py",
+    "last-left-out": "checks/test_both_ways.py",
+    "no-rank": "units/test_mapa.py",
+    "no-wait-at-all": "checks/test_one_lane_arrives.py",
+    "nobody-starts": "checks/test_ring_causes.py",
+    "not-free": "checks/test_handed_back.py",
+    "partial": "checks/test_ring_causes.py",
+    "several-lines": "checks/test_first_causes.py",
+    "shared-word": "checks/test_variable_races.py",
+    "tiles-too-many": "checks/test_severity_by_evidence.py",
+    "unused-third": "checks/test_both_ways.py",
+}
+
+
 @pytest.fixture(autouse=True)
 def _processes(monkeypatch):
     parked.use(monkeypatch)
@@ -109,8 +131,19 @@ def planted() -> list[Mistake]:
     return [slip for source in SOURCES for slip in slips(source, tuple(TOLD))]
 
 
-@pytest.mark.parametrize("what", TOLD)
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(what, marks=[pytest.mark.slow] * (cause in SHOWN), id=what)
+        for what, cause in TOLD.items()
+    ],
+)
 def test_the_first_finding_names_the_cause(what):
     slip = next(slip for slip in planted() if slip.what.startswith(what))
     row = row_of(slip, wall=0, briefly=True)
     assert row["findings"][0]["evidence"]["cause"] == TOLD[what], row["message"]
+
+
+def test_what_is_shown_elsewhere_is_named_there():
+    tests = ROOT / "packages/ptxsim/tests"
+    assert [cause for cause, file in SHOWN.items() if f'"{cause}"' not in (tests / file).read_text()] == []

@@ -18,7 +18,17 @@ def names_of(number: int) -> list[str]:
     return [saved.name for saved in kernels(number)]
 
 
-@pytest.mark.parametrize("name", SMALL)
+def one_of_each() -> list:
+    """The first kernel of each kind and type always runs; the others are slow."""
+    known, made = set(), []
+    for name in SMALL:
+        key = right.kind_of(name), name.rpartition("_")[2]
+        made.append(pytest.param(name, marks=[pytest.mark.slow] * (key in known)))
+        known.add(key)
+    return made
+
+
+@pytest.mark.parametrize("name", one_of_each())
 def test_a_kernel_of_a_round_is_right_at_a_small_size(name):
     assert right.wrong(SMALL[name], "adverse") == ""
 

@@ -9,11 +9,14 @@ import pytest
 from tirxlab.checkout import ROOT
 from tirxlab.rubric import tomllib
 
-QUIET = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}  # it must not ask for updates
+QUIET = {
+    "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1",  # it must not ask for updates
+    "NODE_OPTIONS": "--max-semi-space-size=64",  # MiB: it collects garbage less often, a tenth of its time
+}
 
 
-def test_mypy_finds_nothing(tmp_path):
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "--no-error-summary"]
+def test_mypy_finds_nothing():
+    command = [sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "--no-error-summary"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -192,19 +193,24 @@ CHANGES = {  # what a step does to the process that builds it, before it continu
     "memory": "x = bytearray(4 << 30)",
     "endless": "while True: pass",
 }  # fmt: skip
+AT_ONCE = 6
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_a_step_does_to_its_process_costs_that_step_alone(change):
-    bad = "".join(f"        {line}\n" for line in CHANGES[change].splitlines())
-    text = f"{STEP}    if K == 128:\n{bad}    raise ValueError('one')\n\n\n"
-    text += "def hgemm_v2(M, N, K):\n    raise ValueError('two')\n"
-    limits = Limits(seconds=1 if change == "endless" else 3, memory=600 << 20, disk=64 << 20)
+@pytest.mark.parametrize("start", range(0, len(CHANGES), AT_ONCE))
+def test_what_a_step_does_to_its_process_costs_that_step_alone(start):
+    """Several one after the other in one file, since a builder takes half a second to start."""
+    changes = list(CHANGES)[start : start + AT_ONCE]
+    text = STEP
+    for k, change in enumerate(changes, 2):
+        text += f"    if K == {64 * k}:\n" + textwrap.indent(CHANGES[change], 8 * " ") + "\n"
+    text += "    raise ValueError('one')\n\n\ndef hgemm_v2(M, N, K):\n    raise ValueError('two')\n"
+    limits = Limits(seconds=1 if "endless" in changes else 3, memory=600 << 20, disk=64 << 20)
     with Builder(text, limits=limits) as builder:
-        before = builder.build(1, (128, 128, 64))
-        builder.build(1, (128, 128, 128))
-        others = builder.build(2, (128, 128, 64)), builder.build(1, (128, 128, 64))
-    assert [built.message for built in (before, *others)] == ["one", "two", "one"]
+        assert builder.build(1, (128, 128, 64)).message == "one"
+        for k, change in enumerate(changes, 2):
+            builder.build(1, (128, 128, 64 * k))
+            others = [builder.build(step, (128, 128, 64)).message for step in (2, 1)]
+            assert others == ["two", "one"], change
 
 
 def test_a_child_has_an_empty_environment_and_folder():

@@ -77,12 +77,25 @@ def compiled(op: scalar.ScalarOp):
 
 def thin(cases, step: int) -> list:
     """Test cases of which every `step`-th always runs; the rest are slow, since each is compiled."""
-    return [
-        pytest.param(
-            *(c if isinstance(c, tuple) else (c,)), marks=[pytest.mark.slow] * bool(i % step), id=_id(c)
-        )
-        for i, c in enumerate(cases)
-    ]
+    return [_param(case, bool(number % step)) for number, case in enumerate(cases)]
+
+
+def every_word(cases) -> list:
+    """Test cases of which those always run whose spelling has a word that none before has at that place; the
+    rest are slow. `vadd2.u32.u32.u32` and `vadd4.u32.u32.u32` run, `vsub4.u32.u32.u32` need not.
+    """
+    known: set[tuple[int, str]] = set()
+    made = []
+    for case in cases:
+        words = set(enumerate(_id(case).replace("-", ".").split(".")))
+        made.append(_param(case, slow=words <= known))
+        known |= words
+    return made
+
+
+def _param(case, slow: bool):
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=[pytest.mark.slow] * slow, id=_id(case))
 
 
 def _id(case) -> str:

@@ -8,7 +8,7 @@ import operator
 import numpy as np
 import pytest
 import rounding as ref
-from scalar_eval import run, thin
+from scalar_eval import every_word, run
 from test_scalar_float import patterns
 from test_scalar_int import edges, value, width
 
@@ -44,7 +44,7 @@ INTEGER = [f"{c}.{t}" for t in ("u32", "s32", "u64", "s64") for c in ("eq", "ne"
 INTEGER += ["lo.u16", "hs.u32", "hi.u64", "ls.u32", "eq.b16", "ne.b64", "lt.s16"]
 
 
-@pytest.mark.parametrize("name", thin(INTEGER, 2))
+@pytest.mark.parametrize("name", every_word(INTEGER))
 def test_setp_integers(name):
     cmp, kind = name.split(".")
     a, b = zip(*itertools.product(edges(kind), repeat=2), strict=True)
@@ -59,7 +59,7 @@ FLOAT = [
 FLOAT += ["leu.f32", "gtu.f16", "geu.f32", "num.f32", "nan.f32", "lt.f64", "neu.f64", "nan.bf16", "geu.bf16"]
 
 
-@pytest.mark.parametrize("name", thin(FLOAT, 2))
+@pytest.mark.parametrize("name", every_word(FLOAT))
 def test_setp_floats(name):
     cmp, kind = name.split(".")
     a, b = patterns(kind, 2, 600)
@@ -159,7 +159,7 @@ CHAINS = [(op, kind) for op in ("add", "sub") for kind in ("u32", "s64")]
 CHAINS += [(op, kind) for op in ("mad.lo", "mad.hi") for kind in ("u32", "s32", "u64", "s64")]
 
 
-@pytest.mark.parametrize("op, kind", thin(CHAINS, 2))
+@pytest.mark.parametrize("op, kind", every_word(CHAINS))
 def test_carry(op, kind):
     """.cc writes the carry, or the complement of the borrow; the c forms use it (PTX ISA 9.7.2)."""
     w, count = width(kind), 3 if op.startswith("mad") else 2

@@ -11,7 +11,7 @@ import pytest
 import rounding as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scalar_eval import run, thin
+from scalar_eval import every_word, run
 from test_scalar_float import patterns, same
 from test_scalar_int import clamp, edges, value, width
 
@@ -121,7 +121,7 @@ FROM_FLOAT += [
 ]
 
 
-@pytest.mark.parametrize("name", thin(FROM_FLOAT, 2))
+@pytest.mark.parametrize("name", every_word(FROM_FLOAT))
 def test_float_to_integer(name):
     mode, to, kind = name.split(".")
     raw = patterns(kind, 1, 300)[0] + NEAR_LIMITS[kind]
@@ -134,7 +134,7 @@ TO_FLOAT = ["rn.f32.s32", "rn.f32.u64", "rz.f32.s64", "rp.f32.u32", "rm.f64.s64"
 TO_FLOAT += ["rp.f16.u64", "rz.bf16.s64", "rn.bf16.u32", "rm.f16.s16", "rn.f32.s8"]
 
 
-@pytest.mark.parametrize("name", thin(TO_FLOAT, 2))
+@pytest.mark.parametrize("name", every_word(TO_FLOAT))
 def test_integer_to_float(name):
     mode, to, kind = name.split(".")
     raw = integers(kind) + [0x7FFFFFBF & ((1 << width(kind)) - 1), 65519 & ((1 << width(kind)) - 1)]
@@ -184,7 +184,7 @@ HALFWAY = {
 }
 
 
-@pytest.mark.parametrize("name", thin(BETWEEN, 2))
+@pytest.mark.parametrize("name", every_word(BETWEEN))
 def test_float_to_float(name):
     *mods, to, kind = name.split(".")
     mode, finite = (mods or ["rn"])[0], "satfinite" in mods
@@ -195,7 +195,7 @@ def test_float_to_float(name):
         assert same(got, expected, to), f"cvt.{name} {bits:#x}: {got:#x}, not {expected:#x}"
 
 
-@pytest.mark.parametrize("mode", thin(ROUNDINGS, 2))
+@pytest.mark.parametrize("mode", every_word(ROUNDINGS))
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
 def test_round_to_whole_numbers(mode, kind):
     fmt = ref.FORMATS[kind]

@@ -6,7 +6,7 @@ import itertools
 import operator
 
 import pytest
-from scalar_eval import run, thin
+from scalar_eval import every_word, run
 from test_scalar_int import clamp, parts, sources
 
 OPERATIONS = {
@@ -44,7 +44,7 @@ ORACLE = {
 }
 
 
-@pytest.mark.parametrize("name", thin(ORACLE, 4))
+@pytest.mark.parametrize("name", every_word(ORACLE))
 def test_against_python(name):
     columns = sources(("u32",) * 3)
     got = run(name, *columns).tolist()

@@ -9,6 +9,7 @@ signals.
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from ptxsim.events.views import Launch
 from ptxsim.frontend.ast import Imm, Instr, Mem, Pair, Reg, Sym, Vec, registers_of
 from ptxsim.lowering.answers import PURE, questions
-from ptxsim.lowering.cfg import next_rows
+from ptxsim.lowering.cfg import jumps_of, next_rows
 from ptxsim.lowering.emit import Program
 from ptxsim.units.registry import signalled
 
@@ -188,14 +189,19 @@ def reachable(program: Program, row: int, decide=None, stops=None) -> set[int]:
     decide(row): whether the guard of a branch will be true; None if unknown. stops(instr): whether to follow
     nothing past an instruction.
     """
-    seen, todo = set(), [row]
+    seen: set[int] = set()
+    todo, jumps, count = [row], [*jumps_of(program)], len(program.code)
     while todo:
         at = todo.pop()
-        if at in seen or at >= len(program.code):
+        if at in seen or at >= count:
             continue
-        seen.add(at)
-        if stops is None or not stops(program.instrs[at]):
-            todo += next_rows(program, at, decide)
+        following = bisect_left(jumps, at)
+        last = jumps[following] if following < len(jumps) else count - 1
+        if stops is not None:
+            last = next((r for r in range(at, last) if stops(program.instrs[r])), last)
+        if last not in seen and (stops is None or not stops(program.instrs[last])):
+            todo += next_rows(program, last, decide)
+        seen.update(range(at, last + 1))
     return seen
 
 

@@ -27,7 +27,7 @@ def in_own_words(hint: str, text: str, output: str) -> str:
 
 def _said(part: str, text: str, output: str) -> str:
     for name, words in STANDS_FOR.items():
-        if not re.search(rf"\b{name}\b", text):
+        if name in part and not re.search(rf"\b{name}\b", text):
             part = re.sub(rf" \({name}(, \w+)*\)", "", part)
             part = re.sub(rf"\b{name}\b", words, part)
     return re.sub(r"\bD\b", output, part)

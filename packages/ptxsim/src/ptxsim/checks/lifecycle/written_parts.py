@@ -47,7 +47,7 @@ def short_copies(program: Program, flags: np.ndarray, at: int) -> str:
         min((p for p in parts if p[0] > at), default=None),
     ]
     sizes = {part[1] - part[0] + 1 for part in beside if part is not None}
-    copies = (r for r, i in program.by_row.items() if i.name.startswith(_COPIES))
+    copies = (r for r, i in program.by_row.items() if i.op == "cp" and i.name.startswith(_COPIES))
     short = [
         (i.bits, r) for r in copies if isinstance(i := program.by_row[r].operands[2], Imm) and i.bits in sizes
     ]

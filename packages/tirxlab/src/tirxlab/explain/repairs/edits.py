@@ -7,7 +7,6 @@ same kind of place elsewhere, another name with the same use.
 from __future__ import annotations
 
 import ast
-import os.path
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -135,10 +134,22 @@ def _plain(nodes: list[ast.AST]) -> bool:
 
 def trimmed(text: str, start: int, end: int, new: str) -> Splice:
     """The smallest splice with the same effect."""
-    same = len(os.path.commonprefix([text[start:end], new]))
+    same = _shared(text[start:end], new)
     start, new = start + same, new[same:]
-    same = len(os.path.commonprefix([text[start:end][::-1], new[::-1]]))
+    same = _shared(text[start:end][::-1], new[::-1])
     return start, end - same, new[: len(new) - same]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with alike; hundreds of thousands of splices ask for it."""
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[:middle] == other[:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def constants(edits: Edits) -> Iterator[Splice]:
@@ -166,11 +177,11 @@ def names(edits: Edits) -> Iterator[Splice]:
     for node, (start, end) in _pieces(edits.builder):
         text = edits.builder.text[start:end]
         for name in dict.fromkeys(NAME.findall(text)):
-            places = [match.span() for match in re.finditer(rf"(?<![\w\"]){name}(?!\w)", text)]
-            if len(places) > 1 and not isinstance(node, ast.stmt | ast.Slice):
+            between = re.split(rf"(?<![\w\"]){name}(?!\w)", text)
+            if len(between) > 2 and not isinstance(node, ast.stmt | ast.Slice):
                 continue  # each occurrence is a piece of its own
             for other in sorted(edits.siblings.get(name, ())):
-                yield start, end, re.sub(rf"(?<![\w\"]){name}(?!\w)", other, text)
+                yield start, end, other.join(between)
 
 
 def _pieces(builder: Builder) -> Iterator[tuple[ast.AST, tuple[int, int]]]:

@@ -44,11 +44,13 @@ def counterparts(builder: Builder) -> Iterator[Splice]:
     texts = [builder.of(node) for node in simple]
     for pair in PAIRS:
         mirrors = [mirrored(text, pair) for text in texts]
+        matchers = {m: difflib.SequenceMatcher(None, "", m, autojunk=False) for m in mirrors}
         for node, text in zip(simple, texts, strict=True):
             for mirror, source in zip(mirrors, texts, strict=True):
                 if source in (text, mirror) or mirror == text or mirror in texts:
                     continue
-                matcher = difflib.SequenceMatcher(None, text, mirror, autojunk=False)
+                matcher = matchers[mirror]
+                matcher.set_seq1(text)
                 if matcher.real_quick_ratio() >= CLOSE and matcher.quick_ratio() >= CLOSE <= matcher.ratio():
                     yield *builder.span(node), mirror
 

@@ -48,8 +48,8 @@ class Riddles:
         start, end, _ = splice
         first = self.builder.text.rfind("\n", 0, start) + 1
         last = self.builder.text.find("\n", end)
-        tests = _TEST.finditer(self._after(splice, first, last if last >= 0 else end))
-        return any(test.groups() in self._loops for test in tests)
+        text = self._after(splice, first, last if last >= 0 else end)
+        return " == " in text and any(test.groups() in self._loops for test in _TEST.finditer(text))
 
     def _after(self, splice: Splice, first: int, last: int) -> str:
         """The text from one offset to another, and what the splice touches, with the splice applied."""

@@ -5,11 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from functools import cached_property
+from functools import cache, cached_property
 
 from tirxlab.explain.repairs.text import Builder, Splice
 
 NAME = re.compile(r"(?<![\w\"])[A-Za-z_]\w*")
+
+
+@cache
+def _names(text: str) -> frozenset[str]:
+    return frozenset(NAME.findall(text))
 
 
 class Scope:
@@ -23,10 +28,10 @@ class Scope:
         has one constant value in this branch.
         """
         start, end, new = splice
-        names = set(NAME.findall(new))
+        names = _names(new)
         if lines or names & self.builder.strange:
             return not names & self.builder.strange
-        new_here = names - set(NAME.findall(self.builder.text[start:end]))
+        new_here = names - _names(self.builder.text[start:end])
         own = all(_among(start, self.local[name]) for name in new_here if name in self.local)
         return own and not any(_among(start, self.settled[name]) for name in new_here)
 
