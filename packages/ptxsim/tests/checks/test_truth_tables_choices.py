@@ -121,6 +121,27 @@ REGISTERS = (
         **POOL,
     ),
     Rule(
+        "all-warps-of-a-warpgroup-take-up-to-one-count",
+        lines(GIVE, TAKE),
+        (
+            TAKE,
+            "mov.u32 %x1, %t; setp.ge.u32 %q, %x1, 160; @!%w4 bra O;"
+            f"@!%q {TAKE[5:].replace('152', '144')} @%q {TAKE[5:]} O:",
+        ),
+        "collective",
+        "review",
+        words="inc 144",
+        **POOL,
+    ),
+    Rule(
+        "all-warps-of-a-warpgroup-take",
+        lines(GIVE, TAKE),
+        (TAKE, f"mov.u32 %x1, %t; setp.ge.u32 %q, %x1, 160; @%q {TAKE[5:]}"),
+        "collective",
+        words="inc 152",
+        **POOL,
+    ),
+    Rule(
         "one-count-for-a-warpgroup",
         lines(GIVE, ""),
         (lines("", ""), lines("", "@%w0 setmaxnreg.dec.sync.aligned.u32 96;")),

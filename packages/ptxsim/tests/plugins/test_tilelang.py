@@ -31,6 +31,17 @@ def product(m, n, k):
             T.gemm(a_shared, b_shared, c_local)
             T.copy(c_local, c[0, 0])
     return kernel
+
+@tilelang.jit(out_idx=[-1])
+def with_memory_of_its_own(n):
+    @T.prim_func
+    def kernel(x: T.Tensor((n,), "float32"), y: T.Tensor((n,), "float32")):
+        between = T.alloc_global((n,), "float32")
+        with T.Kernel(1, threads=n) as block:
+            for i in T.Parallel(n):
+                between[i] = x[i] + 1.0
+                y[i] = between[i]
+    return kernel
 """
 
 
@@ -67,6 +78,16 @@ def test_a_fault_that_a_chip_reports_is_raised(kernels):
     with ptxsim.tilelang(quiet=True) as session, pytest.raises(RuntimeError, match="ILLEGAL_ADDRESS"):
         kernels.scale(128, 2.5)(torch.zeros(32))
     assert session.verdict == "error"
+
+
+def test_a_kernel_for_which_the_host_passes_too_few_arguments(kernels):
+    import torch
+
+    import ptxsim
+
+    with ptxsim.tilelang(quiet=True) as session, pytest.raises(RuntimeError, match="INVALID_VALUE"):
+        kernels.with_memory_of_its_own(64)(torch.zeros(64))
+    assert "takes 3 arguments (got 2)" in session.launches[0].findings[0].message
 
 
 def test_the_command_runs_a_script(kernels, command, tmp_path):

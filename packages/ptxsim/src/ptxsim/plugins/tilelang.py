@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+from ptxsim.driver.device import INVALID_CONFIGURATION
 from ptxsim.driver.telling import Teller, announce_compilation
 from ptxsim.plugins import bindings, torch_on_cpu
 from ptxsim.plugins.session import Session, chip_named, inside, not_run
@@ -108,7 +109,8 @@ def _driver(kernels) -> dict:
         )
         several = values if isinstance(values[0], tuple) else [(each,) for each in values]  # or one argument
         data = [_bytes(kind, value) for value, kind in zip(*several, strict=True)]
-        return (driver.CUresult(kernels.launch(kernel, shape, config.sharedMemBytes, lambda *_: data)),)
+        done = kernels.launch(kernel, shape, config.sharedMemBytes, lambda *_: data)
+        return (driver.CUresult(1 if done == INVALID_CONFIGURATION else done),)  # the driver's own code
 
     def made(kind, rank, address, dims, strides, box, steps, interleave, swizzle, _, fill) -> tuple:
         dims, strides, box, steps = ([int(n) for n in list_] for list_ in (dims, strides, box, steps))

@@ -5,7 +5,7 @@ different numbers. A warp that does not get the registers of the others would la
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from ptxsim.checks.diagnosis.number_agreement import role
 from ptxsim.events.observer import Observer
@@ -44,10 +44,11 @@ class RegisterCounts(Observer):
             f"{whom} {', '.join(texts[other]) or 'none'}"
         )
         at = cluster, cta, done[longest][0][2]
-        severity = "review" if _each_gives_back(texts.values()) else "error"
+        severity = "review" if _each_has_its_own(texts.values()) else "error"
         self.reporter.add("collective", severity, message, _SAME, key=("setmaxnreg",), at=at)
 
 
-def _each_gives_back(texts: Iterable[list[str]]) -> bool:
-    """Whether each warp executes one dec or nothing."""
-    return all(len(steps) < 2 and all(step.startswith("dec") for step in steps) for steps in texts)
+def _each_has_its_own(texts: Collection[list[str]]) -> bool:
+    """Whether each warp executes one setmaxnreg, or one dec or nothing: none lacks what another has taken."""
+    single = all(len(steps) < 2 for steps in texts)
+    return single and (all(texts) or all(step.startswith("dec") for steps in texts for step in steps))
