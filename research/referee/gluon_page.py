@@ -51,9 +51,9 @@ def table(cases: dict[str, dict[str, dict]]) -> str:
     for case, rows in cases.items():
         kernel, _, mistake = case.partition(": ")
         ours, theirs, chip = rows["ptxsim"], rows["consan"], rows["alone"]
-        said = theirs["said"][:80] or ("nothing; it never ended" if theirs["result"] == "hung" else "nothing")
+        said = theirs["said"][:55] or ("nothing; it never ended" if theirs["result"] == "hung" else "nothing")
         did = "the launch fails" if chip["result"] == "failed" else chip["result"]
-        first = ours["said"].partition("\n")[0][:80]
+        first = ours["said"].partition("\n")[0][:55]
         cells = ("" if kernel == last else kernel, mistake, ours["verdict"], first, said, did)
         last = kernel
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
