@@ -179,8 +179,9 @@ def _alone(text: str, step: int) -> str:
 
 
 def build_bug(bug: Bug, mutated: bool = True):
-    """The artifact of the mutant, or of its correct twin."""
-    from tirxlab.toolchain.build import build
+    """The artifact of the mutant, with PTX alone, or of its correct twin."""
+    from tirxlab.toolchain import nvrtc
+    from tirxlab.toolchain.build import build, draft
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "gemm_kernels.py"
@@ -191,7 +192,10 @@ def build_bug(bug: Bug, mutated: bool = True):
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
-            return build(getattr(module, f"hgemm_v{bug.step}")(*bug.size))
+            kernel = getattr(module, f"hgemm_v{bug.step}")(*bug.size)
+            if not mutated:
+                return build(kernel)  # many mutants have the same twin, which is kept
+            return nvrtc.finish(draft(kernel), whole=False).with_source(path.name, path.read_text())
         finally:
             del sys.modules[name]
 
