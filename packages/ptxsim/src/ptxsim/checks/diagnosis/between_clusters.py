@@ -44,7 +44,14 @@ def _polls_early(races: RaceDetector, pair: AccessPair, teller: int | None) -> R
     others, first, second = races.history.others, pair.first, pair.second
     flags = [(place, rows) for place, rows in others.flags.items() if place in others.polled]
     here = [rows[first.cluster] for place, rows in flags if place in others.asks and first.cluster in rows]
-    if not all(map(len, here)) or any(_covers(row, first) for row in _told(races, pair).acquired.values()):
+    weak = any(
+        p in others.asks and not ordering(program.instrs[row]).releases for p, _, row in others.signals
+    )
+    if (
+        weak
+        or not all(map(len, here))
+        or any(_covers(row, first) for row in _told(races, pair).acquired.values())
+    ):
         return None
     tellers = [_teller(program, second.row)] if any(_covers(row, first) for row in here) else []
     if teller is None and any(_covers(rows[others.now], second) for _, rows in flags if others.now in rows):
