@@ -40,4 +40,4 @@ def test_one_bit_that_differs_is_told_and_mostly_where():
         told = digests.difference(kept, other)
         assert told
         located += told == f"1 threads or more, ptxsim has in {thread}: {int(other[thread]):#x}"
-    assert located > 0.9 * 32 * 64
+    assert located > 0.7 * 32 * 64
