@@ -4,11 +4,13 @@ import ast
 import contextlib
 import os.path
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
-from tirxlab.checkout import ROOT
+from tirxlab.checkout import ROOT, environment
 from tirxlab.explain.repairs import Edit, Repair, alone, ranked, told
 from tirxlab.explain.repairs.edits import Edits
 from tirxlab.explain.repairs.fit import words
@@ -174,3 +176,23 @@ def test_other_builders_are_left_out_of_what_is_built():
 
 def test_a_step_without_a_def_of_its_own_has_no_edits():
     assert ranked("def tile(M, N, K):\n    return 1\n\n\nhgemm_v1 = tile\n", 1, [], "") == []
+
+
+def test_the_order_of_edits_does_not_depend_on_how_python_hashes():
+    code = (
+        "import sys; from tirxlab.explain.repairs.edits import Edits; "
+        "from tirxlab.explain.repairs.text import Builder; "
+        "print([one.splices for one in Edits(Builder(sys.stdin.read(), 2))])"
+    )
+    orders = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            input=made(2),
+            env=environment() | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "2")
+    }
+    assert len(orders) == 1

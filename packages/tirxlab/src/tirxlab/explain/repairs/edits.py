@@ -79,7 +79,7 @@ class Edits:
         groups = [self.numbers, *self._made(), *self._between()]
         found: dict[str, set[str]] = defaultdict(set)
         for names in groups:
-            for name in names:
+            for name in sorted(names):
                 found[name] |= (names & here) - {name}
         return found
 
@@ -272,7 +272,7 @@ def factors(edits: Edits) -> Iterator[Splice]:
                     placed[slot].add(_more(one))
     for slot, part in slots(builder.tree):
         start, end = builder.span(part)
-        for more in placed[slot] - {""}:
+        for more in sorted(placed[slot] - {""}):
             text = builder.text[start:end]
             yield (
                 start,
@@ -282,7 +282,7 @@ def factors(edits: Edits) -> Iterator[Splice]:
     inside = {id(node.left) for node in builder.nodes if isinstance(node, ast.BinOp)}
     for node in builder.nodes:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-            for more in scaled.get(ast.unparse(node), set()) - {""}:
+            for more in sorted(scaled.get(ast.unparse(node), set()) - {""}):
                 start, end = builder.span(node)
                 text = f"{builder.of(node)} {more}"
                 yield start, end, f"({text})" if id(node) in inside and more[0] in "+-" else text
