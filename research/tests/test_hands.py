@@ -56,7 +56,7 @@ TOLD = {  # words that identify the mistake -> the cause of the first finding
     "Counts the K tiles of the loading thread anew with each output tile": "stays",
     "Goes back to one accumulator in both roles": "columns-stay",
     "Slots and flips of all three roles start again with each tile": "again",
-    "Thinks that A and B of a round arrive together and waits for A alone": "read-unawaited",
+    "Thinks that A and B of a round arrive together and waits for A alone": "ahead-unwaited",
 }
 
 

@@ -50,6 +50,22 @@ def test_a_read_only_array_is_read_but_not_written():
     assert array == 0
 
 
+def test_a_read_only_view_of_an_array_that_the_kernel_writes_is_that_array():
+    text = f"{HEAD}.visible .entry k(.param .u64 p, .param .u64 q) {{ .reg .b64 %p; ld.param.u64 %p, [p]; "
+    array = np.zeros(4, np.uint32)
+    view = array.view()
+    view.flags.writeable = False
+    module = ptxsim.load(text + "st.global.b32 [%p], 7; ret; }")
+    assert module.launch("k", args=(a for a in (array, view))).verdict == "clean" and array[0] == 7
+
+
+def test_read_only_memory_at_an_address_is_not_written():
+    text = f"{HEAD}.visible .entry k(.param .u64 p) {{ .reg .b64 %p; ld.param.u64 %p, [p]; "
+    memory = {1 << 40: ("table", np.frombuffer(bytes(16), np.uint32))}
+    with pytest.raises(ValueError, match="table is read-only"):
+        ptxsim.load(text + "st.global.b32 [%p], 7; ret; }").launch("k", args=[1 << 40], memory=memory)
+
+
 @pytest.mark.parametrize("text", ["add.ptx", b"\x7fELF\2", None, 5])
 def test_what_is_no_text(text):
     with pytest.raises(ValueError, match="load takes"):

@@ -158,8 +158,10 @@ def test_processes_of_a_preloaded_pool_are_forks_of_a_server(monkeypatch):
         assert not pool.workers and "PTXSIM_JOBS" not in os.environ
         pool.submit("parent", os.getppid)
         pool.submit("large", hold, 64)
+        monkeypatch.setenv("PTXSIM_JOBS", "7")
+        pool.submit("jobs", os.getenv, "PTXSIM_JOBS")
         got = dict(pool.results())
-    assert got["parent"] != os.getpid() and pool.largest > 64 << 20
+    assert got["parent"] != os.getpid() and got["jobs"] == "7" and pool.largest > 64 << 20
 
 
 @needs_forks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,26 @@ class Frozen:
     """Copies of the arguments that are read-only, as a file mapped with mode "r" is."""
 
     def __init__(self) -> None:
-        self.copies: dict[tuple[int, int], tuple[str, np.ndarray, np.ndarray]] = {}
+        self.copies: dict[tuple, tuple[str, np.ndarray, np.ndarray]] = {}
+        self.writable: list[np.ndarray] = []  # the other arguments
+
+    def know(self, values: Iterable) -> None:
+        """Notes which arguments can be written to, of arrays, tensor maps and others."""
+        arrays = (value.array if isinstance(value, TensorMap) else value for value in values)
+        self.writable += [a for a in arrays if isinstance(a, np.ndarray) and a.flags.writeable]
 
     def copy(self, array: np.ndarray, name: str) -> np.ndarray:
-        """The array that the kernel gets: itself if it can be written to."""
-        if array.flags.writeable:
+        """The array that the kernel gets: itself if it can be written to, or is a view of one that can."""
+        if array.flags.writeable or any(np.may_share_memory(array, other) for other in self.writable):
             return array
-        key = array.ctypes.data, array.nbytes
+        key = array.ctypes.data, array.shape, array.dtype.str
         return self.copies.setdefault(key, (name, array, array.copy()))[2]
 
     def unchanged(self) -> None:
         """Raises ValueError if the kernel has written to one of them."""
         for name, array, copied in self.copies.values():
-            if array.tobytes() != copied.tobytes():
+            before, after = (one.reshape(-1).view(np.uint8) for one in (array, copied))
+            if not np.array_equal(before, after):
                 raise ValueError(f"{name} is read-only, but the kernel writes to it: pass numpy.array(x)")
 
 

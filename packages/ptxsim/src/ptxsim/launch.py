@@ -229,9 +229,12 @@ class Launch:
             heard = not constant and name not in tables
             self.symbols[name] = self.memory.add(variables.raw(name), name, heard, constant, at)
         self.memory.remember()
-        for address, array in (mapped or {}).items():
-            name, array = array if isinstance(array, tuple) else (f"the memory at 0x{address:x}", array)
-            self.memory.add(array, name, at=address)
+        pairs = {at: a if isinstance(a, tuple) else ("", a) for at, a in (mapped or {}).items()}
+        self.frozen.know([array for _, array in pairs.values()])
+        self.frozen.know(() if isinstance(args, bytes) else args)
+        for address, (given, array) in pairs.items():
+            name = given or f"the memory at 0x{address:x}"
+            self.memory.add(self.frozen.copy(array, name), name, at=address)
         if self.program.slots.meets_its_grid and self.cooperative:
             self.grid_barrier = self.memory.add(np.array([8, 0], np.uint32), "the grid's barrier")
         self.symbols |= Arguments(self).bind(args)

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,9 +57,15 @@ def _trace(value: Any) -> bool:
 
 def _arrays(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        _whole(at) and at >= 0 and isinstance(array[-1] if isinstance(array, tuple) else array, np.ndarray)
-        for at, array in value.items()
+        _whole(at)
+        and at >= 0
+        and isinstance(each[-1] if isinstance(each, tuple) and each else each, np.ndarray)
+        for at, each in value.items()
     )
+
+
+def _given(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytearray | Mapping | np.ndarray)
 
 
 _COUNT = ("a whole number from 1 on, or None", lambda value: value is None or _whole(value) and value > 0)
@@ -76,7 +82,7 @@ _TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {  # option of launch -> 
     "jobs": _COUNT,
     "clusters": _COUNT,
     "first": ("the number of a cluster", _whole),
-    "args": ("a list in the order of parameters, or bytes", lambda v: isinstance(v, list | tuple | bytes)),
+    "args": ("a list in the order of parameters, or bytes", _given),
     "memory": ("a dict of {address: array} or {address: (name, array)}", lambda v: v is None or _arrays(v)),
 }
 

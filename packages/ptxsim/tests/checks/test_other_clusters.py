@@ -119,11 +119,3 @@ def test_the_last_ticket_has_observed_all_others(takes, which, verdict):
     text = HEAD + TICKETS.format(takes=takes, which=which)
     result = ptxsim.load(text).launch("k", grid=2, block=64, args=[np.zeros(4, np.uint32)])
     assert result.verdict == verdict, result.findings
-
-
-@pytest.mark.parametrize("limit, ends, wrong", [(2, "lt", ""), (1, "lt", "polls-early"), (2, "ne", "")])
-def test_a_poll_counts_as_if_it_found_the_first_value_that_ends_it(limit, ends, wrong):
-    gives = f"{FLAG} {WRITE} {BARRIER} {FLAG.replace('1;', '2;')}"
-    ask = f".reg .b32 %y; ASK: {ASK.replace('%x', '%y')}"
-    result = _result(gives, f"{ask} setp.{ends}.u32 %none, %y, {limit}; @%none bra ASK;")
-    assert [f.evidence["cause"] for f in result.findings] == [wrong] * bool(wrong), result.findings

@@ -42,6 +42,21 @@ extern "C" __global__ void k(int* total, float* part) {
 }"""
 
 
+PING_PONG = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p) {
+.reg .b64 %p; .reg .b32 %c, %i, %a; .reg .pred %q;
+ld.param.u64 %p, [p]; mov.u32 %c, %ctaid.x; setp.ne.u32 %q, %c, 0; mov.u32 %i, 1; @%q bra B;
+A: st.release.gpu.global.u32 [%p], %i;
+WA: ld.acquire.gpu.global.u32 %a, [%p+128]; setp.lt.u32 %q, %a, %i; @%q bra WA;
+add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 5; @%q bra A; ret;
+B: ld.acquire.gpu.global.u32 %a, [%p]; setp.lt.u32 %q, %a, %i; @%q bra B;
+st.release.gpu.global.u32 [%p+128], %i;
+add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 5; @%q bra B; ret; }
+"""
+
+
 def launch(source: str, **options):
     return ptxsim.load(compile_ptx(source, "sm_100a")).launch("k", **options)
 
@@ -55,6 +70,16 @@ def test_grid_barrier(order):
     )
     assert np.array_equal(out, data[::-1]) and out[0, 3] == 1903
     assert result.stats["ctas"] == grid and not result.findings
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_two_ctas_answer_each_other_round_after_round(checks):
+    """By stores alone, in one warp each: each turn ends in a poll, but not where the last one ended."""
+    flags = np.zeros(64, np.uint32)
+    result = ptxsim.load(PING_PONG).launch(
+        "k", grid=2, block=1, args=[flags], cooperative=True, checks=checks
+    )
+    assert not result.findings and flags[0] == flags[32] == 4
 
 
 SYNC = r"""

@@ -110,7 +110,7 @@ class Pool:
         be forks, so that one more costs little; elsewhere in each process, which is started now. A process
         has one server, with the module that was asked for first.
         """
-        if _served(module, self.count):
+        if _served(module, self._environment()):
             self.context = get_context("forkserver")
         else:
             self.start(importlib.import_module, module)
@@ -170,13 +170,18 @@ class Pool:
 
     def _started(self, prepare: tuple | None) -> _Worker:
         ours, theirs = SPAWN.Pipe()
-        arguments = theirs, self.memory, self.count, prepare
+        arguments = theirs, self.memory, self._environment(), prepare
         process = self.context.Process(target=_work, args=arguments, daemon=False)
         with _no_interrupt():
             process.start()
         theirs.close()
         assert process.pid is not None  # it is started
         return _Worker(process, process.pid, ours)
+
+    def _environment(self) -> dict[str, str]:
+        """As this process has it by now; a server keeps the one it was started in."""
+        share = str(max(1, (os.cpu_count() or 1) // self.count))
+        return dict.fromkeys(_SHARED, share) | dict(os.environ)
 
     def _finish(self, worker: _Worker, failed: Failed | None) -> tuple[Any, Any]:
         key, worker.task = worker.task[0], ()
@@ -250,13 +255,13 @@ def _prepared(prepare: Callable, args: tuple) -> Callable | None:
     return more
 
 
-def _served(module: str, count: int) -> bool:
+def _served(module: str, environment: dict[str, str]) -> bool:
     """Whether a server of forks runs. It imports the module first, with a share of the cores."""
     if sys.platform != "linux" or sys.version_info < (3, 10, 9) or sys.version_info[:3] == (3, 11, 0):
         return False  # before, anybody on the machine could use the server (CVE-2022-42919)
     get_context("forkserver").set_forkserver_preload(["__main__", module])
-    before = {name: os.environ[name] for name in _SHARED if name in os.environ}
-    _share_cores(count)  # the server's libraries ask only once
+    added = environment.keys() - os.environ.keys()
+    os.environ.update(environment)  # the server's libraries ask only once
     try:
         with _no_interrupt():
             forkserver.ensure_running()
@@ -264,17 +269,11 @@ def _served(module: str, count: int) -> bool:
     except OSError:  # no room for its socket in the temporary folder, whose name may be too long for one
         return False
     finally:
-        for name in _SHARED - before.keys():
+        for name in added:
             del os.environ[name]
 
 
-def _share_cores(count: int) -> None:
-    """The matrix products and forks of one of `count` processes use its share of the cores."""
-    for name in _SHARED:
-        os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // count)))
-
-
-def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> None:
+def _work(pipe: Connection, memory: int, environment: dict[str, str], prepare: tuple | None) -> None:
     """The main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     os.setpgid(0, 0)
@@ -283,7 +282,8 @@ def _work(pipe: Connection, memory: int, count: int, prepare: tuple | None) -> N
     if resource:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    _share_cores(count)
+    os.environ.clear()
+    os.environ.update(environment)
     idle = _prepared(*prepare) if prepare is not None else None
     with contextlib.suppress(EOFError, OSError):
         while True:

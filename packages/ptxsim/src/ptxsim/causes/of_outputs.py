@@ -85,14 +85,6 @@ OF_OUTPUTS = (
         "other ({line}) hands nothing on: {missing}",
     ),
     Cause(
-        "polls-early",
-        170,
-        "compare the number that the loop waits for with the one that is stored after the access it must "
-        "follow: is it one too small, is a round left out, or is this the wrong slot or flag?",
-        text="they are in different clusters of the grid, and no flag orders them: the loop that polls "
-        "({lines}) can end with a value that is stored before that",
-    ),
-    Cause(
         "unordered-value",
         230,
         "put a barrier between them, __syncwarp() among lanes of one warp, __syncthreads() among threads of "

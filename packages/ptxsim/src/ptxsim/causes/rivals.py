@@ -179,7 +179,7 @@ SHOWN = _ids(
     "warp-left-out commit-uncounted slot-by-cta same-tile-of-warps left-loop "
     "stores-diagonal lanes-differ by-exchange handed-for-warp "
     "matrix-rows starts-anew operand-type operand-repeats operand-axis operand-part operand-negated "
-    "never-arrives polls-early over-without freed-before "
+    "never-arrives over-without freed-before "
     "relaxed-meeting peers-unasked variable-of-all other-cta hands-nothing-on "
     "role-in-two-warps skips-element slot-of-others announced-besides beside-tile "
     "overtaken polls elects-lowest arrival-unwaited past-stage arrival-weak "

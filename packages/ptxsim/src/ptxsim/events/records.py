@@ -88,7 +88,7 @@ class Footprint:
     cells_written: tuple[Rectangle, ...] = ()
     tile: tuple[int, int] | None = None  # rows and columns of the product over all CTAs; None: data movement
     descriptors: tuple[int, ...] = ()  # matrix descriptors of a product's operands
-    operands: tuple[Operand, ...] = ()  # of a product, in shared memory
+    factors: tuple[Operand, ...] = ()  # of a product, in shared memory
     label: str = ""  # in a timeline
 
 

@@ -38,6 +38,7 @@ class Livelock:
         self.known_copies = 0  # copies since the last one of a new tile inside its tensor
         self.outside = 0  # how many of these are wholly outside of their tensors
         self.left: int | None = None  # hash of the state in which the cluster was last suspended
+        self.waited: int | None = None  # the same without global memory, where all its splits polled
         self.watch(START)
 
     def watch(self, start: int) -> None:
@@ -83,6 +84,11 @@ class Livelock:
         """Whether the cluster is suspended in the same state as the last time."""
         before, self.left = self.left, hash((state_of(cluster), memory_of(cluster)))
         return self.left == before
+
+    def waits_as_before(self, cluster: Cluster) -> bool:
+        """Whether the cluster polls in the state in which it did so the last time, but for global memory."""
+        before, self.waited = self.waited, hash(state_of(cluster))
+        return self.waited == before
 
     def copies(self, kind: str, tmap, start: tuple[int, ...]) -> None:
         """Notes that a tensor copy of the box at `start` was issued."""

@@ -11,7 +11,6 @@ from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.conflict import AccessPair
 from ptxsim.checks.race.detector import RaceDetector
 from ptxsim.checks.race.other_clusters import Told
-from ptxsim.checks.race.polled_values import polls
 from ptxsim.checks.race.wording import thread_of
 from ptxsim.checks.static_flow import reachable, way_without_barrier
 from ptxsim.frontend.ast import Instr
@@ -25,41 +24,12 @@ _UNORDERED = "they are in different clusters of the grid, which nothing orders"
 def between_clusters(races: RaceDetector, pair: AccessPair) -> Reason:
     """What is missing between an access by an earlier cluster and one by this cluster."""
     program, first, second = races.launch.program, pair.first, pair.second
-    reads = (first.verb, second.verb) == ("write", "read")
-    teller = _teller(program, second.row) if reads else None
-    if (early := _polls_early(races, pair, teller)) is not None:
-        return early
+    teller = _teller(program, second.row) if (first.verb, second.verb) == ("write", "read") else None
     if teller is None:
         cause = CAUSES["variable-of-all" if pair.buffer in races.launch.variables else "other-cta"]
         return Reason(cause, _UNORDERED)
     missing = _broken_at(races, pair, teller)
     return reason("hands-nothing-on", line=source_line(program, teller), missing=missing)
-
-
-def _polls_early(races: RaceDetector, pair: AccessPair, teller: int | None) -> Reason | None:
-    """Each loop that polls before one of the two can end with a value that is there before the other."""
-    program, asked = races.launch.program, polls(races.launch.program)
-    if not asked or pair.first.verb == pair.second.verb or _near(program):
-        return None
-    others, first, second = races.history.others, pair.first, pair.second
-    flags = [(place, rows) for place, rows in others.flags.items() if place in others.polled]
-    here = [rows[first.cluster] for place, rows in flags if place in others.asks and first.cluster in rows]
-    weak = any(
-        p in others.asks and not ordering(program.instrs[row]).releases for p, _, row in others.signals
-    )
-    if (
-        weak
-        or not all(map(len, here))
-        or any(_covers(row, first) for row in _told(races, pair).acquired.values())
-    ):
-        return None
-    tellers = [_teller(program, second.row)] if any(_covers(row, first) for row in here) else []
-    if teller is None and any(_covers(rows[others.now], second) for _, rows in flags if others.now in rows):
-        tellers.append(_teller(program, first.row))
-    rows = sorted({row for row in tellers if row in asked})
-    if not rows or not all(ordering(program.instrs[row]).acquires for row in rows):
-        return None
-    return reason("polls-early", lines=" and ".join(source_line(program, row) for row in rows))
 
 
 def by_one_thread(races: RaceDetector, pair: AccessPair) -> Reason | None:

@@ -64,7 +64,7 @@ class LostResults(Observer):
         again = count == 1 and begun == made.descriptors  # as programs do that only measure
         if changed or not again and all((block == _MADE).all() for block in blocks):
             cause = CAUSES["starts-anew"]
-            what = "threads have put there to be added to" if changed else "earlier products have left there"
+            what = "threads have put there" if changed else "earlier products have left there"
             message = cause.tell(column=cells[0].column, what=what)
             self.lost.append((message, work.where))
 

@@ -16,7 +16,7 @@ from ptxsim.report.findings import Reporter
 from ptxsim.units.ldmatrix import decode_form
 
 _MOST = 256  # executions of an instruction that are looked at
-_UNITS = ("wgmma", "tcgen05")  # they read shared memory, too
+_UNITS = {"wgmma", "tcgen05", "bulk"}  # they read shared memory, too
 
 
 class MatrixRows(Observer):
@@ -24,7 +24,7 @@ class MatrixRows(Observer):
         self.reporter = reporter
         program = launch.program.by_row
         forms = {row: decode_form(i).rows for row, i in program.items() if i.op == "ldmatrix"}
-        self.on = bool(forms) and not any(i.op in _UNITS for i in program.values())
+        self.on = bool(forms) and not any(_UNITS & {i.op, *i.mods} for i in program.values())
         self.left = {row: _MOST for row in forms}
         self.counts = forms
         self.read = np.zeros((launch.ctas_per_cluster, launch.shared_window // 16 + 1), bool)

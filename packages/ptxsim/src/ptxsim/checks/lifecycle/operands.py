@@ -13,7 +13,7 @@ import numpy as np
 
 from ptxsim.causes.catalogue import CAUSES
 from ptxsim.events.observer import Observer
-from ptxsim.events.records import BulkCopy, Operand, TensorWork
+from ptxsim.events.records import BulkCopy, Operand, TensorWork, TmemCells
 from ptxsim.events.views import Cluster, Launch, Split
 from ptxsim.report.findings import Reporter
 
@@ -77,7 +77,7 @@ class Operands(Observer):
             made = work.footprint
             if made.tile:
                 into = work.where.thread, made.cells_written
-                self.wgmma_product(cluster, work.where, made.operands, into, not work.accumulates)
+                self.wgmma_product(cluster, work.where, made.factors, into, not work.accumulates)
 
     def wgmma_product(
         self, cluster: Cluster, split: Split, operands: tuple[Operand, ...], into: tuple, fresh: bool
@@ -95,6 +95,11 @@ class Operands(Observer):
             self._read(split, operand, found)
         if not self.left:
             self.sums.clear()  # they are cut short
+
+    def tmem_access(self, cluster: Cluster, split: Split, cells: TmemCells, write: bool) -> None:
+        """What threads store may be a D that is cleared."""
+        for into in [into for into in self.sums if write and into[1]]:
+            self._close(self.sums.pop(into))
 
     def finish(self, cluster: Cluster) -> None:
         for one in self.sums.values():
@@ -139,7 +144,7 @@ class Operands(Observer):
             return
         starts.add(copy.start)
         ranges = [max(at) - min(at) for at in zip(*starts, strict=True)]
-        if ranges[axis] >= operand.rows and ranges[axis] > ranges[1 - axis]:
+        if ranges[axis] >= operand.rows and not ranges[1 - axis]:
             self._add(split, operand, "operand-axis", axis=axis, reach=ranges[axis] + box[axis])
 
     def _count(self, number: int, operand: Operand, chunks: np.ndarray, into: _Sum) -> None:

@@ -35,7 +35,7 @@ _LANES = (
     "is M in the instruction descriptor that of the tile? D of M=64 takes 16 of each warp's 32 lanes (PTX "
     "ISA 9.7.16.10.5)"
 )
-_FILL = "fill these columns before the product, by tcgen05.cp or tcgen05.st, where the product reads them"
+_FILL = "fill these columns before the product, by a copy or by tcgen05.st, where the product reads them"
 _READ = "wait until an MMA has written the accumulator; does the MMA write all columns that are read?"
 
 
@@ -61,7 +61,8 @@ class TmemLife(Observer):
         self.holes = np.zeros_like(self.written)  # loaded, but not written
         self.hole: Split | None = None  # the first such load
         self.early: dict[int, tuple[Split, str]] = {}  # CTA -> its first read before any MMA
-        self.good: set[object] = set()  # accumulators and cells read, known to be written
+        self.good: set[object] = set()  # accumulators that are known to be written
+        self.filled: set[object] = set()  # cells that are read, of which some are
 
     # ---- allocation ----
 
@@ -72,6 +73,7 @@ class TmemLife(Observer):
         self.live[split.cta][start] = TmemAllocation(columns, split.warp, split.row, group)
         self.written[split.cta, :, start : start + columns] = False
         self.good.clear()
+        self.filled.clear()
 
     def tmem_free(self, cluster: Cluster, split: Split, start: int, columns: int, group: int) -> None:
         allocation = self.live[split.cta].pop(start, None)
@@ -257,7 +259,7 @@ class TmemLife(Observer):
     def _read_by(self, work) -> None:
         """Reports a product or copy that reads columns of which nothing has been written."""
         cells = work.footprint.cells_read
-        if cells in self.good:
+        if cells in self.filled:
             return
         for cell in cells:
             if not self.written[cell.block].any():
@@ -266,7 +268,7 @@ class TmemLife(Observer):
                     f"(A, scale factors or metadata), which nothing has written since they were allocated"
                 )
                 self._bare(message, _FILL, work.where, "tmem-operand")
-        self.good.add(cells)
+        self.filled.add(cells)
 
     def _accumulates(self, work, start: int, columns: int) -> None:
         if self._refused(work.where.cluster):

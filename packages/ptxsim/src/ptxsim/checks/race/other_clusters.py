@@ -9,7 +9,6 @@ what follows a read of one of its flags, even one without acquire (8.9.2, 8.9.5)
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,10 +19,9 @@ from ptxsim.checks.race.vector_clocks import VectorClocks
 from ptxsim.isa.memory_access import Ordering
 
 AGENT, EPOCH, ACQUIRED, ADDRESS, LENGTH, OLDER, TAG = range(7)  # columns of an event; ADDRESS: of its row
-_NOTHING, _NEVER, _MOST = np.zeros(0, np.int32), 1 << 62, 64
+_NOTHING, _NEVER = np.zeros(0, np.int32), 1 << 62
 
 Rows = dict[int, np.ndarray]  # tag of a cluster -> what is known of its agents
-Ends = Callable[[int], bool]
 
 
 def _join(rows: Rows, tag: int, row: np.ndarray) -> bool:
@@ -75,14 +73,6 @@ class _Passed:
     rows: Rows = field(default_factory=dict)  # what it knows of other clusters
 
 
-class Written(NamedTuple):
-    """A value of a flag."""
-
-    value: int | None  # None: not known
-    by: tuple[int, int, int]  # (tag of the cluster, agent, its epoch) of its writer
-    rows: Rows  # all that has been released there by then
-
-
 class Told(NamedTuple):
     """What threads could know of one other cluster at some time."""
 
@@ -101,7 +91,6 @@ class OtherClusters:
         self.added: dict[int, int] = {}  # global place -> times that something was passed on there
         self.signals: dict[tuple[int, int, int], None] = {}  # (place, agent, program row) that released
         self.polled: dict[int, set[int]] = {}  # global place that loads ask for a flag -> agents that asked
-        self.values: dict[int, list[Written]] = {}  # global place that loads poll -> its latest values
         self.together = False  # whether other clusters run at the same time
         self.begin(0)
 
@@ -115,27 +104,21 @@ class OtherClusters:
         if not self.together:
             self.added = {}
         self.looked: dict[tuple[int, int, bool], int] = {}  # (agent, place, acquires) -> `added` then
-        self.asks: set[int] = set()  # places that loads of this cluster ask for a flag
-        self.passed: dict[tuple[int, bool | None], _Passed] = {}  # (agent, whether it released by itself)
+        self.passed: dict[tuple[int, bool], _Passed] = {}  # (agent, whether it released by itself)
 
     def join(self, first: OtherClusters) -> None:
         """This cluster runs together with the one of `first`."""
         self.flags, self.added, self.together = first.flags, first.added, True
-        self.signals, self.polled, self.values = first.signals, first.polled, first.values
+        self.signals, self.polled = first.signals, first.polled
 
-    def read(
-        self, clocks: VectorClocks, agent: int, place: int, how: Ordering, ends: Ends | None = None
-    ) -> None:
-        """A thread reads a flag. ends: which values end the loop that asks for it."""
+    def read(self, clocks: VectorClocks, agent: int, place: int, how: Ordering) -> None:
+        """A thread reads a flag."""
         if not how.writes:
             self.polled.setdefault(place, set()).add(agent)
-            self.asks.add(place)
         flag, key, added = self.flags.get(place), (agent, place, how.acquires), self.added.get(place, 0)
         if flag is None or self.looked.get(key) == added:
             return
         self.looked[key] = added
-        if ends is not None and (first := self._first(clocks, agent, place, ends)) is not None:
-            self.looked[key], flag = -1, first.rows
         others = {tag: row for tag, row in flag.items() if tag != self.now}
         if not how.acquires:
             pending, self.asked[agent] = self.pending.setdefault(agent, {}), clocks.epoch(agent)
@@ -144,20 +127,6 @@ class OtherClusters:
             if not how.writes:  # atom: who takes the last ticket has seen all others
                 others = dict.fromkeys(others, _NOTHING)
         self._learn(clocks, agent, others, how.acquires)
-
-    def _first(self, clocks: VectorClocks, agent: int, place: int, ends: Ends) -> Written | None:
-        """The first value of a flag that ends the loop of a thread, and that it may still find; None if that
-        is not known.
-        """
-        values = self.values.get(place, [])
-        known = self._passed_on((agent, None), clocks.clock[agent])
-        for written in reversed(values):
-            tag, by, epoch = written.by
-            row = clocks.clock[agent] if tag == self.now else known.get(tag, _NOTHING)
-            if by < len(row) and row[by] >= epoch + (tag == self.now and by != agent):
-                values = values[values.index(written) :]
-                break
-        return next((w for w in values if w.value is not None and ends(w.value)), None)
 
     def fence(self, clocks: VectorClocks, agent: int, sc: bool) -> None:
         """A thread acquires what it has read so far; by .sc, also what those threads have read that it comes
@@ -197,19 +166,13 @@ class OtherClusters:
                 more |= _join(flag, tag, known)
         self.added[place] = self.added.get(place, 0) + more
 
-    def holds(self, place: int, value: int | None, agent: int, epoch: int) -> None:
-        """What a flag that loads poll holds after the last write."""
-        values = self.values.setdefault(place, [])
-        del values[: len(values) - _MOST]
-        values.append(Written(value, (self.now, agent, epoch), dict(self.flags[place])))
-
     def told_of(self, tag: int) -> Told:
         """What has been released of a cluster so far, and which threads of this one have acquired it."""
         released = [flag[tag] for flag in self.flags.values() if tag in flag and len(flag[tag])]
         acquired = {a: told[True, tag].rows[-1] for a, told in self.learnt.items() if (True, tag) in told}
         return Told(released, acquired)
 
-    def _passed_on(self, by: tuple[int, bool | None], row: np.ndarray) -> Rows:
+    def _passed_on(self, by: tuple[int, bool], row: np.ndarray) -> Rows:
         """What one that knows this row has learnt of other clusters. The rows that a thread releases only
         grow.
         """

@@ -7,11 +7,9 @@ import functools
 import numpy as np
 
 from ptxsim.checks.race.part import Part
-from ptxsim.checks.race.polled_values import polls
 from ptxsim.checks.race.released_places import ReleasedPlaces
 from ptxsim.events.records import Fence
 from ptxsim.events.views import Cluster, Split
-from ptxsim.frontend.ast import Imm
 from ptxsim.isa.address_map import is_global
 from ptxsim.isa.memory_access import ordering
 from ptxsim.jit import bytecode
@@ -38,7 +36,6 @@ class ThreadAccesses(Part):
         super().__init__(races)
         self.history = races.history
         self.others = races.history.others
-        self.polls = polls(races.launch.program)
         self.synchronises = bool(self.history.strong.any()) and hands_over(races.launch.program)
 
     def start(self, cluster: Cluster) -> None:
@@ -60,7 +57,7 @@ class ThreadAccesses(Part):
                 continue
             self._before_strong(entry)
             self._piece(log, cut, at)
-            if self._after_strong(entry, log[at:]):
+            if self._after_strong(entry):
                 polled.clear()
             else:
                 polled.add(poll)
@@ -78,10 +75,7 @@ class ThreadAccesses(Part):
         place, agent = int(entry[bytecode.LOG_PLACE]), self.clocks.agent_of(int(entry[bytecode.LOG_THREAD]))
         self.released.acquire(agent, place, how)
         if not how.near:
-            poll = self.polls.get(int(entry[bytecode.LOG_ROW]))
-            warp, lane = divmod(int(entry[bytecode.LOG_THREAD]), 32)
-            ends = poll.ended_by(self.races.cluster, warp, lane) if poll is not None else None
-            self.others.read(self.clocks, agent, place, how, ends)
+            self.others.read(self.clocks, agent, place, how)
             self.history.describe_others()
 
     def fence(self, cluster: Cluster, split: Split, fence: Fence) -> None:
@@ -94,8 +88,8 @@ class ThreadAccesses(Part):
             self.history.describe_others()
         self.clocks.fence(agents, fence.near, fence.sc)
 
-    def _after_strong(self, entry, later: np.ndarray) -> bool:
-        """A strong write releases; whether it was one. later: what follows in the log."""
+    def _after_strong(self, entry) -> bool:
+        """A strong write releases; whether it was one."""
         how = self.history.orderings[int(entry[bytecode.LOG_ROW])]
         if not how.writes:
             return False
@@ -105,23 +99,4 @@ class ThreadAccesses(Part):
         if is_global(place) and not how.near:
             stamp = stamp if how.releases else self.clocks.fenced(agent)
             self.others.write(place, agent, stamp.clock, how.releases, int(entry[bytecode.LOG_ROW]))
-            if self.polls:
-                value = self._held(entry, later)
-                self.others.holds(place, value, agent, self.clocks.epoch(agent))
         return True
-
-    def _held(self, entry: np.ndarray, later: np.ndarray) -> int | None:
-        """What a write has left in global memory; None if a later one of the same log changed it, unless it
-        stored a constant.
-        """
-        place, instr = (
-            entry[bytecode.LOG_PLACE],
-            self.races.launch.program.by_row[int(entry[bytecode.LOG_ROW])],
-        )
-        stored = instr.operands[-1]
-        if instr.op == "st" and isinstance(stored, Imm):
-            return stored.bits
-        again = (later[:, bytecode.LOG_PLACE] == place) & (later[:, bytecode.LOG_SIZE] & 1 != 0)
-        size = (int(entry[bytecode.LOG_SIZE]) & bytecode.LOG_SIZE_MASK) >> 1
-        held = None if again.any() else self.races.launch.memory.view(int(place), size)
-        return None if held is None else int.from_bytes(held.tobytes(), "little")
