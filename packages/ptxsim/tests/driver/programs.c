@@ -276,23 +276,20 @@ static void tables(void) {
   printf("error %d, a table: %d\n", error, table != NULL);
 }
 
+static const struct {
+  const char *name;
+  void (*run)(void);
+} PARTS[] = {{"driver", driver},   {"outside", outside}, {"shared", shared}, {"shapes", shapes},
+             {"together", together}, {"runtime", runtime}, {"hosts", hosts},   {"heap", heap},
+             {"graphs", graphs},   {"repeats", repeats}, {"tables", tables}, {"asks", driver_asks}};
+
 int main(int count, char **words) {
   FILE *file = fopen(words[2], "rb");
   ptx = calloc(1, 1 << 20);
   if (count < 3 || !file || !fread(ptx, 1, (1 << 20) - 1, file)) return 9;
   for (char *part = strtok(words[1], ","); part; part = strtok(NULL, ",")) {
-    if (!strcmp(part, "driver")) driver();
-    if (!strcmp(part, "outside")) outside();
-    if (!strcmp(part, "shared")) shared();
-    if (!strcmp(part, "shapes")) shapes();
-    if (!strcmp(part, "together")) together();
-    if (!strcmp(part, "runtime")) runtime();
-    if (!strcmp(part, "hosts")) hosts();
-    if (!strcmp(part, "heap")) heap();
-    if (!strcmp(part, "graphs")) graphs();
-    if (!strcmp(part, "repeats")) repeats();
-    if (!strcmp(part, "tables")) tables();
-    if (!strcmp(part, "asks")) driver_asks();
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+      if (!strcmp(part, PARTS[i].name)) PARTS[i].run();
     if (!strcmp(part, "fails")) return 5;
   }
   return 0;

@@ -35,11 +35,8 @@ except ModuleNotFoundError:  # Windows
     resource = None  # type: ignore[assignment]
 
 SPAWN = get_context("spawn")
-_SHARED = {
-    "OPENBLAS_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "PTXSIM_JOBS",
-}  # in each process: its share of the cores
+# In each process, its share of the cores.
+_SHARED = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "PTXSIM_JOBS"}
 
 
 @dataclass(frozen=True)
@@ -244,7 +241,7 @@ def _kill(worker: _Worker) -> None:
     worker.pipe.close()
 
 
-def _prepared(prepare: Callable, args: tuple) -> Callable | None:
+def prepared(prepare: Callable, args: tuple = ()) -> Callable | None:
     """Imports what a process will need; returns what `prepare` leaves for when there is no work."""
     more = None
     gc.disable()  # objects made by imports live to the end
@@ -284,11 +281,11 @@ def _work(pipe: Connection, memory: int, environment: dict[str, str], prepare: t
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     os.environ.clear()
     os.environ.update(environment)
-    idle = _prepared(*prepare) if prepare is not None else None
+    idle = prepared(*prepare) if prepare is not None else None
     with contextlib.suppress(EOFError, OSError):
         while True:
             if idle is not None and not pipe.poll():
-                idle = _prepared(idle, ())
+                idle = prepared(idle)
             function, args = pipe.recv()
             try:
                 result = function(*args)

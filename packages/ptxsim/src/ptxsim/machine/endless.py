@@ -37,8 +37,9 @@ class Livelock:
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since the last one of a new tile inside its tensor
         self.outside = 0  # how many of these are wholly outside of their tensors
-        self.left: int | None = None  # hash of the state in which the cluster was last suspended
-        self.waited: int | None = None  # the same without global memory, where all its splits polled
+        self.left: dict[
+            bool, int
+        ] = {}  # hash of the state in which the cluster was last suspended, see below
         self.watch(START)
 
     def watch(self, start: int) -> None:
@@ -80,15 +81,13 @@ class Livelock:
         drawn = cluster.engine.random and (len(cluster.queue) > 1 or state[-1])  # what comes next
         return self.again >= (AGAIN_AT_RANDOM if drawn else AGAIN)
 
-    def same_as_left(self, cluster: Cluster) -> bool:
-        """Whether the cluster is suspended in the same state as the last time."""
-        before, self.left = self.left, hash((state_of(cluster), memory_of(cluster)))
-        return self.left == before
-
-    def waits_as_before(self, cluster: Cluster) -> bool:
-        """Whether the cluster polls in the state in which it did so the last time, but for global memory."""
-        before, self.waited = self.waited, hash(state_of(cluster))
-        return self.waited == before
+    def same_as_left(self, cluster: Cluster, memory: bool = True) -> bool:
+        """Whether the cluster is suspended in the same state as the last time that this was asked. memory:
+        whether global memory counts, which takes long.
+        """
+        before = self.left.get(memory)
+        self.left[memory] = hash((state_of(cluster), memory_of(cluster) if memory else 0))
+        return self.left[memory] == before
 
     def copies(self, kind: str, tmap, start: tuple[int, ...]) -> None:
         """Notes that a tensor copy of the box at `start` was issued."""

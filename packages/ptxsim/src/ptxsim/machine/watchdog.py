@@ -86,7 +86,7 @@ class Watchdog:
         polling, queue = self.polling, self.cluster.queue
         if polling.work and polling.stuck(queue):
             if not self.alone and not self.moved:  # a store is no event, but what has stored is elsewhere
-                self.moved = not self.livelock.waits_as_before(self.cluster)
+                self.moved = not self.livelock.same_as_left(self.cluster, memory=False)
             return True
         if self.livelock.came_back(self.cluster, g):
             self.goes_round = True

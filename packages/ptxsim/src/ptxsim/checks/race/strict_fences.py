@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
-from collections.abc import Iterable
 
 import numpy as np
 
+from ptxsim.checks.race.clock_rows import joined
+
 _MOST = 4  # of a thread that are remembered
 _NEVER = np.iinfo(np.int32).max
+_NOTHING = np.zeros(0, np.int32)
 
 
 class StrictFences:
@@ -37,15 +40,8 @@ class StrictFences:
         if key not in self._handed:
             others = np.flatnonzero(comes_after.any(axis=0)).tolist()
             found = [self._fences[other][int(comes_after[:, other].argmax())] for other in others]
-            self._handed[key] = _most(c for c, _ in found), _most(c for _, c in found)
+            self._handed[key] = (
+                functools.reduce(joined, (clocks for clocks, _ in found), _NOTHING),
+                functools.reduce(joined, (clocks for _, clocks in found), _NOTHING),
+            )
         return self._handed[key]
-
-
-def _most(clocks: Iterable[np.ndarray]) -> np.ndarray:
-    """The element-wise maximum of clocks of any lengths."""
-    found = np.zeros(0, np.int32)
-    for clock in sorted(clocks, key=len, reverse=True):
-        if not len(found):
-            found = clock.copy()
-        np.maximum(found[: len(clock)], clock, out=found[: len(clock)])
-    return found
