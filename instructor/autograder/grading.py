@@ -268,14 +268,15 @@ def _measure(submission: Submission, options: Options, steps: list[StepGrade]) -
 
 
 def _build(builder: Builder, work: Work, pool: Pool, secret: bool, stop: threading.Event) -> None:
-    """Builds step after step and hands each to the pool: the quickest first, so that it has work soon, then
-    those with the largest sizes.
+    """Builds step after step and hands each to the pool: the quickest ones first, so that it has work soon,
+    then those with the largest sizes.
 
     ptxas sees only the kernel of a step's first run; the others stop at PTX, which takes half the time.
     """
     try:
         steps = sorted(work.public if secret else work.runs)
-        for step in [*steps[:1], *reversed(steps[1:])]:
+        soon = max(1, len(steps) // 3)
+        for step in [*steps[:soon], *reversed(steps[soon:])]:
             made: dict[tuple, tuple[Run, Built]] = {}
             for run in work.of(step, secret):
                 if stop.is_set():
