@@ -1,6 +1,8 @@
-"""Mutants of the PTX of the Ampere and Hopper ladders: what a GPU does with each, and what ptxsim reports.
+"""Mutants of PTX: what a GPU does with each, and what ptxsim reports.
 
-    python -m research.chip.mutants make FILE [--seed S] [--count N]    needs TVM: builds the rungs, draws
+    python -m research.chip.mutants make FILE [--of SOURCE] [--seed S] [--count N]
+                                     draws from "ladders", Ampere's and Hopper's (needs TVM: builds them), or
+                                     from "foreign", kernels of other compilers (research/foreign)
     python -m research.chip.mutants judge FILE JUDGED [--jobs J]        on ptxsim, in both orders
     python -m research.chip.mutants run JUDGED RESULTS [--jobs J]       on a GPU: each watched, ten launches
     python -m research.chip.mutants witness JUDGED [--jobs J]           each `error`: an order with another D
@@ -43,16 +45,14 @@ LONG, SEVERAL = (136, 264, 520), ((264, 520, 328), {"sms": 2})  # more K tiles t
 
 @dataclass(frozen=True)
 class Subject:
-    """An unchanged rung with its inputs; D is prefilled with NaN."""
+    """An unchanged kernel with what its arrays hold at the start."""
 
     name: str
     artifact: Artifact
-    a: np.ndarray
-    b: np.ndarray
+    start: tuple[np.ndarray, ...]
 
     def arrays(self) -> list[np.ndarray]:
-        out = self.artifact.outputs[0]
-        return [self.a, self.b, np.full(out.shape, np.nan, out.dtype)]
+        return [array.copy() for array in self.start]
 
     def with_line(self, line: int, new: str) -> Artifact:
         """The kernel with one line of PTX changed; the driver compiles it."""
@@ -62,34 +62,52 @@ class Subject:
         return replace(self.artifact, ptx=text, cubin=text.encode() + b"\0")
 
 
-def subjects() -> list[tuple[str, object, object, tuple, dict]]:
-    """(name, track, rung, size, keywords) of every rung."""
+def left(arrays: list[np.ndarray]) -> bytes:
+    """All that a launch left."""
+    return b"".join(array.tobytes() for array in arrays)
+
+
+def of_ladders() -> Iterator[Subject]:
+    """Every rung. D is prefilled with NaN."""
+    from tirxlab.steps import load_kernels
     from tracks.ampere.reference import TRACK as AMPERE
+    from tracks.common import inputs
     from tracks.hopper.reference import TRACK as HOPPER
 
-    every = []
     for track in (AMPERE, HOPPER):
+        kernels = load_kernels(solution(track.name))
         for rung in track.rungs:
             persistent = any("sms" in keywords for _, keywords in rung.cases)
             first = (128, 192, 528) if rung.number == 1 else LONG
             size, keywords = SEVERAL if persistent else (first, {})
-            every.append((f"{track.name}-{rung.number}", track, rung, size, keywords))
-    return every
+            artifact = getattr(kernels, rung.builder)(*size, **keywords).artifact
+            a, b = inputs(track, size, rung, artifact.buffers[0].dtype)
+            out = artifact.outputs[0]
+            yield Subject(
+                f"{track.name}-{rung.number}", artifact, (a, b, np.full(out.shape, np.nan, out.dtype))
+            )
 
 
-def build(track, rung, size, keywords) -> tuple[Artifact, np.ndarray, np.ndarray]:
-    from tirxlab.steps import load_kernels
-    from tracks.common import inputs
+def of_foreign() -> Iterator[Subject]:
+    """The kernels that an H200 can run, but for those with parameters that only CuTe knows."""
+    from research.foreign.cases import load_cases
 
-    artifact = getattr(load_kernels(solution(track.name)), rung.builder)(*size, **keywords).artifact
-    return artifact, *inputs(track, size, rung, artifact.buffers[0].dtype)
+    for case in load_cases():
+        if not case.name.endswith(("sm80", "sm90", "sm90a")) or any(
+            "bytes" in a for a in case.launch["args"]
+        ):
+            continue
+        yield Subject(case.name, *case.as_artifact())
+
+
+SOURCES = {"ladders": of_ladders, "foreign": of_foreign}
 
 
 # ---- on ptxsim ----
 
 
 def simulate(subject: Subject, artifact: Artifact, most: int | None) -> dict:
-    """{"verdict", "first", "bits", "instructions"} of both orders; bits: D in each."""
+    """{"verdict", "first", "bits", "instructions"} of both orders; bits: what each left."""
     from tirxlab.devices import sim
 
     worst, first, bits, executed = "clean", "", [], 0
@@ -99,22 +117,20 @@ def simulate(subject: Subject, artifact: Artifact, most: int | None) -> dict:
         executed = max(executed, run.stats.get("warp_instructions", 0))
         if run.verdict != "clean" and worst not in ("error", "incomplete"):
             worst, first = run.verdict, str(run.findings[0]).split("\n")[0][:300]
-        bits.append(data[2].tobytes())
+        bits.append(left(data))
         if worst == "error":
             break
     return {"verdict": worst, "first": first, "bits": bits, "instructions": executed}
 
 
-def make(file: Path, seed: int, count: int) -> None:
+def make(file: Path, source: str, seed: int, count: int) -> None:
     files, drawn = {}, []
-    for name, *what in subjects():
-        artifact, a, b = build(*what)
-        files[f"{name}.lab"] = artifact.to_bytes()
-        files[f"{name}.a.npy"], files[f"{name}.b.npy"] = (
-            a.view(np.uint16).tobytes(),
-            b.view(np.uint16).tobytes(),
-        )
-        drawn += [(name, mutant) for mutant in mutants(artifact.ptx)]
+    every = list(SOURCES[source]())
+    for one in every:
+        files[f"{one.name}.lab"] = one.artifact.to_bytes()
+        for n, array in enumerate(one.start):
+            files[f"{one.name}.{n}.npy"] = array.tobytes()
+        drawn += [(one.name, mutant) for mutant in mutants(one.artifact.ptx)]
     chosen = random.Random(seed).sample(drawn, min(count, len(drawn)))
     rows = [
         {
@@ -127,7 +143,7 @@ def make(file: Path, seed: int, count: int) -> None:
         for name, m in chosen
     ]
     store.save(file, files | {"index.json": json.dumps(rows, indent=1).encode()})
-    print(f"{len(rows)} of {len(drawn)} mutants of {len(subjects())} kernels")
+    print(f"{len(rows)} of {len(drawn)} mutants of {len(every)} kernels")
 
 
 def judge(file: Path, judged: Path, jobs: int) -> None:
@@ -165,7 +181,7 @@ def witnessed(files: dict, rows: list[dict]) -> list[dict]:
         for order in WITNESSES:
             data = subject.arrays()
             run = sim.run(mutant, data, checks=False, order=order, max_instructions=10**6)
-            if not run.ran or data[2].tobytes() != alone["bits"][0]:
+            if not run.ran or left(data) != alone["bits"][0]:
                 row["witness"] = str(order)
                 break
         print(row["kernel"], row["line"], row["operator"], row["witness"], row["first"][:120], flush=True)
@@ -178,9 +194,7 @@ def witnessed(files: dict, rows: list[dict]) -> list[dict]:
 def on_the_chip(subject: Subject, artifact: Artifact, expected: bytes) -> dict[str, int]:
     """The outcomes of ten launches: "same", "other bits", or the finding of a launch that failed."""
     try:
-        return launched(
-            artifact, subject.arrays, lambda d: "same" if d[2].tobytes() == expected else "other bits"
-        )
+        return launched(artifact, subject.arrays, lambda d: "same" if left(d) == expected else "other bits")
     except DeviceError as error:
         return {f"not run: {error}"[:200]: 1}
 
@@ -204,7 +218,7 @@ def asked(files: dict, rows: list[dict]) -> list[dict]:
     def alone(subject: Subject) -> bytes:
         data = subject.arrays()
         cuda.run(subject.artifact, data)
-        return data[2].tobytes()
+        return left(data)
 
     for row, subject, expected in with_subjects(files, rows, alone):
         row["chip"] = on_the_chip(subject, subject.with_line(row["line"], row["new"]), expected)
@@ -214,11 +228,11 @@ def asked(files: dict, rows: list[dict]) -> list[dict]:
 
 def loaded(files: dict, name: str) -> Subject:
     artifact = Artifact.from_bytes(files[f"{name}.lab"])
-    a, b = (
-        np.frombuffer(files[f"{name}.{which}.npy"], buffer.dtype).reshape(buffer.shape)
-        for which, buffer in zip("ab", artifact.buffers, strict=False)
+    start = (
+        np.frombuffer(files[f"{name}.{n}.npy"], buffer.dtype).reshape(buffer.shape)
+        for n, buffer in enumerate(artifact.buffers)
     )
-    return Subject(name, artifact, a, b)
+    return Subject(name, artifact, tuple(start))
 
 
 # ---- both ----
@@ -273,6 +287,7 @@ def main() -> None:
     parser.add_argument("command", choices=("make", "judge", "run", "witness"))
     parser.add_argument("file", type=Path)
     parser.add_argument("results", type=Path, nargs="?")
+    parser.add_argument("--of", choices=SOURCES, default="ladders", dest="source")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=4)
@@ -281,7 +296,7 @@ def main() -> None:
         if wrong := store.wrong_name(path):
             parser.error(wrong)
     commands = {
-        "make": lambda: make(given.file, given.seed, given.count),
+        "make": lambda: make(given.file, given.source, given.seed, given.count),
         "judge": lambda: judge(given.file, given.results, given.jobs),
         "witness": lambda: witness(given.file, given.jobs),
         "run": lambda: run(given.file, given.results, given.jobs),

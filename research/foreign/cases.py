@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +21,10 @@ import numpy as np
 import ptxsim
 from research import store
 from research.foreign.reference import REFERENCES
+from tirxlab.artifact import Artifact, BufferInfo, BufferParam, ScalarParam, TensorMapParam
 
 ARCHIVE = Path(__file__).parent / "kernels.tar.xz"
+NAME = 60  # characters of a kernel's name that an artifact keeps: Numba's have hundreds
 
 
 @dataclass
@@ -50,6 +53,34 @@ class Case:
             checks=checks,
             jobs=1,
         )
+
+    def as_artifact(self) -> tuple[Artifact, tuple[np.ndarray, ...]]:
+        """(The kernel as the course saves one, its arrays); KeyError if a parameter is raw bytes."""
+        params: list[TensorMapParam | BufferParam | ScalarParam] = []
+        start: dict[str, np.ndarray] = {}
+        for argument in self.launch["args"]:
+            name = argument.get("array") or argument.get("map")
+            if name is None:
+                params.append(ScalarParam(argument["scalar"] or "-", argument["dtype"], argument["value"]))
+                continue
+            start.setdefault(name, _filled(argument))
+            params.append(_map(argument, name) if "map" in argument else BufferParam(name))
+        buffers = [BufferInfo(name, array.shape, str(array.dtype), "inout") for name, array in start.items()]
+        shape = {part: tuple(self.launch[part]) for part in ("grid", "block", "cluster")}
+        (target,) = re.findall(r"^\.target (\w+)", self.ptx, re.MULTILINE)
+        entry = self.launch["entry"][:NAME]
+        made = Artifact(
+            target,
+            entry,
+            "",
+            self.ptx.replace(self.launch["entry"], entry),
+            b"",
+            **shape,
+            shared_bytes=self.launch["shared"],
+            params=tuple(params),
+            buffers=tuple(buffers),
+        )
+        return made, tuple(start.values())
 
     def mismatch(self) -> str:
         """How the outputs of a run differ from numpy; "" if they do not."""
@@ -92,6 +123,13 @@ def _filled(argument: dict) -> np.ndarray:
     if fill.startswith("below "):
         return rng.integers(0, int(fill.split()[1]), shape).astype(dtype)
     return np.zeros(shape, dtype)
+
+
+def _map(argument: dict, name: str) -> TensorMapParam:
+    array = _filled(argument)
+    made = ptxsim.TensorMap(array, box=tuple(argument["box"]), swizzle=argument["swizzle"])
+    shape = made.dims, made.strides, made.box, made.element_strides
+    return TensorMapParam(name, 0, str(array.dtype), *shape, swizzle=argument["swizzle"])
 
 
 def _dtype(name: str) -> np.dtype:

@@ -6,7 +6,7 @@ only the machine needs (machine/launch_view.py, machine/cluster_view.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,6 +65,17 @@ class Barrier(Protocol):
     def delivered(self) -> int: ...
     def passed(self, parity: int) -> bool: ...
     def has_bytes_of(self, missing: int) -> bool: ...
+
+
+class Barriers(Protocol):
+    """The initialised mbarriers of a cluster, by place."""
+
+    def __getitem__(self, place: Place, /) -> Barrier: ...
+    def __contains__(self, place: object, /) -> bool: ...
+    def __iter__(self) -> Iterator[Place]: ...
+    def get(self, place: Place, /) -> Barrier | None: ...
+    def items(self) -> ItemsView[Place, Barrier]: ...
+    def last(self, place: Place) -> Barrier: ...  # also one that mbarrier.inval has ended
 
 
 class Wait(Protocol):
@@ -128,7 +139,7 @@ class Cluster(Protocol):
     @property
     def engine(self) -> Any: ...  # of asynchronous work
     @property
-    def mbarriers(self) -> Mapping[Place, Barrier]: ...
+    def mbarriers(self) -> Barriers: ...
     @property
     def waits(self) -> Mapping[int, Wait]: ...  # of blocked splits, by number
     @property

@@ -54,6 +54,10 @@ class MBarriers(dict[Place, MBarrier]):
         """Whether there was a barrier at this place, and mbarrier.inval has ended it."""
         return place in self._rows and place not in self
 
+    def last(self, place: Place) -> MBarrier:
+        """The barrier at this place or, if mbarrier.inval has ended it, that one as it was at its end."""
+        return self._rows[place]
+
     def learn(self) -> None:
         """Takes over the barriers that compiled code has initialised or invalidated."""
         self._control[bytecode.REMADE] = 0

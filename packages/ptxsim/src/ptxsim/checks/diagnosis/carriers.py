@@ -78,7 +78,7 @@ def unawaited(races: RaceDetector, pair: AccessPair) -> list[tuple[int, int]]:
     """Barriers that pass one of the accesses on, but that nobody has waited for."""
     handing_on = carriers(races, pair.first) + carriers(races, pair.second)
     unused = [place for place in handing_on if not races.clocks.signals[place].awaited]
-    return [place for place in unused if races.cluster.mbarriers[place].phase or races.cluster.stuck]
+    return [place for place in unused if races.cluster.mbarriers.last(place).phase or races.cluster.stuck]
 
 
 def never_waited_for(races: RaceDetector) -> list[tuple[int, int]]:

@@ -121,7 +121,7 @@ def announced_apart(case: Case, place: Place) -> Reason | None:
 
 def announced_too_often(case: Case, place: Place) -> Reason | None:
     """In the current phase more arrivals have come than the barrier counts, and all announce bytes."""
-    history, phase = case.histories[place], case.cluster.mbarriers[place].phase
+    history, phase = case.histories[place], case.cluster.mbarriers.last(place).phase
     sources = [signals for signals in history.arrivals.values() if signals.phase == phase]
     if sum(s.now for s in sources) <= history.count or not all(s.announces for s in sources):
         return None

@@ -11,7 +11,7 @@ from ptxsim.events.records import Place
 
 def never_arrives(case: Case, place: Place) -> Reason | None:
     """Those who wait for this barrier signal another one, for which threads wait that never arrive here."""
-    history, barrier = case.histories[place], case.cluster.mbarriers[place]
+    history, barrier = case.histories[place], case.cluster.mbarriers.last(place)
     arrives = {w for p in case.ring(place) for w in case.histories[p].signallers}
     for other, back in case.histories.items():
         if other == place or not (back.signallers | back.loaders) & history.waits.keys():

@@ -47,7 +47,7 @@ def partial(model: Model, waiter: Waiter) -> Reason | None:
 
 def _own_behind(model: Model, waiter: Waiter, history, rows: set[int]) -> Reason | None:
     """The missing arrival is the waiter's own, at a line after its wait where nobody has signalled yet."""
-    barrier = model.cluster.mbarriers[waiter.place]
+    barrier = model.cluster.mbarriers.last(waiter.place)
     lines = {model.spot(row) for _, _, row in history.sources}
     own = [row for row in sorted(rows & model.reach(waiter)) if model.spot(row) not in lines]
     lanes = threads_in(waiter.lanes)
@@ -117,7 +117,7 @@ def _signallers(model: Model, place: Place) -> set[int]:
 
 def arrived_text(model: Model, waiter: Waiter, history) -> str:
     """Who has arrived in the current phase, and where: `WG0 warp 0, line 1020`."""
-    phase = model.cluster.mbarriers[waiter.place].phase
+    phase = model.cluster.mbarriers.last(waiter.place).phase
     lanes: dict = {}
     lines: set = set()
     for (_, warp, row), signals in history.arrivals.items():
@@ -165,7 +165,7 @@ def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
             and not all(warp in own or model.at_home(row) for _, warp, row in history.arrivals)
             or model.array(place[1]) != model.array(offset)
             or place[0] == rank
-            and model.cluster.mbarriers[place].phase - 2 > history.seen
+            and model.cluster.mbarriers.last(place).phase - 2 > history.seen
         ):
             found.append(place)
     return ", ".join(model.name(p) for p in found)

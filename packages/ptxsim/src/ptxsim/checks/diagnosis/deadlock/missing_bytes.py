@@ -26,7 +26,7 @@ def missing_bytes(model: Model, waiter: Waiter) -> Reason | None:
 
 def loads_of_each_place(cluster: Cluster, place: tuple[int, int], history: BarrierHistory) -> int:
     """How often one thread loaded each place in this phase, if that makes the bytes too many; else 1."""
-    barrier, loads = cluster.mbarriers[place], Counter((x.cta, x.first) for x in history.parts)
+    barrier, loads = cluster.mbarriers.last(place), Counter((x.cta, x.first) for x in history.parts)
     threads = {(x.cta, x.first, x.warp, x.lane) for x in history.parts}
     each = min(loads.values()) if len({*loads.values()}) == 1 and len(threads) == len(loads) else 1
     return each if barrier.delivered == barrier.announced * each else 1
@@ -38,7 +38,7 @@ def loads_to_come(model: Model, place: tuple[int, int]) -> bool:
 
 
 def late_loaders(model: Model, place: tuple[int, int]) -> list[Waiter]:
-    barrier, history = model.cluster.mbarriers[place], model.histories.get(place)
+    barrier, history = model.cluster.mbarriers.last(place), model.histories.get(place)
     if barrier.tx < 0 or history is None or _came_elsewhere(model, place):
         return []
     now = {
@@ -98,7 +98,7 @@ def own_barrier(model: Model, waiter: Waiter) -> Reason | None:
         if any(model.histories[p].waits or p in awaited for p in ring):
             continue
         loads = [row for how, _, row in other.sources if how == "load"]
-        late = model.cluster.mbarriers[place].tx < 0
+        late = model.cluster.mbarriers.last(place).tx < 0
         if place[1] == waiter.place[1] and place[0] != waiter.place[0] and loads and late:
             line, name = model.line(loads[0]), model.reporter.shared_name(place[1])
             return stuck("own-barrier", waiter, theirs=place[0], line=line, name=name, mine=waiter.place[0])

@@ -79,7 +79,7 @@ def _signals(model: Model, waiter: Waiter, place: Place) -> bool:
 def _over_without(model: Model, waiter: Waiter) -> Reason | None:
     """They wait for a barrier on which this group would arrive, too, and whose phase others have ended."""
     for place in model.case.answers(waiter.place):
-        history, barrier = model.histories[place], model.cluster.mbarriers[place]
+        history, barrier = model.histories[place], model.cluster.mbarriers.last(place)
         gone = [w for w in model.histories[waiter.place].signallers if w in history.waits]
         if not gone or not barrier.phase or not model.able(waiter, model.rows_for(place), place):
             continue

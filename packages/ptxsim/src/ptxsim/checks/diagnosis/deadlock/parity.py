@@ -124,14 +124,14 @@ def _by_turns(model: Model, waiter: Waiter, history, phase: int) -> Reason | Non
         return None
     who = model.role(others)
     facts = {"name": model.name(waiter.place), "phase": phase, "others": who, "line": line}
-    return stuck("role-by-turns", waiter, now=model.cluster.mbarriers[waiter.place].phase, **facts)
+    return stuck("role-by-turns", waiter, now=model.cluster.mbarriers.last(waiter.place).phase, **facts)
 
 
 def _lapped(model: Model, waiter: Waiter, history, phase: int) -> Reason:
     """The group asks for the phase after the one it has seen; others see each phase, and the signaller waits
     only for them.
     """
-    now, lanes = model.cluster.mbarriers[waiter.place].phase, history.arriving()
+    now, lanes = model.cluster.mbarriers.last(waiter.place).phase, history.arriving()
     signals = model.role(lanes) if lanes else "its loads"
     facts = {"name": model.name(waiter.place), "phase": phase, "now": now, "signals": signals}
     return stuck("lapped", waiter, who=waiter.who, **facts)

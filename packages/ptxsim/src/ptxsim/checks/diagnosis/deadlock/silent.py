@@ -26,7 +26,7 @@ def silent(model: Model, waiter: Waiter) -> Reason | None:
     others = " and ".join(model.name(place) for place in sorted(mates))
     if mates and not any(seen.values()):
         return stuck("silent-slot", waiter, others=others, **facts)
-    if mates and all(count == model.cluster.mbarriers[place].phase for place, count in seen.items()):
+    if mates and all(count == model.cluster.mbarriers.last(place).phase for place, count in seen.items()):
         return stuck("silent-rest", waiter, others=others, **facts)
     return stuck("silent", waiter, **facts)
 
@@ -81,7 +81,7 @@ def _signalled_mates(model: Model, own: tuple[int, int]) -> dict[tuple[int, int]
         place: history
         for place, history in model.histories.items()
         if place[0] == own[0] and place != own and array(place[1]) == array(own[1])
-        if history.sources and place in model.cluster.mbarriers and model.cluster.mbarriers[place].phase
+        if history.sources and place in model.cluster.mbarriers and model.cluster.mbarriers.last(place).phase
     }
 
 
