@@ -119,3 +119,22 @@ def test_the_last_ticket_has_observed_all_others(takes, which, verdict):
     text = HEAD + TICKETS.format(takes=takes, which=which)
     result = ptxsim.load(text).launch("k", grid=2, block=64, args=[np.zeros(4, np.uint32)])
     assert result.verdict == verdict, result.findings
+
+
+BOXES = """.visible .entry k(.param .align 64 .b8 map[128]) {
+  .reg .b32 %t, %x, %tile, %own; .reg .pred %lead; .shared .align 128 .b8 tile[256];
+  mov.u32 %t, %tid.x; mov.u32 %x, %ctaid.x; mov.u32 %tile, tile; setp.eq.u32 %lead, %t, 40;
+  shl.b32 %x, %x, 2; shl.b32 %own, %t, 2; add.u32 %own, %tile, %own;
+  st.shared.u32 [%own], %t; fence.proxy.async.shared::cta; bar.sync 0;
+  @%lead cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {%x, 0}], [%tile];
+  @%lead cp.async.bulk.commit_group; @%lead cp.async.bulk.wait_group 0;
+  ret;
+}"""
+
+
+@pytest.mark.parametrize("width, verdict", [(4, "clean"), (8, "error")])
+def test_boxes_that_any_thread_of_many_equal_clusters_stores_are_compared(width, verdict):
+    out = np.zeros((64 // width, 64), np.uint32)
+    tmap = ptxsim.TensorMap(out, box=(width, 64 // width))
+    result = ptxsim.load(HEAD + BOXES).launch("k", grid=8, block=64, args=[tmap])
+    assert result.verdict == verdict, result.findings

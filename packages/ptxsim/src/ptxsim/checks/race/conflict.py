@@ -121,7 +121,8 @@ class AccessPair:
     def learn(self, races, first: Access, second: Access, meeting: Meeting) -> None:
         """Records who issued the two, and what they had waited for and signalled when they met."""
         op, now = meeting.work, meeting.known
-        earlier = races.transfers.find(first.agent, first.epoch, first.row, op)
+        here = first.kind != "other"  # of another cluster's work nothing is kept
+        earlier = races.transfers.find(first.agent, first.epoch, first.row, op) if here else None
         self.issued, self.at = (earlier, op), len(races.clocks.steps)
         first.by, second.by = first.issuer(races, op), meeting.by
         self.relaxed = races.handshakes.met_relaxed(first.agent, first.epoch, second.warp(races))
