@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxsim.checks.race.shadow_order import ASYNC
 from ptxsim.checks.race.tma_ranges import spans_from
-from ptxsim.checks.race.vector_clocks import Stamp, VectorClocks
+from ptxsim.checks.race.vector_clocks import VectorClocks
 from ptxsim.events.records import BulkCopy, SharedSpan
 from ptxsim.events.views import Split
 
@@ -52,9 +52,6 @@ class Issued:
         """The work's read of its tensor map, which needs no fence of the async proxy."""
         assert self.map_clock is not None
         return replace(self, clock=self.map_clock, flags=0)
-
-    def stamp(self) -> Stamp:
-        return Stamp(self.clock, self.thread_clock)
 
 
 class Transfers:
