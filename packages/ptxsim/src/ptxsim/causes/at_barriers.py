@@ -70,12 +70,6 @@ AT_BARRIERS = (
         explains=ERRORS,
     ),
     Cause(
-        "no-init",
-        110,
-        "initialise every element of an array of barriers",
-        text="{name} is waited on but was never initialised",
-    ),
-    Cause(
         "own-barrier",
         110,
         "the copies of both CTAs must name the barrier of one CTA (mapa), which counts all bytes",

@@ -156,7 +156,7 @@ SHOWN = _ids(
     "endless endless-outside endless-wait grid shared-place shared-id not-all-threads aligned two-roles "
     "left-over mma-lanes "
     "uninitialised init-fence init-order parity reused freed freed-early freed-in-use gaps early-exit lanes "
-    "elect alloc pair registers no-init overlap same-columns two-uses loaded-twice load-apart loads-first "
+    "elect alloc pair registers overlap same-columns two-uses loaded-twice load-apart loads-first "
     "no-sync "
     "no-group-sync announced-twice stays misnamed one-misnamed missent one-missent others-columns same-tile "
     "bytes-elsewhere several-lines moved-columns all-write same-part arrives-alone leaves-it-to-others "

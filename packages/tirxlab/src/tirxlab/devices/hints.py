@@ -60,7 +60,6 @@ OF_CAUSES = {
         ".init() acts in thread 0 of the CTA: it must not be under a condition that thread 0 does not "
         "meet; every stage needs its own init"
     ),
-    "no-init": ".init() acts in thread 0 of the CTA; every stage needs its own",
     "init-fence": (
         "after the inits, the thread that made them runs fence.mbarrier_init; then comes cta_sync or "
         "cluster_sync"

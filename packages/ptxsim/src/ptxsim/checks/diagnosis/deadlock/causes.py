@@ -72,12 +72,6 @@ def _polls(model: Model, waiter: Waiter) -> Reason | None:
     return stuck("polls", waiter, line=model.line(word.row), state=waiter.state, why=why)
 
 
-def _no_init(model: Model, waiter: Waiter) -> Reason | None:
-    if waiter.kind != "mbarrier" or waiter.place in model.cluster.mbarriers:
-        return None
-    return stuck("no-init", waiter, name=model.name(waiter.place))
-
-
 def _by_rival(*rivals: Callable) -> Callable:
     """A detector that returns what the first of these rivals finds in the ring that is waited for."""
 
@@ -291,7 +285,6 @@ def _ring(model: Model, waiter: Waiter) -> Reason | None:
 
 
 DETECTORS = (
-    _no_init,
     _ran_ahead,
     _polls,
     collective,
