@@ -11,7 +11,7 @@ def _ids(text: str) -> frozenset[str]:
 FAMILIES: dict[str, frozenset[str]] = {
     "count": _ids(
         "ahead ahead-count announced-apart arrivals commit-for-threads left-open left-over one-cta "
-        "commit-uncounted own-twice partial partial-late shared-id too-many"
+        "commit-uncounted own-twice partial shared-id too-many"
     ),
     "phase": _ids(
         "again again-ahead both-ways flipped-early fresh fresh-late fresh-read fresh-wait lapped missed "

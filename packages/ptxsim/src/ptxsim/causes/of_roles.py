@@ -123,14 +123,6 @@ OF_ROLES = (
         "({line}), and nothing else has ever signalled it",
     ),
     Cause(
-        "partial-late",
-        185,
-        "is init(count) right for this barrier, and should the threads that are still missing signal it "
-        "without that wait?",
-        text="{name} never completes phase {phase}: {count} of {expected} arrivals came ({arrived}); {late} "
-        "would signal it ({line}), and {holds} for {wants}: {state}",
-    ),
-    Cause(
         "warp-left-out",
         165,
         "every thread that writes must arrive there, and init must count them all; or use a barrier of the "

@@ -175,7 +175,7 @@ SHOWN = _ids(
     "own-behind loaded-again groups-allowed only-read "
     "shared-word word-moves-on parts-apart boxes-overlap no-rank own-alloc awaited-elsewhere own-twice "
     "before-shared unused-third both-ways written-again "
-    "commit-for-threads partial-late lane-for-warp role-by-turns last-left-out "
+    "commit-for-threads lane-for-warp role-by-turns last-left-out "
     "warp-left-out commit-uncounted slot-by-cta same-tile-of-warps left-loop "
     "stores-diagonal lanes-differ by-exchange handed-for-warp "
     "matrix-rows starts-anew operand-type operand-repeats operand-axis operand-part operand-negated "

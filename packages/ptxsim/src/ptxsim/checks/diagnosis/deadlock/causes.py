@@ -20,7 +20,6 @@ from ptxsim.checks.diagnosis.deadlock.miscounted import miscounted
 from ptxsim.checks.diagnosis.deadlock.missing_arrivals import (
     misrouted,
     partial,
-    partial_late,
     rows_of_others,
 )
 from ptxsim.checks.diagnosis.deadlock.missing_bytes import (
@@ -321,6 +320,5 @@ DETECTORS = (
     _unmet,
     _sync,
     _signals_less,
-    partial_late,
     _ring,
 )

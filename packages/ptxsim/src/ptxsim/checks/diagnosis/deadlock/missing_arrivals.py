@@ -36,7 +36,7 @@ def partial(model: Model, waiter: Waiter) -> Reason | None:
     twice = twice or roles.role_twice(model, waiter, arrived)
     if twice is not None:
         return twice
-    if _to_come(model, waiter, rows, late):
+    if _may_come(model, waiter, rows, late):
         return None
     elsewhere = _elsewhere(model, waiter, barrier.pending)
     facts = awaited(model, waiter) | {"arrived": arrived_text(model, waiter, history)}
@@ -87,22 +87,18 @@ def _has_passed(model: Model, warp: int, signalled: list[Place], place: Place) -
     return max(signalled) > place or rounds > 1
 
 
-def _to_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -> list[tuple[Waiter, int]]:
-    """Of the groups that may still reach a line that signals this barrier: those that have signalled no other
-    barrier there, and the line.
-    """
-    found = []
+def _may_come(model: Model, waiter: Waiter, rows: set[int], late: list[Waiter]) -> bool:
+    """Whether one of these groups may still signal this barrier at a line where it has signalled no other."""
     for other in late:
-        ahead = model.able(other, rows, waiter.place)
         elsewhere = {
             row
             for place, history in model.histories.items()
             for _, warp, row in history.sources
             if place != waiter.place and warp in other.lanes
         }
-        if ahead - elsewhere:
-            found.append((other, min(ahead - elsewhere)))
-    return found
+        if model.able(other, rows, waiter.place) - elsewhere:
+            return True
+    return False
 
 
 def _signallers(model: Model, place: Place) -> set[int]:
@@ -127,23 +123,6 @@ def arrived_text(model: Model, waiter: Waiter, history) -> str:
     mine = of_first_cta(model.cluster, lanes)
     more = "" if len(mine) == len(lanes) else " and others"
     return f"{model.role(mine)}{more}, {lines_text(sorted(lines)[:3])}"
-
-
-def partial_late(model: Model, waiter: Waiter) -> Reason | None:
-    """Some arrivals came, and a group that never signalled this barrier may do so after a wait of its own."""
-    barrier, history = barrier_of(model, waiter)
-    if barrier is None or history is None or not 0 < barrier.pending < barrier.expected:
-        return None
-    rows, signallers = rows_of_others(model, waiter), _signallers(model, waiter.place)
-    others = [w for w in model.waiters if w is not waiter and not signallers & set(w.lanes)]
-    late = _to_come(model, waiter, rows, others)
-    if not late or rows & model.reach(waiter):
-        return None
-    other, row = late[0]
-    facts = awaited(model, waiter) | {"arrived": arrived_text(model, waiter, history)}
-    late_waits = {"late": other.who, "holds": agree(other.who, "waits"), "wants": other.wants}
-    facts |= late_waits | {"line": model.line(row), "state": other.state}
-    return stuck("partial-late", waiter, **facts)
 
 
 def _elsewhere(model: Model, waiter: Waiter, room: int | None = None) -> str:
