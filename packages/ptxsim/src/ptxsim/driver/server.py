@@ -9,7 +9,6 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ class Server:
     patience(what) is active during work that may take long.
     """
 
-    def __init__(self, device: Device, complain: Callable, told: Callable, patience: Callable = nullcontext):
+    def __init__(self, device: Device, complain: Callable, told: Callable, patience: Callable):
         self.device, self._complain, self._told, self._patience = device, complain, told, patience
         self._said: set[str] = set()
         self._shown = 0

@@ -52,9 +52,7 @@ class Part:
     ordered: bool = False  # whether the result depends on which clusters ran before
 
 
-def run_clusters(
-    launch: Launch, chosen: range, checks: bool, order, names: list, jobs: int, extra=()
-) -> Part:
+def run_clusters(launch: Launch, chosen: range, checks: bool, order, names: list, jobs: int, extra) -> Part:
     """Runs the `chosen` clusters of the grid. A deadlock ends the launch, as it would on a chip.
 
     extra: observers besides the checks. The first cluster runs in this process, so they see all of it.

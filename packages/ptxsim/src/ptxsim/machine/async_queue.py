@@ -26,7 +26,7 @@ class Work:
 
 
 class Engine:
-    def __init__(self, order: str | int = "program"):
+    def __init__(self, order: str | int):
         self.eager = order == "program"
         self.random = random.Random(order) if isinstance(order, int) else None
         self.queues: dict[object, deque[Work]] = {}

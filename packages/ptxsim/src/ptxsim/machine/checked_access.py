@@ -81,7 +81,7 @@ def own_offsets(
 
 
 def tell_own(
-    cluster: Cluster, split: Lanes, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None = None
+    cluster: Cluster, split: Lanes, lanes, offsets: np.ndarray, size: int, stored: np.ndarray | None
 ) -> None:
     """Reports accesses to the CTA's own shared memory to observers; arguments as for log_own."""
     if cluster.bus.heard:

@@ -113,7 +113,7 @@ def _stepping(cluster: machine.Cluster, recorder: TapeRecorder):
 class TapeRecorder(Recorder):
     """Records every event separately, and what warps did between events."""
 
-    def __init__(self, launch: Launch, index: int = 0):
+    def __init__(self, launch: Launch, index: int):
         super().__init__(launch, index)
         self.memory = launch.memory
         warps = self.ctas * self.warps_per_cta

@@ -220,7 +220,7 @@ def side_of(product: Product, which: str) -> tuple:
 
 
 @functools.lru_cache(maxsize=4096)
-def operand_lanes(product: Product, part: int = 0) -> np.ndarray:
+def operand_lanes(product: Product, part: int) -> np.ndarray:
     """Lanes of tensor memory with the rows of one CTA's A, for a part of N; may exceed the last lane."""
     rows, group = product.shape.m, product.group
     lane = operand_layout(rows, 1, 1, group, product.ws)[1][: rows // group, 0]
@@ -229,7 +229,7 @@ def operand_lanes(product: Product, part: int = 0) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=4096)
-def operand_index(product: Product, part: int = 0) -> slice | np.ndarray:
+def operand_index(product: Product, part: int) -> slice | np.ndarray:
     """The lanes of `operand_lanes` as an index: a slice, which reads faster, if they are consecutive."""
     lanes = operand_lanes(product, part)
     first, last = int(lanes[0]), int(lanes[-1])

@@ -16,7 +16,7 @@ from ptxsim.units.tcgen05_alloc import freed_by, unwritten
 
 
 @functools.lru_cache(maxsize=64)
-def result_blocks(m: int, n: int, group: int, ws: bool = False) -> tuple:
+def result_blocks(m: int, n: int, group: int, ws: bool) -> tuple:
     """D of one CTA as rectangles: (first lane, first row of D, rows, first TMEM column, first column of D,
     columns).
     """

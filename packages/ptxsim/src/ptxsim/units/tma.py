@@ -30,9 +30,7 @@ REDUCTIONS = {
 }
 
 
-def write_box(
-    cluster: Cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce=None
-) -> None:
+def write_box(cluster: Cluster, tmap: TensorMap, start: tuple[int, ...], data: np.ndarray, reduce) -> None:
     """Writes uint8 (rows, bytes per row) to a box of global memory, without elements outside the tensor.
 
     reduce: combines the elements with those in memory.

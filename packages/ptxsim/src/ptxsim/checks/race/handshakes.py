@@ -99,7 +99,7 @@ class Handshakes(Part):
                     return place, row
         return None
 
-    def handed_early(self, agent: int, guest: int, clock, issued=None) -> tuple[Place, int] | None:
+    def handed_early(self, agent: int, guest: int, clock, issued) -> tuple[Place, int] | None:
         """(barrier, row) of a signal by this agent's warp since its last wait, if warp `guest` waits for
         that barrier and its `clock` knows of the signal: the guest was let in while the other warp was
         still at work. None: no such signal. issued: asynchronous work of the warp; a signal after its issue
