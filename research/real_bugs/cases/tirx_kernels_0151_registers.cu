@@ -1,7 +1,7 @@
 // source: mlc-ai/TIRx-kernels#151, 2026-09-03
 // link: https://github.com/mlc-ai/TIRx-kernels/pull/151
 // wrong: the four warps of a warpgroup execute different setmaxnreg
-// finds: collective: setmaxnreg
+// finds: collective review: setmaxnreg
 // launch: threads=256 target=sm_90a
 KERNEL(256) {
     const u32 warp = threadIdx.x / 32;

@@ -1,7 +1,7 @@
 // source: facebookexperimental/triton#462, 2025-10-13
 // link: https://github.com/facebookexperimental/triton/pull/462
 // wrong: two mbarriers get the same place, so a live one is initialised again with no mbarrier.inval
-// finds: mbarrier:
+// finds: mbarrier review:
 // launch: threads=64 target=sm_90a
 KERNEL(64) {
     __shared__ u64 place;
