@@ -96,3 +96,13 @@ def test_who_never_waits_is_told_before_what_comes_of_it():
     text, rule = MAIL.replace(f"\n{wait('%x2')}\n", "\n"), Rule("alone", MAIL, threads=96)
     first = run_rule(rule, text, 7).findings[0]
     assert first.evidence["cause"] == "never-waits" and "warp 2 did not wait" in first.message, first
+
+
+def test_where_a_store_goes_is_luck_if_the_load_that_places_it_races():
+    text = lines(  # two places are equal for a while, and so are those of two stores
+        "st.shared.u32 [%mine], %t; bar.sync 0; xor.b32 %x1, %t, 32; st.shared.u32 [%mine], %x1;",
+        "ld.shared.u32 %x1, [%other]; mul.wide.u32 %y1, %x1, 4; add.u64 %y1, %out, %y1;",
+        "st.global.u32 [%y1], %t;",
+    )
+    found = run_rule(Rule("placed", text), text, "program").findings
+    assert {finding.evidence["place"].split(" + ")[0] for finding in found} == {"buffer"}

@@ -138,3 +138,18 @@ def test_boxes_that_any_thread_of_many_equal_clusters_stores_are_compared(width,
     tmap = ptxsim.TensorMap(out, box=(width, 64 // width))
     result = ptxsim.load(HEAD + BOXES).launch("k", grid=8, block=64, args=[tmap])
     assert result.verdict == verdict, result.findings
+
+
+TURNS = """.global .align 4 .u32 turn = 0; .global .align 4 .u32 count = 0;
+.visible .entry k() {{ .reg .b32 %o, %n, %c; .reg .pred %p; mov.u32 %c, %ctaid.x;
+  W: {ask} setp.ne.u32 %p, %o, %c; @%p bra W;
+  ld.global.u32 %n, [count]; add.u32 %n, %n, 1; st.global.u32 [count], %n;
+  add.u32 %c, %c, 1; st.release.gpu.global.u32 [turn], %c; ret;
+}}"""
+
+
+@pytest.mark.parametrize("how, cause", [("acquire", None), ("relaxed", "hands-nothing-on")])
+def test_who_changes_a_word_by_turns_is_told_of_the_flag_that_hands_nothing_on(how, cause):
+    text = HEAD + TURNS.format(ask=f"ld.{how}.gpu.global.u32 %o, [turn];")
+    found = ptxsim.load(text).launch("k", grid=3, block=1).findings
+    assert [finding.evidence["cause"] for finding in found] == [cause] * bool(cause)
