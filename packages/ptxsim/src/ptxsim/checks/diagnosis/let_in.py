@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ptxsim.checks.barrier_history import BarrierHistory, threads_in
+from ptxsim.checks.barrier_history import threads_in
 from ptxsim.checks.diagnosis.case import Case
 from ptxsim.checks.diagnosis.in_a_row import twice_in_a_row
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import index_of, one_slot
-from ptxsim.checks.phrases import phase_name
 from ptxsim.checks.race.barrier_record import BarrierStep, record_of
 from ptxsim.checks.race.wording import line_text
 from ptxsim.events.records import Place
@@ -20,25 +19,13 @@ def let_in(case: Case, place: Place) -> Reason | None:
 
 
 def _why(case: Case, place: Place, back: Place) -> Reason | None:
-    ours, other, name = case.histories[place], case.histories[back], case.name(back)
-    found = _passes_again(case, back, ours, "again-ahead") or _asks_afterwards(case, place, back)
-    found = found or _passes_again(case, place, other, "again")
-    found = found or twice_in_a_row(case, back, name) or one_slot(case, back)
+    other, name = case.histories[back], case.name(back)
+    found = _asks_afterwards(case, place, back) or twice_in_a_row(case, back, name) or one_slot(case, back)
     if found is not None or threads_in(other.arriving()) <= other.count:
         return found
     row = min(row for _, _, row in other.arrivals)
     lines = {"init": case.line(other.row), "line": f" ({case.line(row)})"}
     return reason("too-many", name=name, count=other.count, **lines)
-
-
-def _passes_again(case: Case, awaited: Place, by: BarrierHistory, cause: str) -> Reason | None:
-    """A wait for a barrier, by those who signal another one, that passed twice on one phase."""
-    for warp, waits in case.histories[awaited].waits.items():
-        if warp in by.signallers and waits.again is not None:
-            phase, row = waits.again
-            facts = {"line": f" ({case.line(row)})", "phase": phase_name(phase)}
-            return reason(cause, row, name=case.name(awaited), **facts)
-    return None
 
 
 def _asks_afterwards(case: Case, place: Place, back: Place) -> Reason | None:

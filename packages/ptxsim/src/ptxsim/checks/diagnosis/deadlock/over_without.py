@@ -15,7 +15,7 @@ from ptxsim.events.records import Place
 
 def went_on(model: Model, waiter: Waiter) -> Reason | None:
     """Why those who signal the barrier of this group came again before it had seen the phase."""
-    detectors = _unwaited, _fresh, _one_slot, _again, _over_without
+    detectors = _unwaited, _fresh, _again, _over_without
     return next((found for detect in detectors if (found := detect(model, waiter)) is not None), None)
 
 
@@ -52,22 +52,6 @@ def _unwaited(model: Model, waiter: Waiter) -> Reason | None:
     cause = CAUSES["ahead-unwaited"]
     text = f"{says(waiter, 'waits')} for {waiter.wants}; {cause.tell(names=' or '.join(names))}"
     return of_waiter(cause, text, waiter)
-
-
-def _one_slot(model: Model, waiter: Waiter) -> Reason | None:
-    """Its signallers wait for one element alone of a ring of which this group signals others, too."""
-    for place in model.case.answers(waiter.place):
-        missed, awaited = model.case.awaited(place)
-        own = [p for p in missed if _signals(model, waiter, p)]
-        often = [w.count for w in model.histories[awaited[0]].waits.values()] if len(awaited) == 1 else []
-        if not own or max(often, default=0) < 2:  # a wait for another one may still come
-            continue
-        rows = {row for waits in model.histories[awaited[0]].waits.values() for row in waits.rows}
-        names = f"{' and '.join(map(model.name, own[:3]))} {'is' if len(own) == 1 else 'are'}"
-        cause, line = CAUSES["ahead-slots"], f" ({model.line(min(rows))})"
-        told = cause.tell(names=names, others=model.name(awaited[0]), line=line)
-        return of_waiter(cause, f"{says(waiter, 'waits')} for {waiter.wants}: {told}", waiter)
-    return None
 
 
 def _signals(model: Model, waiter: Waiter, place: Place) -> bool:
