@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -40,6 +41,7 @@ from tirxlab.devices import DeviceError
 ORDERS = ("program", "adverse")
 WITNESSES = ("adverse", "program", *range(1, 45))  # orders that may show another D, without checks
 MOST = 20  # limit of warp instructions, as a multiple of the original kernel's
+VERSION = "8.6"  # of the PTX ISA: the least with all that these kernels use
 LONG, SEVERAL = (136, 264, 520), ((264, 520, 328), {"sms": 2})  # more K tiles than stages; tiles of a CTA
 
 
@@ -55,11 +57,10 @@ class Subject:
         return [array.copy() for array in self.start]
 
     def with_line(self, line: int, new: str) -> Artifact:
-        """The kernel with one line of PTX changed; the driver compiles it."""
+        """The kernel with one line of PTX changed."""
         lines = self.artifact.ptx.split("\n")
         lines[line - 1] = new
-        text = "\n".join(lines)
-        return replace(self.artifact, ptx=text, cubin=text.encode() + b"\0")
+        return replace(self.artifact, ptx="\n".join(lines), cubin=b"")
 
 
 def left(arrays: list[np.ndarray]) -> bytes:
@@ -191,6 +192,12 @@ def witnessed(files: dict, rows: list[dict]) -> list[dict]:
 # ---- on the chip ----
 
 
+def for_driver(artifact: Artifact) -> Artifact:
+    """The same for a driver, which compiles it and may be older than the compiler that wrote it."""
+    text = re.sub(r"^\.version .*$", f".version {VERSION}", artifact.ptx, count=1, flags=re.MULTILINE)
+    return replace(artifact, cubin=text.encode() + b"\0")
+
+
 def on_the_chip(subject: Subject, artifact: Artifact, expected: bytes) -> dict[str, int]:
     """The outcomes of ten launches: "same", "other bits", or the finding of a launch that failed."""
     try:
@@ -217,11 +224,11 @@ def asked(files: dict, rows: list[dict]) -> list[dict]:
 
     def alone(subject: Subject) -> bytes:
         data = subject.arrays()
-        cuda.run(subject.artifact, data)
+        cuda.run(for_driver(subject.artifact), data)
         return left(data)
 
     for row, subject, expected in with_subjects(files, rows, alone):
-        row["chip"] = on_the_chip(subject, subject.with_line(row["line"], row["new"]), expected)
+        row["chip"] = on_the_chip(subject, for_driver(subject.with_line(row["line"], row["new"])), expected)
         print(row["kernel"], row["line"], row["operator"], row["chip"], row["verdict"], flush=True)
     return rows
 

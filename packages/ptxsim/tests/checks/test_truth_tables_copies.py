@@ -259,7 +259,7 @@ WGMMA = (
             ("loaded", "ld.global.u32 %r1, [%myin];", "wgmma.fence.sync.aligned;"),
         )
     ),
-    Rule("operands-fenced", lines(*PRODUCT, RESULT), (FENCE, ""), "proxy-fence", "review", **HOPPER),
+    Rule("operands-fenced", lines(*PRODUCT, RESULT), (FENCE, ""), "proxy-fence", **HOPPER),
     Rule(
         "operands-complete",
         lines(*PRODUCT, RESULT),
