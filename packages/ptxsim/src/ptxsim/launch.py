@@ -18,6 +18,7 @@ from ptxsim.checks.only_read import only_read
 from ptxsim.checks.register_uses import carried_away, early_uses
 from ptxsim.frontend.ast import Module, Var
 from ptxsim.grid import processes as parallel
+from ptxsim.grid.backwards import run_both_ways
 from ptxsim.grid.co_resident import talks
 from ptxsim.grid.cores import cores
 from ptxsim.grid.elections import run_elections
@@ -345,7 +346,9 @@ class Launch:
                 report_unwritten(marked, part.reporter, self.program)
             return part
 
-        run = functools.partial(run_elections, self, once) if checks and not recorders else once
+        run = once
+        if checks and not recorders:
+            run = functools.partial(run_elections, self, functools.partial(run_both_ways, self, once, names))
         with faults(), one_thread(), parallel.only_new_garbage():
             part = run_every_order(self, run) if every else run(how.order)
         self.frozen.unchanged()

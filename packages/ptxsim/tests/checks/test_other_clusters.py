@@ -23,8 +23,11 @@ WRITE, BARRIER = "st.global.u32 [%mine+64], %t;", "bar.sync 0;"
 FENCE, NEAR = "fence.acq_rel.gpu;", "fence.acq_rel.cta;"
 FLAG, NEAR_FLAG = "@!%rest st.release.gpu.global.u32 [%p], 1;", "@!%rest st.release.cta.global.u32 [%p], 1;"
 COUNT = "@!%rest red.relaxed.gpu.global.add.u32 [%p], 1;"
-ASK, NEAR_ASK = "ld.acquire.gpu.global.u32 %x, [%p];", "ld.acquire.cta.global.u32 %x, [%p];"
-LOOK = "ld.relaxed.gpu.global.u32 %x, [%p];"
+ASK, NEAR_ASK, LOOK = (
+    f"POLL: ld.{how}.global.u32 %x, [%p]; setp.eq.u32 %none, %x, 0; @%none bra POLL;"
+    for how in ("acquire.gpu", "acquire.cta", "relaxed.gpu")
+)
+ONE_ASKS, ONE_LOOKS = f"@%rest bra MEET; {ASK} MEET:", f"@%rest bra MEET; {LOOK} MEET:"
 GIVES = WRITE + BARRIER + FLAG
 INCOMPLETE = "what it releases does not include this write"
 ALONE = "thread 0 of a CTA signals there for all its threads, with no barrier of the CTA after their write"
@@ -41,7 +44,7 @@ def _result(gives: str, takes: str):
     "gives, takes, wrong",
     [
         (GIVES, ASK, ""),
-        (GIVES, f"@!%rest {ASK} {BARRIER}", ""),
+        (GIVES, ONE_ASKS + BARRIER, ""),
         (WRITE + BARRIER + FENCE + COUNT, LOOK + FENCE, ""),
         (WRITE + FENCE + BARRIER + FENCE + COUNT, LOOK + FENCE, ""),
         (FLAG + BARRIER + WRITE, ASK, INCOMPLETE),
@@ -55,7 +58,7 @@ def _result(gives: str, takes: str):
         (GIVES, LOOK + NEAR, "nothing acquires after it, " + ONLY_NEAR),
         (GIVES, NEAR_ASK, "nothing acquires after it, " + ONLY_NEAR),
         (GIVES, FENCE + LOOK, "nothing acquires after it"),
-        (GIVES, f"@!%rest {ASK}", "thread 0 acquires, but no barrier after that hands it on to thread 1"),
+        (GIVES, ONE_ASKS, "thread 0 acquires, but no barrier after that hands it on to thread 1"),
     ],
 )
 def test_a_flag_hands_on_what_its_thread_knows(gives, takes, wrong):
@@ -75,15 +78,15 @@ BY_LEADER = f"{WRITE} bar.warp.sync -1; {LEADERS} @!%none fence.sc.gpu; {BARRIER
     "gives, takes, wrong",
     [
         (WRITE + SC + BARRIER + COUNT, LOOK + SC, ""),
-        (WRITE + SC + BARRIER + COUNT, f"@!%rest {LOOK} {BARRIER} {SC}", ""),
-        (WRITE + BARRIER + SC + COUNT, f"@!%rest {LOOK} {BARRIER} fence.sc.gpu;", ""),
+        (WRITE + SC + BARRIER + COUNT, ONE_LOOKS + f"{BARRIER} {SC}", ""),
+        (WRITE + BARRIER + SC + COUNT, ONE_LOOKS + f"{BARRIER} fence.sc.gpu;", ""),
         (BY_LEADER, LOOK + SC, ""),
         (WRITE + "fence.sc.cta;" + BARRIER + COUNT, LOOK + SC, "nothing releases the write"),
         (WRITE + FENCE + BARRIER + COUNT, LOOK + SC, "between, whose own fence counts only as fence.sc"),
         (WRITE + SC + COUNT, LOOK + SC, ALONE),
         (SC + WRITE + BARRIER + COUNT, LOOK + SC, INCOMPLETE),
-        (WRITE + SC + BARRIER + COUNT, f"@!%rest {LOOK} {BARRIER} {FENCE}", "thread 0"),
-        (WRITE + SC + BARRIER + COUNT, f"{SC} @!%rest {LOOK} {BARRIER}", "nothing acquires after it"),
+        (WRITE + SC + BARRIER + COUNT, ONE_LOOKS + f"{BARRIER} {FENCE}", "thread 0"),
+        (WRITE + SC + BARRIER + COUNT, SC + ONE_LOOKS + BARRIER, "nothing acquires after it"),
     ],
 )
 def test_sc_fences_of_other_threads_count(gives, takes, wrong):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ptxsim.events.bus import SILENT
 from ptxsim.frontend.ast import Instr
@@ -18,7 +18,7 @@ from ptxsim.isa.memory_access import ELSEWHERE, LOOKS
 from ptxsim.isa.special_registers import SMS
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.control_words import describe_launch
-from ptxsim.machine.late_operations import StepByStep
+from ptxsim.machine.late_operations import Alternating, StepByStep
 from ptxsim.machine.launch_view import Launch
 from ptxsim.machine.occupancy import ctas_per_sm
 from ptxsim.machine.tensor_memory import COLUMNS
@@ -71,7 +71,9 @@ def run_together(first: Cluster, rest: range) -> tuple[list[Cluster], int]:
 class Together:
     """The clusters of a grid from the first one that waits for others on."""
 
-    def __init__(self, first: Cluster, rest: range):
+    def __init__(self, first: Cluster, rest: Sequence[int], at_once: bool = False):
+        """at_once: whether they run together by choice, not because the first one waits for others."""
+        self.pace = Alternating if at_once else StepByStep
         self.first, self.launch, self.most = first, first.launch, get_on(first)
         self.not_started = deque(rest)
         self.moves = 1  # turns in which a cluster has done something that may help others
@@ -80,7 +82,7 @@ class Together:
         self.idle: list[Cluster] = []  # that have ended
         self.used, self.done = [first], 0
         self.checked = checked_together(first.bus, len(rest))
-        if first.bus.heard and rest:
+        if first.bus.heard and rest and not at_once:
             self._say_what_is_not_known(first)
         if self.checked:
             self._step_by_step(first)
@@ -161,6 +163,6 @@ class Together:
     def _step_by_step(self, cluster: Cluster) -> None:
         """The others see what a cluster changes by one atomic before it does the next."""
         if cluster.late.order is None:
-            cluster.late = StepByStep(cluster.order)
+            cluster.late = self.pace(cluster.order)
             cluster.late.start()
             describe_launch(cluster)

@@ -40,9 +40,15 @@ def checked_together(bus: Bus | Silent, others: int) -> bool:
     if not bus.heard:
         return False
     from ptxsim.checks.race.across_processes import detector
+
+    return detector(bus) is not None and others < most_checked()
+
+
+def most_checked() -> int:
+    """How many clusters that run together can be checked."""
     from ptxsim.checks.race.older_writes import MOST_CHECKED
 
-    return detector(bus) is not None and others < MOST_CHECKED
+    return MOST_CHECKED
 
 
 def recordings(bus: Bus) -> Recordings:

@@ -61,8 +61,7 @@ def run_clusters(launch: Launch, chosen: range, checks: bool, order, names: list
 
     def run(compare: bool, jobs: int) -> Part:
         launch.not_started.offer(chosen, base_of(order), fit(launch))
-        arrays = barrier_arrays(launch)
-        reporter = Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch, arrays)
+        reporter = reporter_for(launch, names)
         bus = late_checks.bus_for(launch, reporter, checks, extra)
         recordings = late_checks.recordings(bus) if compare and isinstance(bus, Bus) else None
         runner = Runner(functools.partial(_cluster, launch, order, reporter, bus), recordings)
@@ -80,6 +79,12 @@ def run_clusters(launch: Launch, chosen: range, checks: bool, order, names: list
     except Doubtful as doubt:
         launch.memory.restore(before)
         return run(compare=False, jobs=1 if isinstance(doubt, Conflict) else jobs)
+
+
+def reporter_for(launch: Launch, names: list) -> Reporter:
+    """A reporter of one run."""
+    arrays = barrier_arrays(launch)
+    return Reporter(names, launch.memory, launch.shared_dynamic, launch.source, launch, arrays)
 
 
 class Conflict(Doubtful):

@@ -37,6 +37,9 @@ def base_of(order: Order) -> str | int:
     return order.order if isinstance(order, Late) else order
 
 
+_MEETINGS = {"bar", "barrier", "fence", "membar"}
+
+
 def is_operation(instr) -> bool:
     """Whether the order of this operation relative to those of other warps can change what the warps do."""
     if instr is None:
@@ -134,6 +137,29 @@ class StepByStep(LateOperations):
         self.known = cluster.published
         cluster.queue.extend(self.held)
         self.held.clear()
+
+
+class Alternating(StepByStep):
+    """Of a cluster that alternates with others: it stops before each barrier, fence and atomic of a warp,
+    until they have had a turn. So what comes before a signal is seen apart from the signal.
+    """
+
+    def start(self) -> None:
+        super().start()
+        self.may_pass: set[int] = set()  # splits that have stopped where they are
+
+    def takes(self, cluster: Cluster, split: Split) -> bool:
+        if cluster.watchdog.alone or not (_is_global(split.instr) or split.instr.op in _MEETINGS):
+            return False
+        if split.index in self.may_pass:
+            self.may_pass.remove(split.index)
+            return False
+        self.held.append(split.index)
+        return True
+
+    def go_on(self, cluster: Cluster) -> None:
+        self.may_pass.update(self.held)
+        super().go_on(cluster)
 
 
 def _is_global(instr) -> bool:

@@ -250,7 +250,7 @@ def _class(pair: AccessPair) -> tuple[str, str]:
 
 def _unseen_without_fence(pair: AccessPair) -> bool:
     """Whether the later access may miss the write. On an H200 a wgmma misses stores, but not a cp.async that
-    was waited for (`research/chip/proxy_fence.cu`); kernels whose tcgen05.mma reads stores ran right on a B200.
+    was waited for (`research/chip/proxy_fence.cu`); a tcgen05.mma has read stores right on a B200.
     """
     if pair.code != NO_FENCE_READ or pair.second.kind == "mma":
         return False
