@@ -18,12 +18,12 @@ from ptxsim.checks.only_read import only_read
 from ptxsim.checks.register_uses import carried_away, early_uses
 from ptxsim.frontend.ast import Module, Var
 from ptxsim.grid import processes as parallel
-from ptxsim.grid.backwards import run_both_ways
 from ptxsim.grid.co_resident import talks
 from ptxsim.grid.cores import cores
 from ptxsim.grid.elections import run_elections
 from ptxsim.grid.every_order import run_every_order
 from ptxsim.grid.first_run import checks_compiled_beside
+from ptxsim.grid.flags import run_other_ways
 from ptxsim.isa.special_registers import depends_on_cluster, special_value
 from ptxsim.jit.codegen import main_loop
 from ptxsim.jit.translate import shared_address
@@ -348,7 +348,7 @@ class Launch:
 
         run = once
         if checks and not recorders:
-            run = functools.partial(run_elections, self, functools.partial(run_both_ways, self, once, names))
+            run = functools.partial(run_elections, self, functools.partial(run_other_ways, self, once, names))
         with faults(), one_thread(), parallel.only_new_garbage():
             part = run_every_order(self, run) if every else run(how.order)
         self.frozen.unchanged()

@@ -217,6 +217,14 @@ def test_a_matrix_beyond_the_end_of_a_buffer(which):
     assert f"just past the end of {which}" in message
 
 
+def test_a_matrix_at_an_address_with_its_highest_bit_set():
+    matrices = plain(a={"space": ".global"})
+    findings = found(matrices, lambda t: t.replace("wmma.load.a", "not.b64 %pa, %pa; wmma.load.a", 1))
+    assert findings[0][:2] in (("out-of-bounds", "error"), ("misaligned", "error"))
+    findings = found(matrices, lambda t: t.replace("wmma.load.a", "or.b64 %pa, %pa, 1 << 63; wmma.load.a", 1))
+    assert findings[0][:2] == ("out-of-bounds", "error")
+
+
 def test_a_matrix_in_local_memory_has_no_meaning():
     def change(text):
         text = text.replace(".reg .pred", ".local .align 32 .b8 own[512]; .reg .pred")

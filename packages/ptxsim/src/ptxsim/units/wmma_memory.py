@@ -31,6 +31,7 @@ from ptxsim.units.warp_matrices import load_rows, matrix_words, store_rows
 from ptxsim.units.wmma import ELEMENT_BITS, WIDE, registers_for
 
 CHUNK = 16  # bytes at most
+MOST_ADDRESS = (1 << 63) - 1  # beyond it is no memory
 _RAW = {4: np.uint32, 8: np.uint64, 16: np.complex128}  # a chunk as one element
 
 
@@ -100,6 +101,9 @@ class FragmentAccess:
         """
         start, step = self._start_and_step(cluster, split, *args)
         if not self._fits(cluster, split, start, step):
+            return None
+        if start > MOST_ADDRESS:
+            cluster.reporter.fault(split, FAULT_BOUNDS, start, len(self.form.line_of))
             return None
         addresses = start + self.form.line_of * step + self.form.byte_of
         space, _ = resolve(SPACES.get(self.space, SPACE_GENERIC), start)

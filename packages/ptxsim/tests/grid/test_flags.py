@@ -1,8 +1,8 @@
-"""Clusters that look at what others tell them also run with the last one first: polls that end too early."""
+"""Launches whose threads look at flags also run in other ways: a poll that ends too early is a race."""
 
 import numpy as np
 import pytest
-from ptx_samples import HEAD
+from ptx_samples import HEAD, compile_ptx
 
 import ptxsim
 
@@ -66,3 +66,37 @@ def test_a_wait_for_a_signal_that_only_an_earlier_cta_would_need():
 def test_turns_may_be_counted_by_atomics(order):
     result, total = run(signal="red.release.gpu.global.add.u32 [%turn], 1;", order=order)
     assert result.verdict == "clean" and total == 6
+
+
+STAGES = r"""
+__device__ unsigned at(int* p) { return __cvta_generic_to_shared(p); }
+__device__ int look(int* p) {
+  int v;
+  asm volatile("ld.acquire.cta.shared.b32 %0, [%1];" : "=r"(v) : "r"(at(p)) : "memory");
+  return v;
+}
+__device__ void tell(int* p, int v) {
+  asm volatile("st.release.cta.shared.b32 [%0], %1;" :: "r"(at(p)), "r"(v) : "memory");
+}
+extern "C" __global__ void k(int* out) {
+  __shared__ int data[8][32], flag;
+  int lane = threadIdx.x % 32, sum = 0;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  for (int i = 0; i < 8; i++) {
+    if (threadIdx.x / 32 == WRITER) data[i][lane] = i;
+    else if (lane == 0) while (look(&flag) ENOUGH) {}
+    __syncwarp();
+    if (threadIdx.x == 32 * WRITER) tell(&flag, i + 1);
+    if (threadIdx.x / 32 != WRITER) sum += data[i][lane];
+  }
+  if (threadIdx.x / 32 != WRITER) out[lane] = sum;
+}"""
+
+
+@pytest.mark.parametrize("writer", ["0", "1"])
+@pytest.mark.parametrize("enough, verdict", [("< i + 1", "clean"), ("< i", "error")])
+def test_a_warp_may_be_earlier_than_the_one_that_sets_its_flag(writer, enough, verdict):
+    text = STAGES.replace("WRITER", writer).replace("ENOUGH", enough)
+    out = np.zeros(32, np.int32)
+    assert ptxsim.load(compile_ptx(text, "sm_90a")).launch("k", grid=1, block=64, args=[out]).verdict == verdict
