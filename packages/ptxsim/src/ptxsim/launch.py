@@ -330,6 +330,10 @@ class Launch:
             return range(count)
         return range(first, min(first + (most or count), count))
 
+    def _again(self, once: Callable[[Order], parallel.Part], names: list) -> Callable[[Order], parallel.Part]:
+        """`once`, followed by further runs if what it shows depends on what a chip may choose."""
+        return functools.partial(run_elections, self, functools.partial(run_other_ways, self, once, names))
+
     def run(self, how: RunConfig) -> Result:
         start, checks, trace, every = time.perf_counter(), how.checks, how.trace, how.order == "all"
         jobs = 1 if every else how.jobs or cores()
@@ -346,9 +350,7 @@ class Launch:
                 report_unwritten(marked, part.reporter, self.program)
             return part
 
-        run = once
-        if checks and not recorders:
-            run = functools.partial(run_elections, self, functools.partial(run_other_ways, self, once, names))
+        run = self._again(once, names) if checks and not recorders else once
         with faults(), one_thread(), parallel.only_new_garbage():
             part = run_every_order(self, run) if every else run(how.order)
         self.frozen.unchanged()

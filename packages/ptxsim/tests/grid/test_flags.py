@@ -98,5 +98,5 @@ extern "C" __global__ void k(int* out) {
 @pytest.mark.parametrize("enough, verdict", [("< i + 1", "clean"), ("< i", "error")])
 def test_a_warp_may_be_earlier_than_the_one_that_sets_its_flag(writer, enough, verdict):
     text = STAGES.replace("WRITER", writer).replace("ENOUGH", enough)
-    out = np.zeros(32, np.int32)
-    assert ptxsim.load(compile_ptx(text, "sm_90a")).launch("k", grid=1, block=64, args=[out]).verdict == verdict
+    loaded = ptxsim.load(compile_ptx(text, "sm_90a"))
+    assert loaded.launch("k", grid=1, block=64, args=[np.zeros(32, np.int32)]).verdict == verdict
