@@ -123,6 +123,15 @@ def test_a_run_longer_than_asked_for_is_incomplete():
     assert "kernel.py:12 to 15" in finding.message
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_copies_under_way_do_not_keep_an_endless_loop_going(order):
+    """When it may do no more, one of them can always complete."""
+    copy = "cp.async.ca.shared.global [%sm], [%in], 4; cp.async.commit_group;"
+    text = f"mov.u32 %x0, 0;\nAGAIN: add.u32 %x0, %x0, 1; {copy} bar.sync 0; bra AGAIN;\n"
+    result, _ = run(text, order, max_instructions=3000)
+    assert result.stats["warp_instructions"] < 4000 and "deadlock" in {f.kind for f in result.findings}
+
+
 @pytest.mark.parametrize("checks", [True, False])
 def test_a_run_that_has_ended_is_not_given_up(checks):
     result, out = run("@%first st.global.u32 [%out], 7;", block=32, max_instructions=5, checks=checks)

@@ -80,7 +80,7 @@ class Watchdog:
             self.polling.turn(self.cluster, g, work)
         elif work is not None:
             self.happened()
-        return not self._stands_still(g) or self._revive()
+        return not self._stands_still(g) or (not self.exhausted() and self._revive())
 
     def _stands_still(self, g: int) -> bool:
         polling, queue = self.polling, self.cluster.queue
