@@ -124,12 +124,17 @@ def test_a_run_longer_than_asked_for_is_incomplete():
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_copies_under_way_do_not_keep_an_endless_loop_going(order):
-    """When it may do no more, one of them can always complete."""
+@pytest.mark.parametrize(
+    "jump, options", [("bra AGAIN;", {}), ("@%p bra AGAIN;", {"max_instructions": 3000})]
+)
+def test_copies_under_way_do_not_keep_an_endless_loop_going(order, jump, options):
+    """One of them can always complete. A loop that no jump leaves ends soon, others at the limit."""
     copy = "cp.async.ca.shared.global [%sm], [%in], 4; cp.async.commit_group;"
-    text = f"mov.u32 %x0, 0;\nAGAIN: add.u32 %x0, %x0, 1; {copy} bar.sync 0; bra AGAIN;\n"
-    result, _ = run(text, order, max_instructions=3000)
-    assert result.stats["warp_instructions"] < 4000 and "deadlock" in {f.kind for f in result.findings}
+    text = f"setp.eq.u32 %p, %t, %t; AGAIN: add.u32 %x0, %x0, 1; {copy} bar.sync 0; {jump}\n"
+    result, _ = run(text, order, **options)
+    finding = next(f for f in result.findings if f.kind == "deadlock")
+    assert finding.severity == ("incomplete" if options else "error")
+    assert "warps 0, 1" in finding.message and result.stats["warp_instructions"] < 50_000
 
 
 @pytest.mark.parametrize("checks", [True, False])

@@ -25,6 +25,7 @@ UNITS = 4  # unit instructions of one turn that take as long as a turn of compil
 AGAIN = 3  # times that a state must recur
 AGAIN_AT_RANDOM = 100  # the same if chance decides which split runs next: by then each has had a turn
 MOST_INSTRUCTIONS = 4_000_000_000  # warp instructions of a cluster
+SHUT = 1 << 11  # turns after which a loop that no jump leaves ends the run
 _ACTS = {"st", "atom", "red", "cp", "wgmma", "tcgen05", "mma", "bar", "barrier", "call"}  # more than polling
 POLLS = ("mbarrier.test_wait", "mbarrier.try_wait", "atom")
 
@@ -37,6 +38,7 @@ class Livelock:
         self.copied: set = set()  # (kind, tensor, coordinates) of copies
         self.known_copies = 0  # copies since the last one of a new tile inside its tensor
         self.outside = 0  # how many of these are wholly outside of their tensors
+        self.shut = False  # whether a warp is in a loop that no jump leaves
         self.left: dict[
             bool, int
         ] = {}  # hash of the state in which the cluster was last suspended, see below
@@ -58,7 +60,9 @@ class Livelock:
         """After a turn of split g: whether the cluster loops through the same states."""
         self.turns += 1
         if self.turns >= self.forget:  # rows before the loop must not count as part of it
-            self.stood, self.forget = set(), 2 * self.turns
+            shut = any(loop_without_end(cluster.program, row) for _, row in self.stood)
+            self.shut = shut and self.turns >= SHUT
+            self.stood, self.forget = self.stood if self.shut else set(), 2 * self.turns
         self.stood.add((g // 32, cluster.split_table.item(g, bytecode.SP_PC)))
         if self.turns < self.start:
             return False
@@ -106,7 +110,7 @@ class Livelock:
 
     def given_up(self, cluster: Cluster) -> bool:
         """Whether the cluster has done more work than any kernel that ends."""
-        return self.same_tiles() or self.spent(cluster)
+        return self.same_tiles() or self.shut or self.spent(cluster)
 
     def spent(self, cluster: Cluster) -> bool:
         """Whether the cluster has used up its instructions."""
@@ -162,10 +166,11 @@ def report(cluster: Cluster, livelock: Livelock, proven: bool) -> Finding:
     program has no jump out of that loop.
     """
     cause = "endless"
-    names, loops = _loops(cluster, livelock.rows())
+    rows = livelock.rows()
+    shut = {} if proven else {w: r for w, r in rows.items() if loop_without_end(cluster.program, r[0])}
+    names, loops = _loops(cluster, shut or rows)
     never = "never leaves" if names.startswith("warp ") else "never leave"
-    shut = any(loop_without_end(cluster.program, first) for first, _ in livelock.rows().values())
-    if not proven and shut:
+    if shut:
         message = f"{names} {never} {loops}: no jump leads out of it"
     elif proven:
         message = f"{names} {never} {loops}: after every iteration, the cluster is in the same state again"
@@ -182,7 +187,7 @@ def report(cluster: Cluster, livelock: Livelock, proven: bool) -> Finding:
             f"the cluster (max_instructions={livelock.most}). The run was given up"
         )
     hint = cluster.reporter.hints.hint(CAUSES[cause], "deadlock")
-    where, evidence = _where(cluster, livelock.rows()), dict[str, object](cause=cause)
+    where, evidence = _where(cluster, shut or rows), dict[str, object](cause=cause)
     if not proven and livelock.spent(cluster):
         evidence |= {"budget": livelock.most}
     return Finding("deadlock", "error" if proven or shut else "incomplete", message, hint, where, evidence)
