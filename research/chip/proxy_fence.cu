@@ -27,8 +27,8 @@ __device__ uint64_t descriptor(const void *tile, int leading, int stride) {  // 
 __device__ void fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 template <class T>
-__device__ void store(void *tile, T value) {
-    for (int i = threadIdx.x; i < BYTES / int(sizeof(T)); i += 128) ((volatile T *)tile)[i] = value;
+__device__ void store(void *tile, T a, T b) {
+    for (int i = threadIdx.x; i < BYTES / int(sizeof(T)); i += 128) ((volatile T *)tile)[i] = i % 2 ? b : a;
 }
 
 __device__ void fill(half *tile, int how, int number, const half *numbers) {
@@ -39,9 +39,11 @@ __device__ void fill(half *tile, int how, int number, const half *numbers) {
                          "l"(numbers + number * ELEMENTS + 8 * i) : "memory");
         asm volatile("cp.async.wait_all;" ::: "memory");
     } else if (how == 1)
-        for (int i = threadIdx.x; i < BYTES; i += 128) ((volatile uint8_t *)tile)[i] = i % 2 ? h >> 8 : h & 255;
-    else if (how == 2) store<uint16_t>(tile, h);
-    else if (how == 4) store<uint32_t>(tile, word);
+        store<uint8_t>(tile, h & 255, h >> 8);
+    else if (how == 2)
+        store<uint16_t>(tile, h, h);
+    else if (how == 4)
+        store<uint32_t>(tile, word, word);
     else
         for (int i = threadIdx.x; i < BYTES / 16; i += 128)
             asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at(tile + 8 * i)), "r"(word) : "memory");

@@ -62,7 +62,6 @@ from ptxsim.checks.diagnosis.sent_astray import place_stays, wrong_peer
 from ptxsim.checks.diagnosis.thread_ring import out_of_ring
 from ptxsim.checks.diagnosis.turns import out_of_turn
 from ptxsim.checks.diagnosis.unseen_arrival import (
-    alone_for_warp,
     arrives_alone,
     arrives_for_readers,
     awaits_groups,
@@ -309,7 +308,7 @@ def _left_out(races: RaceDetector, pair: AccessPair) -> Reason:
         text = f"no barrier between them, nor was {barrier_of(races, handing_on)} waited for"
         return found or Reason(_cause(races, pair), text)
     found = handed_to_others(races, pair) or stored_by_another_group(races, pair)
-    found = found or alone_for_warp(races, pair) or written_again(races, pair)
+    found = found or written_again(races, pair)
     found = found or (reason("within-warp") if _within_warp(races, pair) else None)
     return found or Reason(_cause(races, pair), "no barrier between them")
 

@@ -11,7 +11,6 @@ from ptxsim.checks.diagnosis.case import case_of
 from ptxsim.checks.diagnosis.deadlock.nameless import array_names
 from ptxsim.checks.diagnosis.reason import Reason, reason
 from ptxsim.checks.diagnosis.rivals import index_of
-from ptxsim.checks.diagnosis.unseen_arrival import others_waited
 from ptxsim.checks.phrases import copies_of
 from ptxsim.checks.race.access import Access
 from ptxsim.checks.race.barrier_record import BarrierStep
@@ -43,7 +42,7 @@ def out_of_ring(races: RaceDetector, pair: AccessPair) -> Reason | None:
     sides = [ring.side(pair.first, one, other), ring.side(pair.second, other, one)]
     whole = [side for side in sides if side is not None]
     if len(whole) < len(sides):
-        return ring.left_to_others(pair, *((one, other) if pair.first.verb == "write" else (other, one)))
+        return None
     for judge in (ring.irregular, ring.too_late):
         found = [told for told in map(judge, whole) if told is not None]
         if found:
@@ -74,20 +73,6 @@ class Ring:
         own = (step for step in self.races.clocks.steps if step.warp == warp)
         steps = [s for s in own if any(self.array(p) == arrays.get(s.kind) for p in s.places)]
         return Side(access, steps, awaits)
-
-    def left_to_others(self, pair: AccessPair, filler: int, reader: int) -> Reason | None:
-        """Who fills one part of the stages never waits for the answer, though who fills another part does."""
-        tells = self.arrays(filler, "signallers") & self.arrays(reader, "waits")
-        answers = self.arrays(reader, "signallers") - tells
-        if len(tells) != 1 or answers & self.arrays(filler, "waits"):
-            return None
-        fills = (history for p, history in self.histories.items() if self.array(p) in tells)
-        others = {warp for history in fills for warp in history.signallers} - {filler}
-        for place, history in self.histories.items():
-            if self.array(place) in answers and others & history.waits.keys():
-                both = (pair.first, pair.second) if pair.first.verb == "read" else (pair.second, pair.first)
-                return others_waited(self.races, pair, place, both)
-        return None
 
     def irregular(self, side: Side) -> Reason | None:
         """It signals an element without a wait for that of the same index since its last signal."""

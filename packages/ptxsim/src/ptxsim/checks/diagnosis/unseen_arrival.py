@@ -232,22 +232,6 @@ def _arriving_in_array(races: RaceDetector, place: tuple[int, int]) -> set[int]:
     return {warp for p in histories if array_of(p[1]) == array for warp in _arriving(races, p)}
 
 
-def alone_for_warp(races: RaceDetector, pair: AccessPair) -> Reason | None:
-    """The same for a thread's read, by any barrier that was waited for, if on the way from the read to that
-    arrival the warp need not meet.
-    """
-    first, program, warp = pair.first, races.launch.program, pair.second.warp(races)
-    if (first.kind, first.verb) != ("thread", "read"):
-        return None
-    ahead = reachable(program, first.row, stops=lambda i: i is not None and i.name.startswith("bar.warp"))
-    for place in (p for w, p in pair.seen if w == warp):
-        sources = history_of(races.cluster)[place].sources
-        rows = {row for how, w, row in sources if how == "arrive" and w == first.warp(races)}
-        if rows & ahead and (found := arrives_alone(races, pair, place)) is not None:
-            return found
-    return None
-
-
 def _who_arrives(races: RaceDetector, place: tuple[int, int], lanes: dict[int, int]) -> dict[str, str]:
     """Facts of the arrivals of some lanes on a barrier: its name, who arrives, and where."""
     sources = history_of(races.cluster)[place].sources
