@@ -149,7 +149,8 @@ class Alternating(StepByStep):
         self.may_pass: set[int] = set()  # splits that have stopped where they are
 
     def takes(self, cluster: Cluster, split: Split) -> bool:
-        if cluster.watchdog.alone or not (_is_global(split.instr) or split.instr.op in _MEETINGS):
+        instr = split.instr
+        if cluster.watchdog.alone or instr is None or not (_is_global(instr) or instr.op in _MEETINGS):
             return False
         if split.index in self.may_pass:
             self.may_pass.remove(split.index)
