@@ -41,6 +41,7 @@ def test_no_arguments_show_the_help(capsys):
         (["chekc"], "chekc"),
         (["check", "11"], "step 11 does not exist"),
         (["check", "x"], "'x' is not a step"),
+        (["check", ""], "'' is not a step"),
         (["check", "0"], "step 0 does not exist"),
         (["check", "3", *K, "--size", "12x"], "is not a size"),
         (["check", "3", *K, "--size", "0"], "is not a size"),

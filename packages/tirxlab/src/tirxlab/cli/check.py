@@ -76,7 +76,7 @@ def run(
     if step is not None and tracks.is_track(step):
         return tracks.check(step, rung, size or [], kernels, chosen, json)
     tracks.no_rung(rung)
-    path, asked = kernels_file(kernels), parse_steps(step or "all")
+    path, asked = kernels_file(kernels), parse_steps("all" if step is None else step)
     sizes = [parse_size(text) for text in size or []]
     jobs_of = partial(planned, path, usable_device(device), full, sizes, chosen, further_orders(orders))
     if watch:
