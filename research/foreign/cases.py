@@ -64,7 +64,7 @@ class Case:
                 params.append(ScalarParam(argument["scalar"] or "-", argument["dtype"], argument["value"]))
                 continue
             start.setdefault(name, _filled(argument))
-            params.append(_map(argument, name) if "map" in argument else BufferParam(name))
+            params.append(_map_param(argument, start[name]) if "map" in argument else BufferParam(name))
         buffers = [BufferInfo(name, array.shape, str(array.dtype), "inout") for name, array in start.items()]
         shape = {part: tuple(self.launch[part]) for part in ("grid", "block", "cluster")}
         (target,) = re.findall(r"^\.target (\w+)", self.ptx, re.MULTILINE)
@@ -108,7 +108,7 @@ class Case:
         self.values[argument.get("array") or argument["map"]] = data
         if "array" in argument:
             return data
-        return ptxsim.TensorMap(data, box=tuple(argument["box"]), swizzle=argument["swizzle"])
+        return _map(argument, data)
 
 
 def _filled(argument: dict) -> np.ndarray:
@@ -125,11 +125,14 @@ def _filled(argument: dict) -> np.ndarray:
     return np.zeros(shape, dtype)
 
 
-def _map(argument: dict, name: str) -> TensorMapParam:
-    array = _filled(argument)
-    made = ptxsim.TensorMap(array, box=tuple(argument["box"]), swizzle=argument["swizzle"])
+def _map(argument: dict, array: np.ndarray) -> ptxsim.TensorMap:
+    return ptxsim.TensorMap(array, box=tuple(argument["box"]), swizzle=argument["swizzle"])
+
+
+def _map_param(argument: dict, array: np.ndarray) -> TensorMapParam:
+    made = _map(argument, array)
     shape = made.dims, made.strides, made.box, made.element_strides
-    return TensorMapParam(name, 0, str(array.dtype), *shape, swizzle=argument["swizzle"])
+    return TensorMapParam(argument["map"], 0, str(array.dtype), *shape, swizzle=argument["swizzle"])
 
 
 def _dtype(name: str) -> np.dtype:

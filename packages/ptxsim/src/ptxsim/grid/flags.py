@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from ptxsim.frontend.ast import Instr
 from ptxsim.grid import late_checks
-from ptxsim.grid.co_resident import Together, fit
+from ptxsim.grid.co_resident import Together, any_talks, fit
 from ptxsim.grid.processes import Part, reporter_for
-from ptxsim.isa.memory_access import ELSEWHERE, LOOKS
+from ptxsim.isa.memory_access import LOOKS
 from ptxsim.machine.cluster import Cluster
 from ptxsim.machine.late_operations import Late, Order, base_of
 from ptxsim.machine.launch_view import Launch
@@ -36,8 +36,8 @@ def run_other_ways(launch: Launch, run: Run, names: list, order: Order) -> Part:
         return run(order)
     before = launch.memory.copies()
     part = run(order)
-    clean = all(one.severity == "review" for one in part.reporter.by_identity.values())
-    if not clean or part.stats["warp_instructions"] > MOST_INSTRUCTIONS:
+    wrong = part.reporter.verdict() not in ("clean", "review")
+    if wrong or part.stats["warp_instructions"] > MOST_INSTRUCTIONS:
         return part
     left = launch.memory.copies()
     for when, another in _ways(launch, run, names, order, looks):
@@ -59,9 +59,8 @@ def _looks(instr: Instr) -> bool:
 def _ways(launch: Launch, run: Run, names: list, order: Order, looks: list[Instr]) -> Iterator[tuple]:
     """(what they change, a function that runs the launch so) of the other ways."""
     count, warps = math.prod(launch.clusters), launch.ctas_per_cluster * launch.warps_per_cta
-    elsewhere = all(ELSEWHERE & set(one.mods) for one in looks)
     takes = any(one.op == "clusterlaunchcontrol" for one in launch.program.by_row.values())
-    if not (elsewhere or takes) and 1 < count <= min(fit(launch), late_checks.most_checked()):
+    if any_talks(looks) and not takes and 1 < count <= min(fit(launch), late_checks.most_checked()):
         yield CLUSTERS, lambda: backwards(launch, names, order)
     if warps > 1:
         yield WARPS, lambda: run(Late("program", ranks=tuple(range(warps))))

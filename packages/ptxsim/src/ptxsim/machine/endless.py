@@ -60,8 +60,8 @@ class Livelock:
         """After a turn of split g: whether the cluster loops through the same states."""
         self.turns += 1
         if self.turns >= self.forget:  # rows before the loop must not count as part of it
-            shut = any(loop_without_end(cluster.program, row) for _, row in self.stood)
-            self.shut = shut and self.turns >= SHUT
+            if self.turns >= SHUT:
+                self.shut = any(loop_without_end(cluster.program, row) for _, row in self.stood)
             self.stood, self.forget = self.stood if self.shut else set(), 2 * self.turns
         self.stood.add((g // 32, cluster.split_table.item(g, bytecode.SP_PC)))
         if self.turns < self.start:

@@ -16,6 +16,7 @@ from ptxsim.machine.cluster_view import Cluster
 from ptxsim.machine.forward_progress import MOST_UNITS
 from ptxsim.machine.split import Split
 
+_MEETINGS = {"bar", "barrier", "fence", "membar"}  # where threads may hand on what they did before
 Operation = tuple[int, int, int]  # cluster, warp, number of operations that the warp did before
 
 
@@ -35,9 +36,6 @@ Order = str | int | Late  # "program", "adverse", a seed, or an order with opera
 def base_of(order: Order) -> str | int:
     """The "program", "adverse" or seed of an order, without operations and ranks."""
     return order.order if isinstance(order, Late) else order
-
-
-_MEETINGS = {"bar", "barrier", "fence", "membar"}
 
 
 def is_operation(instr) -> bool:

@@ -49,7 +49,7 @@ def barrier_of(model: Model, waiter: Waiter) -> tuple[Barrier, BarrierHistory | 
     """(barrier, history) of a wait on an initialised mbarrier, else (None, None)."""
     if waiter.kind != "mbarrier" or waiter.place not in model.cluster.mbarriers:
         return None, None
-    return model.cluster.mbarriers.last(waiter.place), model.histories.get(waiter.place)
+    return model.cluster.mbarriers[waiter.place], model.histories.get(waiter.place)
 
 
 def awaited(model: Model, waiter: Waiter) -> dict[str, str | int]:

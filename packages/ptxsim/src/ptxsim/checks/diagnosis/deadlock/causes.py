@@ -231,7 +231,7 @@ def _fresh(model: Model, waiter: Waiter) -> Reason | None:
     ring = [waiter, *late] if late else find_cycle(model, waiter) or _partner(model, waiter)
     if len(ring) < 2 or any(w.kind != "mbarrier" or w.place not in model.cluster.mbarriers for w in ring):
         return None
-    if any(model.cluster.mbarriers.last(w.place).phase or w.detail["parity"] for w in ring):
+    if any(model.cluster.mbarriers[w.place].phase or w.detail["parity"] for w in ring):
         return None
     if any(set(w.lanes) & set(model.histories[w.place].waits) for w in ring):
         return None  # it has passed such a wait before

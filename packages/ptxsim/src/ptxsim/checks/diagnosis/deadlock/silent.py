@@ -81,7 +81,7 @@ def _signalled_mates(model: Model, own: tuple[int, int]) -> dict[tuple[int, int]
         place: history
         for place, history in model.histories.items()
         if place[0] == own[0] and place != own and array(place[1]) == array(own[1])
-        if history.sources and place in model.cluster.mbarriers and model.cluster.mbarriers.last(place).phase
+        if history.sources and place in model.cluster.mbarriers and model.cluster.mbarriers[place].phase
     }
 
 

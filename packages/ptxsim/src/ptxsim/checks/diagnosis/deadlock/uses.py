@@ -205,7 +205,7 @@ def _answered(model: Model, waiter: Waiter) -> tuple[int, set[int]]:
     same = [p for p in model.histories if p[0] == waiter.place[0] and model.array(p[1]) == array]
     waits = {warp: [w for p in same if (w := model.histories[p].waits.get(warp))] for warp in waiter.lanes}
     passed = [w for own in waits.values() for w in own]
-    phases = sum(model.cluster.mbarriers.last(p).phase for p in same if p in model.cluster.mbarriers)
+    phases = sum(model.cluster.mbarriers[p].phase for p in same if p in model.cluster.mbarriers)
     often = {sum(w.count for w in own) for own in waits.values()}
     if any(w.fresh is not None for w in passed) or often != {phases}:
         return 0, set()
